@@ -1,0 +1,13 @@
+"""The array types that signatures speak of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+AnyArray = Any  # an array of any library that follows the array API (NumPy, torch)

@@ -1,0 +1,56 @@
+"""What a method hands to the judge: a network and the evidence for it. A candidate is no verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from unweave.arrays import Array
+from unweave.network import Network
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What was measured on the way to a one-hidden-layer network; None where the stage was not reached."""
+
+    spectrum: Array | None = None
+    """Singular values of the sampled Hessians, descending."""
+    width: int | None = None
+    """Dimension that the spectrum shows."""
+    gap: float | None = None
+    """sigma_m / sigma_{m+1}."""
+    hessians: int = 0
+    """Number of Hessians sampled (sites times outputs)."""
+    found: int = 0
+    """Directions accepted."""
+    restarts: int = 0
+    misalignment: Array | None = None
+    """1 - Phi of each accepted direction."""
+    rejected: Array | None = None
+    """1 - Phi of the refused end points."""
+    rates: Array | None = None
+    """Contraction rate of the power step at each direction."""
+    active_dimension: int | None = None
+    activation_residuals: dict[str, float] = field(default_factory=dict)
+    """Pooled relative misfit of the neurons' profiles, per activation tried."""
+    fit_history: tuple[float, ...] = ()
+    """Root mean square residual of the final fit, step by step, relative to the outputs' spread."""
+    fit_floor: float | None = None
+    """What rounding or noise alone would leave of it."""
+    condition: float | None = None
+    """Estimated condition number of the final fit's scaled Jacobian."""
+    parameter_error_bar: float | None = None
+    """Largest standard error of a parameter, in normalised inputs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A network, or None, in the target's own inputs and outputs, with its evidence."""
+
+    network: Network | None
+    evidence: Evidence
+    notes: tuple[str, ...] = ()
+    """What the user should know about the result."""
+    problem: str | None = None
+    """Why the method could not finish, or None."""
+    ambiguity: str | None = None
+    """The family of parameters that fits as well, or None."""

@@ -1,0 +1,142 @@
+"""Gradients and Hessians of all outputs by central differences.
+
+With S(q) = f(x + h q) + f(x - h q) - 2 f(x) = h^2 q^T H q + O(h^4),
+
+    gradient     (f(x + h e_i) - f(x - h e_i)) / 2h                                     2d + 1 rows
+    compact      H_ii = S(e_i) / h^2,  H_ij = [S(e_i+e_j) - S(e_i) - S(e_j)] / 2h^2     d^2 + d + 1 rows
+    four-point   H_ii = S(e_i) / h^2,  H_ij = [S(e_i+e_j) - S(e_i-e_j)] / 4h^2          2d^2 + 1 rows
+    richardson   (4 H(h) - H(2h)) / 3 with compact H: error O(h^4)                      2d^2 + 2d + 1 rows
+
+The error of the first three is the truncation h^2/12 times fourth derivatives plus the round-off
+sigma/h^2; four-point halves the round-off's variance per entry. Every Hessian contains the value and
+the gradient at its site, which `Jets` keeps: they were paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.errors import InvalidInput
+from unweave.subspace.symmetric import symmetric_packing
+
+Scheme = Literal["compact", "four-point", "richardson"]
+Function = Callable[[Array], Array]
+"""(n, d) points to (n, K) answers."""
+
+_ROWS_PER_CALL = 200_000  # stencil rows built at once: bounds memory, keeps the target's batches long
+
+
+@dataclass(frozen=True, eq=False)
+class Jets:
+    """What differences found at a set of sites: values, gradients and, if taken, Hessians.
+
+    ``gradients`` are plain central differences of step ``step``: exact for the difference quotient, and
+    short of the derivative by its truncation.
+    """
+
+    sites: Array
+    """(n, d)"""
+    values: Array
+    """(n, K)"""
+    gradients: Array
+    """(n, K, d)"""
+    step: float
+    hessians: Array | None = None
+    """(n, K, p) packed, or None."""
+
+    def __len__(self) -> int:
+        return int(self.sites.shape[0])
+
+    @staticmethod
+    def concatenate(parts: list[Jets]) -> Jets:
+        """The sites of several jets of equal step as one."""
+        hessians = [part.hessians for part in parts if part.hessians is not None]
+        return Jets(
+            sites=np.concatenate([part.sites for part in parts]),
+            values=np.concatenate([part.values for part in parts]),
+            gradients=np.concatenate([part.gradients for part in parts]),
+            step=parts[0].step,
+            hessians=np.concatenate(hessians) if len(hessians) == len(parts) else None,
+        )
+
+
+def gradient_jets(function: Function, sites: Array, step: float) -> Jets:
+    """Values and central-difference gradients at ``sites`` (n, d): 2d + 1 rows per site."""
+    d = sites.shape[1]
+    axes = step * np.eye(d)
+    offsets = np.concatenate([np.zeros((1, d)), axes, -axes])
+    answers = _on_stencil(function, sites, offsets)
+    gradients = (answers[:, 1 : d + 1] - answers[:, d + 1 :]) / (2 * step)
+    return Jets(sites, answers[:, 0], gradients.transpose(0, 2, 1), step)
+
+
+def hessian_jets(function: Function, sites: Array, step: float, scheme: Scheme = "compact") -> Jets:
+    """Values, gradients and packed Hessians at ``sites`` (n, d); see the module for rows and errors."""
+    if scheme == "richardson":
+        fine = hessian_jets(function, sites, step, "compact")
+        coarse = hessian_jets(function, sites, 2 * step, "compact")
+        assert fine.hessians is not None and coarse.hessians is not None
+        return Jets(sites, fine.values, fine.gradients, step, (4 * fine.hessians - coarse.hessians) / 3)
+    if scheme not in ("compact", "four-point"):
+        raise InvalidInput(
+            f"scheme must be 'compact', 'four-point' or 'richardson'. Got {scheme!r} instead."
+        )
+    offsets = _hessian_offsets(sites.shape[1], scheme) * step
+    per_call = max(1, _ROWS_PER_CALL // len(offsets))
+    parts = [
+        _hessians_from_answers(sites[start : start + per_call], function, offsets, step, scheme)
+        for start in range(0, len(sites), per_call)
+    ]
+    return Jets.concatenate(parts)
+
+
+def _hessian_offsets(d: int, scheme: Scheme) -> Array:
+    """(rows, d) stencil in units of the step: centre, +-e_i, +-(e_i+e_j), and +-(e_i-e_j) if four-point."""
+    packing = symmetric_packing(d)
+    off = packing.rows != packing.columns
+    axes = np.eye(d)
+    sums = axes[packing.rows[off]] + axes[packing.columns[off]]
+    blocks = [np.zeros((1, d)), axes, -axes, sums, -sums]
+    if scheme == "four-point":
+        differences = axes[packing.rows[off]] - axes[packing.columns[off]]
+        blocks += [differences, -differences]
+    return np.concatenate(blocks)
+
+
+def _hessians_from_answers(
+    sites: Array, function: Function, offsets: Array, step: float, scheme: Scheme
+) -> Jets:
+    n, d = sites.shape
+    packing = symmetric_packing(d)
+    off = packing.rows != packing.columns
+    answers = _on_stencil(function, sites, offsets)  # (n, rows, K)
+    centre, plus, minus = answers[:, :1], answers[:, 1 : d + 1], answers[:, d + 1 : 2 * d + 1]
+    along_axes = plus + minus - 2 * centre
+    pairs = off.sum()
+    outer = answers[:, 2 * d + 1 :]
+    along_sums = outer[:, :pairs] + outer[:, pairs : 2 * pairs] - 2 * centre
+    hessians = np.empty((n, packing.size, answers.shape[2]))
+    hessians[:, ~off] = along_axes / step**2
+    if scheme == "compact":
+        both = along_axes[:, packing.rows[off]] + along_axes[:, packing.columns[off]]
+        hessians[:, off] = (along_sums - both) / (2 * step**2)
+    else:
+        along_differences = outer[:, 2 * pairs : 3 * pairs] + outer[:, 3 * pairs :] - 2 * centre
+        hessians[:, off] = (along_sums - along_differences) / (4 * step**2)
+    hessians *= packing.scale[:, None]
+    gradients = (plus - minus) / (2 * step)
+    return Jets(
+        sites, answers[:, 0], gradients.transpose(0, 2, 1), step, np.ascontiguousarray(hessians.transpose(0, 2, 1))
+    )
+
+
+def _on_stencil(function: Function, sites: Array, offsets: Array) -> Array:
+    """Answers (n, rows, K) at every site plus every offset."""
+    n, d = sites.shape
+    points = (sites[:, None, :] + offsets[None, :, :]).reshape(-1, d)
+    return function(points).reshape(n, len(offsets), -1)

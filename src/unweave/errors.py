@@ -1,0 +1,36 @@
+"""Errors that unweave raises on purpose. All of them derive from `UnweaveError`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unweave.access.queries import Queries
+
+
+class UnweaveError(Exception):
+    """Base class of every error that the library raises on purpose."""
+
+
+class InvalidInput(UnweaveError, ValueError):
+    """An argument cannot be used: the message says what was required, what came, and what to do."""
+
+
+class TargetError(UnweaveError):
+    """The target answered something that is not an answer (wrong shape, NaN, an exception of its own).
+
+    ``ledger`` holds every answer already paid for; hand it to `unweave.recover` in place of the
+    target to go on without asking those rows again.
+    """
+
+    def __init__(self, message: str, ledger: Queries | None = None) -> None:
+        super().__init__(message)
+        self.ledger = ledger
+
+
+class BudgetExhausted(UnweaveError):
+    """The ledger may not send more rows: ``reason`` is ``"queries"`` or ``"deadline"``."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason

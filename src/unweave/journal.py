@@ -1,0 +1,89 @@
+"""What a recovery writes down while it runs: stages with their seconds, queries and figures, and progress."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+_log = logging.getLogger("unweave")
+
+Figure = float | int | str | bool | list[float]
+
+
+class Ledger(Protocol):
+    """Anything that counts the rows it sent."""
+
+    @property
+    def sent(self) -> int:
+        """Rows sent so far."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a recovery: what ran, how long, at what price, and what it saw."""
+
+    name: str
+    seconds: float
+    queries: int
+    figures: dict[str, Figure]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A sign of life: ``done`` of ``total`` (None if unknown) in ``stage``."""
+
+    stage: str
+    done: int
+    total: int | None
+    unit: str
+    queries: int
+    seconds: float
+
+
+@dataclass
+class OpenStage:
+    """A stage that is running; ``figures`` may be filled as they become known."""
+
+    name: str
+    figures: dict[str, Figure] = field(default_factory=dict)
+
+
+class Journal:
+    """Collects stages and passes progress on. The ledger's count gives every stage its queries."""
+
+    def __init__(self, ledger: Ledger, on_progress: Callable[[Progress], None] | None = None) -> None:
+        self._ledger = ledger
+        self._on_progress = on_progress
+        self._began = time.perf_counter()
+        self._open: list[str] = []
+        self.stages: list[Stage] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[OpenStage]:
+        """Run a stage; it is written down however it ends."""
+        stage = OpenStage(name)
+        began, sent = time.perf_counter(), self._ledger.sent
+        self._open.append(name)
+        self.tell(0, None, "")
+        try:
+            yield stage
+        finally:
+            self._open.pop()
+            finished = Stage(name, time.perf_counter() - began, self._ledger.sent - sent, stage.figures)
+            self.stages.append(finished)
+            _log.info("%s: %.2f s, %d queries, %s", name, finished.seconds, finished.queries, stage.figures)
+
+    def tell(self, done: int, total: int | None, unit: str) -> None:
+        """Report progress within the stage that is open."""
+        if self._on_progress is not None and self._open:
+            elapsed = time.perf_counter() - self._began
+            self._on_progress(Progress(self._open[-1], done, total, unit, self._ledger.sent, elapsed))
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the journal was opened."""
+        return time.perf_counter() - self._began

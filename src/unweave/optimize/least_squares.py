@@ -1,0 +1,42 @@
+"""What a nonlinear least-squares problem must provide."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+from unweave.arrays import Array
+
+
+class Linearisation(ABC):
+    """The Jacobian J (rows, P) of the model at one point, as products, a matrix, and a preconditioner."""
+
+    @abstractmethod
+    def apply(self, vector: Array) -> Array:
+        """J v, (rows,)."""
+
+    @abstractmethod
+    def adjoint(self, rows: Array) -> Array:
+        """J^T r, (P,)."""
+
+    @abstractmethod
+    def dense(self) -> Array:
+        """J, (rows, P); only asked for when it is small."""
+
+    @abstractmethod
+    def precondition(self, vector: Array) -> Array:
+        """M^{-1} v for a symmetric positive definite M that resembles J^T J."""
+
+
+class LeastSquares(Protocol):
+    """Minimise |r(x)|^2 with r = data - model(x); J is the model's Jacobian, minus that of r."""
+
+    @property
+    def n_equations(self) -> int:
+        """Number of rows of r."""
+
+    def residual(self, vector: Array) -> Array:
+        """r(x), (rows,)."""
+
+    def linearise(self, vector: Array) -> Linearisation:
+        """The model's Jacobian at x."""

@@ -1,0 +1,198 @@
+"""Levenberg-Marquardt for small and large problems.
+
+Each step solves the damped normal equations
+
+    (J^T J + lambda M) d = J^T r,
+
+lambda falling after a step that lowers |r| and rising after one that does not. Small problems are solved
+densely, with M = diag(J^T J), through the QR factorisation of the stacked matrix
+
+    [ J                   ]       [ r ]
+    [ sqrt(lambda) M^(1/2) ] d  =  [ 0 ],
+
+which keeps the digits that squaring J would lose. Large ones are solved without forming J, by conjugate
+gradients preconditioned with the problem's own M, stopped early while the model is still far from
+quadratic. There the tridiagonal matrix of the iteration also estimates the conditioning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from unweave.arrays import Array
+from unweave.optimize.least_squares import LeastSquares, Linearisation
+
+_DENSE_ENTRIES = 6_000_000  # J of at most this many entries is formed (48 MB)
+_DAMPING_FALL, _DAMPING_RISE = 1 / 8, 8.0
+_MAX_DAMPING = 1e10
+_WORTHWHILE = 1e-3  # relative decrease of |r| below which a step counts as no progress
+
+
+@dataclass(frozen=True)
+class LevenbergMarquardtOptions:
+    """When to stop, and how hard to try."""
+
+    steps: int = 40
+    damping: float = 1e-4
+    floor: float = 0.0
+    """Root mean square residual at which the fit is as good as the data."""
+    inner_steps: int = 400
+    inner_tolerance: float = 1e-3
+    """Relative residual of the normal equations at which conjugate gradients stops."""
+    stalls: int = 2
+    """Accepted steps without worthwhile progress after which it stops."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Where Levenberg-Marquardt ended."""
+
+    vector: Array
+    rms: float
+    history: tuple[float, ...]
+    """Root mean square residual after every accepted step, the start first."""
+    condition: float
+    """Estimated ratio of the extreme singular values of the (scaled or preconditioned) Jacobian."""
+    inner_iterations: int
+    """Conjugate-gradient iterations in all; 0 if solved densely."""
+    covariance_diagonal: Array | None
+    """Diagonal of (J^T J)^{-1} at the end; None if J was not formed."""
+
+
+def levenberg_marquardt(
+    problem: LeastSquares,
+    start: Array,
+    options: LevenbergMarquardtOptions | None = None,
+    on_step: Callable[[int, float], None] | None = None,
+) -> Fit:
+    """Minimise the problem's residual from ``start`` (P,).
+
+    ``on_step`` is called with (accepted steps, rms); an exception it raises ends the fit.
+    """
+    options = options or LevenbergMarquardtOptions()
+    dense = problem.n_equations * len(start) <= _DENSE_ENTRIES
+    solver: _Solver = _DenseSolver() if dense else _ConjugateGradientSolver(options)
+    x, residual = start, problem.residual(start)
+    rms = _rms(residual)
+    history, damping, stalled = [rms], options.damping, 0
+    linear = problem.linearise(x)
+    for _ in range(options.steps):
+        if rms <= options.floor or stalled >= options.stalls or damping > _MAX_DAMPING:
+            break
+        trial = x + solver.step(linear, residual, damping)
+        trial_residual = problem.residual(trial)
+        trial_rms = _rms(trial_residual)
+        if np.isfinite(trial_rms) and trial_rms < rms:
+            stalled = stalled + 1 if trial_rms > (1 - _WORTHWHILE) * rms else 0
+            x, residual, rms = trial, trial_residual, trial_rms
+            damping *= _DAMPING_FALL
+            history.append(rms)
+            linear = problem.linearise(x)
+            if on_step is not None:
+                on_step(len(history) - 1, rms)
+        else:
+            damping = max(damping, 1e-8) * _DAMPING_RISE
+            stalled += 1 if rms < 1e3 * options.floor else 0  # at round-off no damping helps
+    condition, covariance = solver.conditioning(linear)
+    return Fit(x, rms, tuple(history), condition, solver.iterations, covariance)
+
+
+class _Solver:
+    iterations = 0
+
+    def step(self, linear: Linearisation, residual: Array, damping: float) -> Array:
+        raise NotImplementedError
+
+    def conditioning(self, linear: Linearisation) -> tuple[float, Array | None]:
+        raise NotImplementedError
+
+
+class _DenseSolver(_Solver):
+    def step(self, linear: Linearisation, residual: Array, damping: float) -> Array:
+        jacobian = linear.dense()
+        scale = _column_norms(jacobian)
+        size = len(scale)
+        stacked = np.concatenate([jacobian / scale, np.sqrt(damping) * np.eye(size)])
+        target = np.concatenate([residual, np.zeros(size)])
+        q, r = scipy.linalg.qr(stacked, mode="economic", overwrite_a=True, check_finite=False)
+        solution: Array = scipy.linalg.solve_triangular(r, q.T @ target, check_finite=False)
+        return solution / scale
+
+    def conditioning(self, linear: Linearisation) -> tuple[float, Array | None]:
+        jacobian = linear.dense()
+        scale = _column_norms(jacobian)
+        r = scipy.linalg.qr(jacobian / scale, mode="r", check_finite=False)[0][: len(scale)]
+        values = scipy.linalg.svdvals(r, check_finite=False)
+        if values[-1] <= np.finfo(np.float64).eps * values[0]:
+            return np.inf, None
+        inverse = scipy.linalg.solve_triangular(r, np.eye(len(scale)), check_finite=False)
+        return float(values[0] / values[-1]), np.einsum("ij,ij->i", inverse, inverse) / scale**2
+
+
+class _ConjugateGradientSolver(_Solver):
+    def __init__(self, options: LevenbergMarquardtOptions) -> None:
+        self._options = options
+        self._condition = np.nan
+
+    def step(self, linear: Linearisation, residual: Array, damping: float) -> Array:
+        """Preconditioned CGLS on (J^T J + lambda M) d = J^T r; M is the preconditioner's matrix."""
+        solution = np.zeros_like(linear.adjoint(residual))
+        remainder = residual.copy()
+        gradient = linear.adjoint(remainder)
+        direction = preconditioned = linear.precondition(gradient)
+        # M d is followed alongside d, so that the damping term needs no product with M.
+        metric = gradient.copy()
+        metric_solution = np.zeros_like(solution)
+        size = first = float(gradient @ preconditioned)
+        diagonal: list[float] = []
+        off_diagonal: list[float] = []
+        for _ in range(self._options.inner_steps):
+            image = linear.apply(direction)
+            curvature = float(image @ image) + damping * float(direction @ metric)
+            if not curvature > 0:
+                break
+            length = size / curvature
+            solution += length * direction
+            metric_solution += length * metric
+            remainder -= length * image
+            gradient = linear.adjoint(remainder) - damping * metric_solution
+            preconditioned = linear.precondition(gradient)
+            new_size = float(gradient @ preconditioned)
+            ratio = new_size / size
+            diagonal.append(1 / length)
+            off_diagonal.append(ratio)
+            self.iterations += 1
+            size = new_size
+            if size <= self._options.inner_tolerance**2 * first:
+                break
+            direction = preconditioned + ratio * direction
+            metric = gradient + ratio * metric
+        self._condition = _lanczos_condition(np.array(diagonal), np.array(off_diagonal))
+        return solution
+
+    def conditioning(self, linear: Linearisation) -> tuple[float, Array | None]:
+        return self._condition, None
+
+
+def _lanczos_condition(inverse_lengths: Array, ratios: Array) -> float:
+    """Condition number of J M^{-1/2} from the coefficients of conjugate gradients (Lanczos)."""
+    if len(inverse_lengths) < 2:
+        return np.nan
+    diagonal = inverse_lengths.copy()
+    diagonal[1:] += inverse_lengths[:-1] * ratios[:-1]
+    off = np.sqrt(ratios[:-1]) * inverse_lengths[:-1]
+    values = scipy.linalg.eigvalsh_tridiagonal(diagonal, off)
+    return float(np.sqrt(values[-1] / values[0])) if values[0] > 0 else np.inf
+
+
+def _column_norms(matrix: Array) -> Array:
+    norms = np.sqrt(np.einsum("ij,ij->j", matrix, matrix))
+    return np.where(norms > 0, norms, 1.0)
+
+
+def _rms(residual: Array) -> float:
+    return float(np.sqrt(np.mean(residual**2))) if residual.size else 0.0

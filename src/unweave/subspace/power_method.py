@@ -1,0 +1,254 @@
+"""The subspace power method: all rank-one members of a subspace of Sym(D) (Algorithm 2.2).
+
+Maximise Phi(u) = ||P(u u^T)||_F^2 on the sphere by
+
+    u <- normalise( u + 2 gamma P(u u^T) u ),        gamma = inf: u <- normalise( P(u u^T) u ),
+
+from many starts at once. Close to a maximiser the power step contracts by rho < 1, which tends to one as
+the rank approaches D(D-1)/2; a saddle-free Newton step on the sphere (the eigenvalues of the Riemannian
+Hessian replaced by their negative moduli) converges quadratically instead and also leaves saddles, so a
+few power steps are followed by Newton steps on the rows that have not converged.
+
+Departures from the published algorithm, each of them optional: Newton after power steps; starts taken
+from what is missing (leading eigenvectors of random members of the subspace orthogonal to what was
+found), which needs about 2 m starts where uniform ones need Theta(m log m); and acceptance by the
+distance of u u^T to the subspace measured against the subspace's own error, because spurious maximisers
+reach Phi = 0.9996 near the limit while true ones stay within delta^2 of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from array_api_compat import array_namespace
+
+from unweave.arrays import AnyArray, Array
+from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.rank_one_space import RankOneSpace
+
+ROUNDING_MISALIGNMENT = 1e-9
+"""1 - Phi accepted whatever the subspace's error: the square of a direction error that any later least
+squares repairs, and six orders below the spurious maximisers that were ever seen."""
+
+_NEWTON_ROWS = 256  # rows whose D x D Hessians are formed at once
+_LONGEST_STEP = 0.5  # radians: Newton steps from far away are shortened to this
+_SMALLEST_CURVATURE = 1e-3  # of the largest: flatter directions are treated as this curved
+_TRUSTED_MISALIGNMENT = 1e-3  # below it the Riemannian Hessian is definite: solve instead of eigh
+
+
+@dataclass(frozen=True)
+class PowerMethodOptions:
+    """How Algorithm 2.2 runs. ``published()`` gives the source's settings."""
+
+    gamma: float = np.inf
+    power_steps: int = 60
+    power_tolerance: float = 1e-6
+    newton_steps: int = 40
+    newton_tolerance: float = 1e-13
+    residual_starts: bool = True
+    max_restarts: float = 40.0
+    """Starts given up after, in multiples of m log(m + 2)."""
+    patience: int = 12
+    """Rounds without a new direction after which the rest is called missing."""
+    min_objective: float | None = None
+    """Accept by Phi >= this instead of by the distance to the subspace."""
+    angle: float = 1e-4
+    """Directions closer than this (radians) are the same."""
+    single_precision: bool = False
+    """Power steps in float32 (half the time); Newton steps stay in the subspace's precision."""
+
+    @staticmethod
+    def published(min_objective: float = 0.9) -> PowerMethodOptions:
+        """Power steps of gamma = 2 alone, uniform starts, a fixed threshold on Phi."""
+        return PowerMethodOptions(
+            gamma=2.0,
+            power_steps=3000,
+            power_tolerance=1e-8,
+            newton_steps=0,
+            residual_starts=False,
+            min_objective=min_objective,
+            angle=4.5e-2,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RankOneDirections:
+    """Unit vectors whose squares lie in the subspace, and how the search went."""
+
+    directions: Array
+    """(found, D), each up to sign."""
+    misalignment: Array
+    """(found,) 1 - Phi of each."""
+    restarts: int
+    rejected: Array
+    """1 - Phi of every end point that was refused."""
+
+    def __len__(self) -> int:
+        return len(self.directions)
+
+
+def subspace_power_method(
+    space: RankOneSpace,
+    rng: np.random.Generator,
+    acceptance: float = ROUNDING_MISALIGNMENT,
+    options: PowerMethodOptions | None = None,
+    on_round: Callable[[int, int, int], None] | None = None,
+) -> RankOneDirections:
+    """All directions u with u u^T in the subspace, up to ``space.rank`` of them.
+
+    Parameters
+    ----------
+    space
+        The subspace, of dimension m.
+    acceptance
+        Largest 1 - Phi of an accepted direction; about 10 (sigma_{m+1}/sigma_m)^2 for a sampled span.
+    on_round
+        Called after every batch of starts with (found, m, starts so far).
+
+    Cost per start: 4 p min(m, p - m, p/2) flops per power step; O(D^2 min(m, p - m) + D^3) per Newton step.
+    """
+    options = options or PowerMethodOptions()
+    dimension, wanted = space.packing.dimension, space.rank
+    limit = int(options.max_restarts * wanted * np.log(wanted + 2)) + dimension
+    found = np.zeros((0, dimension))
+    found_misalignment = np.zeros(0)
+    rejected: list[Array] = []
+    restarts = fruitless = 0
+    while len(found) < wanted and restarts < limit and fruitless < options.patience:
+        count = wanted if restarts == 0 else min(wanted, max(2 * (wanted - len(found)), 16))
+        if options.residual_starts and len(found):
+            starts = residual_starts(space, found, count, rng)
+        else:
+            starts = uniform_starts(count, dimension, rng)
+        ends, misalignment = _ascend(space, starts, options)
+        accepted = (
+            misalignment <= acceptance
+            if options.min_objective is None
+            else 1 - misalignment >= options.min_objective
+        )
+        rejected.append(misalignment[~accepted])
+        order = np.flatnonzero(accepted)[np.argsort(misalignment[accepted])]
+        new = order[distinct_directions(ends[order], found, options.angle)]
+        found = np.concatenate([found, ends[new]])
+        found_misalignment = np.concatenate([found_misalignment, misalignment[new]])
+        restarts += count
+        fruitless = 0 if len(new) else fruitless + 1
+        if on_round is not None:
+            on_round(min(len(found), wanted), wanted, restarts)
+    best = np.argsort(found_misalignment)[:wanted]
+    return RankOneDirections(
+        found[best], found_misalignment[best], restarts, np.concatenate([*rejected, np.zeros(0)])
+    )
+
+
+def uniform_starts(count: int, dimension: int, rng: np.random.Generator) -> Array:
+    """(count, D) uniform on the sphere."""
+    starts = rng.standard_normal((count, dimension))
+    return starts / np.linalg.norm(starts, axis=1, keepdims=True)
+
+
+def residual_starts(space: RankOneSpace, found: Array, count: int, rng: np.random.Generator) -> Array:
+    """(count, D) leading eigenvectors of random members of the subspace orthogonal to the squares found."""
+    basis = np.asarray(space.basis, dtype=np.float64)
+    known = scipy.linalg.qr(basis.T @ space.packing.outer(found).T, mode="economic")[0]
+    coefficients = rng.standard_normal((count, space.rank))
+    coefficients -= (coefficients @ known) @ known.T
+    values, vectors = np.linalg.eigh(space.packing.unpack(coefficients @ basis.T))
+    leading = np.argmax(np.abs(values), axis=1)
+    return np.ascontiguousarray(vectors[np.arange(count), :, leading])
+
+
+def _ascend(space: RankOneSpace, starts: Array, options: PowerMethodOptions) -> tuple[Array, Array]:
+    xp = array_namespace(space.basis)
+    power_space = space.astype(xp.float32) if options.single_precision else space
+    directions = power_iterations(
+        power_space,
+        xp.asarray(starts, dtype=power_space.basis.dtype, device=space.basis.device),
+        options.gamma,
+        options.power_steps,
+        options.power_tolerance,
+    )
+    directions = xp.astype(directions, space.basis.dtype)
+    if options.single_precision:
+        directions = _normalised(directions)
+    if options.newton_steps:
+        directions = newton_ascent(space, directions, options.newton_steps, options.newton_tolerance)
+    return np.asarray(directions, dtype=np.float64), np.asarray(space.misalignment(directions), np.float64)
+
+
+def power_iterations(
+    space: RankOneSpace, directions: AnyArray, gamma: float, steps: int, tolerance: float
+) -> AnyArray:
+    """Power steps on unit rows (n, D); a row that moved by less than ``tolerance`` is retired."""
+    xp = array_namespace(directions)
+    result = xp.asarray(directions, copy=True)
+    active = xp.arange(result.shape[0], device=result.device)
+    shrink = 1.0 if np.isinf(gamma) else 2 * gamma / (1 + 2 * gamma)
+    for _ in range(steps):
+        current = xp.take(result, active, axis=0)
+        _, image = space.objective_and_image(current)
+        moved = _normalised(image if np.isinf(gamma) else current + 2 * gamma * image)
+        change = xp.linalg.vector_norm(moved - current, axis=1)
+        result[active] = moved
+        active = active[change >= tolerance * shrink]
+        if active.shape[0] == 0:
+            break
+    return result
+
+
+def newton_ascent(space: RankOneSpace, directions: AnyArray, steps: int, tolerance: float) -> AnyArray:
+    """Saddle-free Newton steps on the sphere from unit rows (n, D); converged rows are retired.
+
+    On the tangent space the Riemannian Hessian of Phi/4 is C - Phi I with C of
+    `RankOneSpace.curvature`; the step is |C - Phi I|^{-1} times the Riemannian gradient.
+    """
+    xp = array_namespace(directions)
+    result = xp.asarray(directions, copy=True)
+    active = xp.arange(result.shape[0], device=result.device)
+    for _ in range(steps):
+        keep = []
+        for start in range(0, active.shape[0], _NEWTON_ROWS):
+            rows = active[start : start + _NEWTON_ROWS]
+            moved, length = _newton_step(space, xp.take(result, rows, axis=0))
+            result[rows] = moved
+            keep.append(rows[length >= tolerance])
+        active = xp.concat(keep)
+        if active.shape[0] == 0:
+            break
+    return result
+
+
+def _newton_step(space: RankOneSpace, current: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """One step from unit rows (n, D): the new rows and the lengths of the steps."""
+    xp = array_namespace(current)
+    image, curvature = space.curvature(current)
+    objective = xp.sum(image * current, axis=1)
+    gradient = image - objective[:, None] * current
+    # Restrict C - Phi I to the tangent space and pin the normal direction at -1: definite near a maximum.
+    identity = xp.eye(current.shape[1], dtype=current.dtype, device=current.device)
+    hessian = curvature - objective[:, None, None] * identity
+    along = xp.matmul(hessian, current[:, :, None])[:, :, 0]
+    normal = xp.sum(along * current, axis=1)
+    cross = current[:, :, None] * along[:, None, :]
+    outer = current[:, :, None] * current[:, None, :]
+    tangential = hessian - cross - xp.permute_dims(cross, (0, 2, 1)) + (normal - 1)[:, None, None] * outer
+    if bool(xp.all(1 - objective < _TRUSTED_MISALIGNMENT)):
+        step = -xp.linalg.solve(tangential, gradient[:, :, None])[:, :, 0]
+    else:
+        values, vectors = xp.linalg.eigh(tangential)
+        modulus = xp.abs(values)
+        modulus = xp.maximum(modulus, _SMALLEST_CURVATURE * xp.max(modulus, axis=1)[:, None])
+        coordinates = xp.matmul(gradient[:, None, :], vectors)[:, 0, :] / modulus
+        step = xp.matmul(vectors, coordinates[:, :, None])[:, :, 0]
+    step = step - current * xp.sum(step * current, axis=1)[:, None]
+    length = xp.linalg.vector_norm(step, axis=1)
+    step = step * (_LONGEST_STEP / xp.maximum(length, xp.full_like(length, _LONGEST_STEP)))[:, None]
+    return _normalised(current + step), length
+
+
+def _normalised(rows: AnyArray) -> AnyArray:
+    xp = array_namespace(rows)
+    return rows / xp.linalg.vector_norm(rows, axis=1)[:, None]

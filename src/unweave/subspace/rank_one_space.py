@@ -1,0 +1,132 @@
+"""A subspace of Sym(D) and its alignment with rank-one matrices.
+
+For a subspace V with orthogonal projection P the functional
+
+    Phi(u) = || P(u u^T) ||_F^2,   |u| = 1,
+
+is at most one, and equals one exactly when u u^T lies in V. The rank-one members of the span of a
+network's Hessians are the w_k w_k^T of its neurons, so the maximisers of Phi are the weights.
+
+    gradient      4 P(u u^T) u
+    Hessian       v^T H v = 8 || P(u v^T) ||_F^2 + 4 v^T P(u u^T) v
+
+Written once for every array library that follows the array API.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import scipy.linalg
+from array_api_compat import array_namespace
+
+from unweave.arrays import AnyArray, Array
+from unweave.subspace.symmetric import SymmetricPacking
+
+Representation = Literal["basis", "complement", "dense"]
+
+
+class RankOneSpace:
+    """Projection onto a subspace of Sym(D), in whichever of three forms costs the fewest flops.
+
+    Parameters
+    ----------
+    basis : (p, m) array
+        Orthonormal columns, packed coordinates.
+    packing
+        The packing of Sym(D).
+    representation
+        ``"basis"`` (2m flops per entry), ``"complement"`` (2(p-m)) or ``"dense"`` (p).
+        Default: the cheapest.
+    """
+
+    def __init__(
+        self, basis: AnyArray, packing: SymmetricPacking, representation: Representation | None = None
+    ) -> None:
+        size, rank = basis.shape
+        costs: dict[Representation, int] = {"basis": 2 * rank, "complement": 2 * (size - rank), "dense": size}
+        self.representation: Representation = representation or min(costs, key=lambda name: costs[name])
+        self.packing = packing
+        self.basis = basis
+        self.rank = int(rank)
+        self._factor = self._build_factor(basis)
+
+    def _build_factor(self, basis: AnyArray) -> AnyArray:
+        if self.representation == "basis":
+            return basis
+        if self.representation == "dense":
+            return basis @ basis.T
+        xp = array_namespace(basis)
+        complement = scipy.linalg.qr(np.asarray(basis, dtype=np.float64))[0][:, self.rank :]
+        return xp.asarray(np.ascontiguousarray(complement), dtype=basis.dtype, device=basis.device)
+
+    def astype(self, dtype: AnyArray) -> RankOneSpace:
+        """The same subspace in another precision; the factor is converted, not recomputed."""
+        xp = array_namespace(self.basis)
+        other = object.__new__(RankOneSpace)
+        other.representation, other.packing, other.rank = self.representation, self.packing, self.rank
+        other.basis = xp.astype(self.basis, dtype)
+        other._factor = other.basis if self.representation == "basis" else xp.astype(self._factor, dtype)
+        return other
+
+    def project(self, packed: AnyArray) -> AnyArray:
+        """Orthogonal projection of packed matrices (n, p)."""
+        if self.representation == "dense":
+            return packed @ self._factor
+        inside = (packed @ self._factor) @ self._factor.T
+        return inside if self.representation == "basis" else packed - inside
+
+    def objective_and_image(self, directions: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Phi(u) (n,) and P(u u^T) u (n, D) for unit rows u (n, D)."""
+        xp = array_namespace(directions)
+        projected = self.project(self.packing.outer(directions))
+        image = xp.matmul(self.packing.unpack(projected), directions[:, :, None])[:, :, 0]
+        return xp.sum(image * directions, axis=1), image
+
+    def objective(self, directions: AnyArray) -> AnyArray:
+        """Phi(u) for unit rows u (n, D)."""
+        return self.objective_and_image(directions)[0]
+
+    def misalignment(self, directions: AnyArray) -> AnyArray:
+        """1 - Phi(u) = squared distance of u u^T to the subspace, without cancellation near zero."""
+        xp = array_namespace(directions)
+        packed = self.packing.outer(directions)
+        if self.representation == "complement":
+            outside = packed @ self._factor
+        else:
+            outside = packed - self.project(packed)
+        return xp.sum(outside * outside, axis=1)
+
+    def curvature(self, directions: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """P(u u^T) u (n, D) and P(u u^T) + 2 sum_k (B_k u)(B_k u)^T (n, D, D) for unit rows u.
+
+        The second is a quarter of the Hessian of Phi. The sum over the basis costs O(m D^2) per row;
+        with the complement C of the subspace, sum_k (B_k u)(B_k u)^T is the full sum over Sym(D),
+        (I + u u^T)/2, minus the sum over C.
+        """
+        xp = array_namespace(directions)
+        n, dimension = directions.shape
+        over_complement = self.representation == "complement"
+        factor = self._factor if over_complement else self.basis
+        matrices = self.packing.unpack(factor.T)  # (r, D, D)
+        images = xp.reshape(
+            xp.reshape(matrices, (-1, dimension)) @ directions.T, (matrices.shape[0], dimension, n)
+        )
+        images = xp.permute_dims(images, (2, 0, 1))  # (n, r, D): B_k u
+        coefficients = xp.matmul(images, directions[:, :, None])[:, :, 0]
+        gram = xp.matmul(xp.permute_dims(images, (0, 2, 1)), images)
+        weighted = self.packing.unpack(coefficients @ factor.T)
+        if over_complement:
+            outer = directions[:, :, None] * directions[:, None, :]
+            identity = xp.eye(dimension, dtype=directions.dtype, device=directions.device)
+            weighted = outer - weighted
+            gram = (identity + outer) / 2 - gram
+        image = xp.matmul(weighted, directions[:, :, None])[:, :, 0]
+        return image, weighted + 2 * gram
+
+
+def orthonormal_basis(columns: Array) -> Array:
+    """Orthonormal basis (QR) of the span of independent columns (p, m)."""
+    basis: Array = scipy.linalg.qr(columns, mode="economic", check_finite=False)[0]
+    return basis
