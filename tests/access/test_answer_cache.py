@@ -32,17 +32,21 @@ def same_differences() -> np.ndarray:
     return x + np.stack([steps, -steps], axis=1) / 2**4
 
 
+def repeated(words: np.ndarray) -> int:
+    return int((np.diff(np.sort(words)) == 0).sum())
+
+
 @pytest.mark.parametrize("rows", [one_ulp_apart, round_numbers])
 def test_near_identical_rows_differ_in_each_word(rows):
     keys = row_keys(rows())
     # With 64 random bits, two of 1e6 rows share a word with probability 3e-8.
-    assert np.unique(keys.first).size == len(keys)
-    assert np.unique(keys.second).size == len(keys)
+    assert repeated(keys.first) == 0
+    assert repeated(keys.second) == 0
 
 
 def test_opposite_changes_do_not_cancel():
     x = same_differences()
-    assert np.unique(row_keys(x).first).size == np.unique(x[:, 0]).size
+    assert repeated(row_keys(x).first) == repeated(x[:, 0])
 
 
 def test_negative_zero_is_zero_and_columns_have_places():

@@ -104,7 +104,7 @@ def test_labels_are_rounded_to_integers():
 @pytest.mark.parametrize("value", [0.0, 3.7, -1e200, 1e-200])
 def test_constant_functions_have_a_floor(value):
     noise = noise_of(lambda x: np.full(len(x), value), 4)
-    assert 0 < noise.sigma <= max(np.finfo(np.float32).eps * abs(value), 1e-300)
+    assert 0 < noise.sigma <= max(float(np.finfo(np.float32).eps) * abs(value), 1e-300)
     assert noise.scale == 0
     assert noise.relative == np.inf
 

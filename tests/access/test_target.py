@@ -7,6 +7,7 @@ import pytest
 
 from unweave.access import Queries, as_queries
 from unweave.errors import InvalidInput
+from unweave.network import Network
 
 
 class Estimator:
@@ -25,6 +26,14 @@ def test_plain_function_needs_input_dim():
         as_queries(np.sum)
     queries = as_queries(lambda x: x[:, 0], input_dim=2, max_queries=7)
     assert (queries.n_inputs, queries.remaining) == (2, 7)
+
+
+def test_a_network_is_asked_like_any_other_target():
+    net = Network([np.ones((3, 2)), np.ones((2, 1))], [np.zeros(2), np.zeros(1)], ["tanh", "identity"])
+    queries = as_queries(net)
+    assert queries.n_inputs == 3
+    np.testing.assert_array_equal(queries(np.eye(3)), net(np.eye(3)))
+    assert not hasattr(queries, "weights")
 
 
 @pytest.mark.parametrize("name", ["n_inputs", "n_features_in_"])

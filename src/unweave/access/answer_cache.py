@@ -146,12 +146,18 @@ class AnswerCache:
 
     def find(self, keys: RowKeys) -> IntArray:
         """Return the position of each key's answer, -1 where it is not known. Shape (n,)."""
-        position = np.full(len(keys), -1, dtype=np.int64)
+        order = np.argsort(
+            keys.first
+        )  # looked up in growing order, a run is walked through, not jumped about
+        first, second = keys.first[order], keys.second[order]
+        found = np.full(len(keys), -1, dtype=np.int64)
         for run in self._runs:
-            slot = np.searchsorted(run.first, keys.first)
+            slot = np.searchsorted(run.first, first)
             np.minimum(slot, run.first.size - 1, out=slot)
-            hit = (run.first[slot] == keys.first) & (run.second[slot] == keys.second)
-            position[hit] = run.position[slot[hit]]
+            hit = (run.first[slot] == first) & (run.second[slot] == second)
+            found[hit] = run.position[slot[hit]]
+        position = np.empty_like(found)
+        position[order] = found
         return position
 
     def insert(self, keys: RowKeys, answers: Array) -> int:

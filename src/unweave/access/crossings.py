@@ -21,7 +21,9 @@ _MOST_CROSSINGS = 150  # per round: each costs D + 16 queries
 _HALVINGS = 20  # of the interval around a crossing, at most
 _WHOLE_JUMP = 0.9  # a half that keeps this share of the change still holds the whole crossing
 _WIDTH = 2.83  # jump / slope is 2 for tanh and 4 for the logistic function: between the two
-_FIRST_DISTANCE = 10.0  # of the lines in the first round, in rough scales
+_FIRST_DISTANCE = 30.0  # of the lines in the first round, in rough scales, each several widths at least
+_LEAST_WIDTHS = 20.0  # away from everything: nearer, crossings overlap
+_MOST_WIDTHS = 200.0  # at which a crossing seldom overlaps another
 _SAME_PLANE = 0.99  # cosine of normals that belong to the same unit
 _OPEN_DIRECTION = 0.03  # singular values below this share of the largest: no plane decides there
 _ROBUST_PASSES = 10
@@ -38,7 +40,7 @@ class ScaledAnswers:
     def __call__(self, x: Array) -> Array:
         """Answer x (..., D) as (..., m), each output in units of its range."""
         flat = x.reshape(-1, x.shape[-1])
-        return (self.ledger(flat) * self.weight).reshape(*x.shape[:-1], -1)
+        return (self.ledger(flat) * self.weight).reshape(*x.shape[:-1], self.weight.size)
 
 
 def locate_by_crossings(
@@ -52,8 +54,9 @@ def locate_by_crossings(
     location = np.zeros(scale.size)
     n_active = int(active.sum())
     # Normals are known to about sqrt(error), so a plane seen from Z widths away is off by Z sqrt(error).
-    widths_away = float(np.clip(0.3 / np.sqrt(ask.error), 10.0, 200.0))
-    rounds = ((2 * n_active, _FIRST_DISTANCE), (3 * n_active, widths_away * np.sqrt(n_active)))
+    widths_away = float(np.clip(0.3 / np.sqrt(ask.error), _LEAST_WIDTHS, _MOST_WIDTHS))
+    first = _FIRST_DISTANCE * widths_away / _MOST_WIDTHS
+    rounds = ((2 * n_active, first), (3 * n_active, widths_away * np.sqrt(n_active)))
     weights, levels = np.empty((0, scale.size)), np.empty(0)  # planes weights . x = levels, from both rounds
     for wanted, distance in rounds:
         n_lines = -(-min(wanted + 4, _MOST_CROSSINGS) // _CROSSINGS_PER_LINE)
@@ -69,7 +72,8 @@ def locate_by_crossings(
         size = np.linalg.norm(weights * scale, axis=1)
         normals = weights * scale / size[:, None]
         share = _rarity(normals)
-        location = location + scale * _nearest_to_planes(normals, (levels - weights @ location) / size, share)
+        shift = _nearest_to_planes(normals, (levels - weights @ location) / size, share)
+        location = location + np.where(active, scale * shift, 0.0)
         # Jumps of crossings that overlap come out too small, hence the median over the newest ones.
         common = np.median(size[size.size - new.shape[0] :]) if new.size else 1.0
         typical = common * np.sqrt(np.average(normals**2, axis=0, weights=share) * n_active)

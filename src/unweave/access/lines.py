@@ -186,18 +186,20 @@ def slope_share(lines: Lines) -> float:
 def roughness(lines: Lines, noise: Noise) -> float:
     """Return how much slopes over the longest and the shortest clear short steps differ, relatively.
 
-    Small where pre-activations change by less than one over a short step, about 1 or more where units
-    switch within it. 0 when no shorter step is clear of the noise.
+    The median over lines of |s - s'| / (|s| + |s'|): small where pre-activations change by less than one
+    over a short step, near 1 where units switch within it. 0 when no shorter step is clear of the noise.
     """
-    odd, steps = lines.odd[:, : len(SHORT_STEPS)], lines.steps[: len(SHORT_STEPS)]
     middle = len(SHORT_STEPS) - 1
-    slopes = odd / steps[:, None]  # (L, short, m)
+    steps = lines.steps[: middle + 1]
+    slopes = lines.odd[:, : middle + 1] / steps[:, None]  # (L, short, m)
     size = np.sqrt(np.mean(slopes[:, middle] ** 2, axis=0))  # (m,)
     seen = size > 0
     # A step is clear when the slope that the longest short step shows would stand out of the noise there.
     clear = (size * steps[:, None] > _clear(noise))[:, seen].all(axis=1)
     if not seen.any() or not clear[:middle].any():
         return 0.0
-    shortest = int(np.argmax(clear))
-    difference = np.sqrt(np.mean((slopes[:, middle] - slopes[:, shortest]) ** 2, axis=0))
-    return float(np.sqrt(np.mean((difference[seen] / size[seen]) ** 2)))
+    scaled = slopes[:, :, seen] / size[seen]
+    over_long, over_short = scaled[:, middle], scaled[:, int(np.argmax(clear))]  # (L, seen)
+    total = np.linalg.norm(over_long, axis=1) + np.linalg.norm(over_short, axis=1)
+    difference = np.linalg.norm(over_long - over_short, axis=1)
+    return float(np.median(difference[total > 0] / total[total > 0]))

@@ -37,7 +37,7 @@ _ROUGH_AS_NOISE = (
 )
 _CLEARLY_BETTER = 0.1
 _LEAST_SLOPE_SHARE = 0.2  # of short steps against long ones: less is flat
-_MOST_ROUGHNESS = 0.5  # more, and the units switch within a fraction of the region: steps on flat ground
+_MOST_ROUGHNESS = 0.6  # more, and the units switch within a fraction of the region: steps on flat ground
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     searched = known is None and not _fits(view, lines, noise)
     if searched:
         scattered = _scatters(noise)
-        sigma = _EPS * noise.scale if scattered else noise.sigma
+        sigma = _EPS * noise.scale if scattered else noise.sigma_per_output
         found = find_region(queries, sigma, rng)
         if found is not None:
             measured = _measure(queries, found, rng, None)

@@ -2,8 +2,8 @@
 
 Nothing is known beforehand: one feature may live on 1e-3 and another on 1e4, and at x = 0 every unit may
 be saturated. Steps of all sizes along each axis give rough scales. For a target that saturates, the
-crossings of its units' hyperplanes far away tell the rest; for any other (it grows, it
-oscillates) slopes and bending around 0 do.
+crossings of its units' hyperplanes far away tell the rest; for any other, one that grows or oscillates,
+slopes and bending around 0 do.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _GRADIENT_POINTS = 8
 _MIN_SHARE = 1e-6  # a feature with less than this share of the largest slope is taken as without effect
 
 
-def find_region(ledger: Queries, sigma: float, rng: np.random.Generator) -> Region | None:
+def find_region(ledger: Queries, sigma: float | Array, rng: np.random.Generator) -> Region | None:
     """Return a region in which every unit of the target varies by about one, or None.
 
-    ``sigma`` is the standard deviation of one answer's error. None: the answers show no scale (constant,
-    affine, or below the noise everywhere). Cost: 34 D + C (D + 26) queries for a target that saturates,
-    with C = 5 D crossings (at most 300), 50 D + 1400 for any other.
+    ``sigma``, one number or (m,), is the standard deviation of one answer's error. None: the answers show
+    no scale (constant, affine, or below the noise everywhere). Cost: 34 D + C (D + 26) queries for a target
+    that saturates, with C = 5 D crossings (at most 300), 50 D + 1400 for any other.
     """
     ladder = _axis_ladder(ledger)
     spread = np.ptp(ladder.reshape(-1, ladder.shape[-1]), axis=0)
@@ -37,8 +37,10 @@ def find_region(ledger: Queries, sigma: float, rng: np.random.Generator) -> Regi
     if not alive.any():
         return None
     weight = np.where(alive, 1.0 / np.where(alive, spread, 1.0), 0.0)
-    ask = ScaledAnswers(ledger, weight, sigma * float(weight.max()))
+    ask = ScaledAnswers(ledger, weight, float(np.max(sigma * weight)))
     scale, active, settled = _axis_scales(ladder * weight, ask.error)
+    if not active.any():
+        return None
     if not settled:
         found = _scale_from_bending(ask, scale, active, rng)
         return None if found is None else Region(np.zeros(scale.size), np.where(active, found, 1.0))
@@ -68,6 +70,8 @@ def _axis_scales(ladder: Array, error: float) -> tuple[Array, BoolArray, bool]:
     change = np.where(change > 10 * error, change, 0.0)
     total = change.sum(axis=1)
     active = total > 0
+    if not active.any():
+        return np.ones(total.size), active, False
     settled = bool(np.median(change[active, -1] / total[active]) < _SETTLED)
     if settled:
         passed, level = np.cumsum(change, axis=1), total / 2

@@ -16,7 +16,7 @@ from unweave.arrays import Array
 from unweave.derivatives.stencils import Jets
 from unweave.subspace.hessian_span import CLEAR_GAP
 
-SPARE_GRADIENTS = 3
+SPARE_GRADIENTS = 2
 """Gradients taken beyond the rank, so that the spectrum can be seen to end."""
 
 

@@ -96,7 +96,7 @@ def sample_until_span_ends(sampler: HessianSampler, outputs: int, d: int, width:
     while True:
         sampler.extend_to(min(goal, most), None if width is None else goal)
         span = hessian_span(sampler.columns())
-        rank, gap = span.clearest_rank()
+        rank, gap = width_shown(span, width)
         if gap >= CLEAR_GAP:
             enough = int(np.ceil(SURPLUS * rank / outputs))
             if sampler.count >= min(enough, most):
@@ -108,21 +108,35 @@ def sample_until_span_ends(sampler: HessianSampler, outputs: int, d: int, width:
             goal = max(sampler.count + 2, int(np.ceil(_GROWTH * sampler.count)))
 
 
+def width_shown(span: HessianSpan, width: int | None) -> tuple[int, float]:
+    """The width that the spectrum shows, and its gap; a width that was given only has to be clear."""
+    if width is not None and width < len(span.singular_values) and span.gap(width) >= CLEAR_GAP:
+        return width, span.gap(width)
+    return span.clearest_rank()
+
+
 def acceptance_threshold(gap: float) -> float:
     """Largest 1 - Phi of a true direction in a span whose error is estimated by 1/gap."""
     return max(ROUNDING_MISALIGNMENT, min(0.1, _SAFETY / gap**2))
 
 
 def find_directions(
-    sampled: SampledSpan, d: int, journal: Journal, rng: np.random.Generator, options: PowerMethodOptions
+    span: HessianSpan,
+    rank: int,
+    d: int,
+    journal: Journal,
+    rng: np.random.Generator,
+    options: PowerMethodOptions,
+    known: Array | None = None,
 ) -> RankOneDirections:
-    """The rank-one members of the span."""
-    space = RankOneSpace(sampled.span.basis(sampled.rank), symmetric_packing(d))
+    """The rank-one members of the span of dimension ``rank``, or those besides the ``known`` ones."""
+    space = RankOneSpace(span.basis(rank), symmetric_packing(d))
     return subspace_power_method(
         space,
         rng,
-        acceptance_threshold(sampled.gap),
+        acceptance_threshold(span.gap(rank)),
         options,
+        known=known,
         on_round=lambda found, wanted, _: journal.tell(found, wanted, "neurons"),
     )
 

@@ -47,6 +47,12 @@ class Profiles:
     residuals: Array
     """(m,) norm of the misfit relative to the norm of the samples."""
 
+    @staticmethod
+    def concatenate(first: Profiles, second: Profiles) -> Profiles:
+        """The neurons of both."""
+        names = ("scales", "biases", "outgoing", "residuals")
+        return Profiles(*(np.concatenate([getattr(first, n), getattr(second, n)]) for n in names))
+
     def pooled_residual(self) -> float:
         """Root mean square of the neurons' relative misfits: how well the activation explains them all."""
         return float(np.sqrt(np.mean(self.residuals**2)))

@@ -19,7 +19,7 @@ import scipy.linalg
 
 from unweave.access.probe import Findings
 from unweave.access.region import NormalisedQueries
-from unweave.activations import get_activation
+from unweave.activations import Activation, get_activation
 from unweave.arrays import Array
 from unweave.candidate import Candidate, Evidence
 from unweave.derivatives.active_subspace import SPARE_GRADIENTS, ActiveSubspace, active_subspace
@@ -35,6 +35,7 @@ from unweave.smooth.hessian_route import (
     find_directions,
     refine_directions,
     sample_until_span_ends,
+    width_shown,
 )
 from unweave.smooth.linear_part import fit_linear_part, mirror_back, skip_matrix
 from unweave.smooth.profiles import Profiles, fit_profiles, refine_profiles
@@ -49,13 +50,15 @@ from unweave.subspace.symmetric import symmetric_packing
 SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
 """Activations tried when none is given; tanh stands for the logistic function too."""
 
-_PENCIL_HESSIANS = 4
+_PENCIL_HESSIANS = 3
 _PENCIL_RESIDUAL = 0.03  # above it there are more neurons than dimensions: then it is of order one
-_LINE_POINTS = 25
+_LINE_POINTS = 17
 _LINE_REACH = 3.5  # standard deviations of u_k . x covered by a line
 _OVERDETERMINED = 1.6  # equations per parameter in the final fit
 _OVERDETERMINED_REDUCED = 1.15  # the same when every equation has to be bought at D + 1 per site
-_CORRECTIONS = 3
+_CORRECTIONS = 4
+_SETTLED = 1e-9  # change of the weights below which another correction is not worth its time
+_SAME_DIRECTION = 1e-8  # 1 - |cos| of directions that are one
 _SKIP_SEEN = 1e-3  # skip matrix relative to the gradients, above which it is taken to be there
 _NEURONS_THAT_VOTE = 64  # neurons on which activations are compared
 _LARGE = 400  # neurons from which the power steps run in single precision
@@ -125,8 +128,9 @@ class ShallowRecovery:
         found = self._find_directions(active, steps)
         if isinstance(found, str):
             return found
-        self._compare_width(len(found.rows))
         ranking = self._fit_neurons(found, active, steps)
+        assert self._model is not None
+        self._compare_width(self._model.width)
         gradients = self._polish(gradients, active, found)
         assert self._model is not None
         floor = self._evidence.fit_floor or 0.0
@@ -205,9 +209,10 @@ class ShallowRecovery:
         )
 
     def _rank_one_directions(self, sampled: SampledSpan, d: int) -> _Directions | str:
-        options = self._options.power_method or PowerMethodOptions(single_precision=sampled.rank >= _LARGE)
         with self._journal.stage("power method") as stage:
-            result = find_directions(sampled, d, self._journal, self._rng, options)
+            result = find_directions(
+                sampled.span, sampled.rank, d, self._journal, self._rng, self._power_options(sampled.rank)
+            )
             stage.figures.update(found=len(result), needed=sampled.rank, restarts=result.restarts)
         self._evidence = replace(
             self._evidence,
@@ -221,9 +226,10 @@ class ShallowRecovery:
                 f"the span of the Hessians has dimension {sampled.rank} but no rank-one member: not a sum of "
                 "functions of one direction each"
             )
-        if len(result) < sampled.rank:
-            self._notes.append(f"{len(result)} of {sampled.rank} directions found in the span")
         return _Directions(result.directions, sampled)
+
+    def _power_options(self, rank: int) -> PowerMethodOptions:
+        return self._options.power_method or PowerMethodOptions(single_precision=rank >= _LARGE)
 
     def _draw_reduced(self, n: int, margin: float, active: ActiveSubspace) -> Array:
         """Sites in the coordinates of the frame; inside the box, if there is one."""
@@ -238,7 +244,9 @@ class ShallowRecovery:
         return reduced
 
     def _compare_width(self, seen: int) -> None:
-        given = self._options.width
+        given, shown = self._options.width, self._evidence.width
+        if shown is not None and seen < shown:
+            self._notes.append(f"{seen} of {shown} directions were found in the span of the Hessians")
         if given is None or given == seen:
             return
         if seen < given:
@@ -322,35 +330,76 @@ class ShallowRecovery:
         model: ShallowModel,
         profiles: Profiles,
     ) -> None:
-        """Refine directions and neurons on Hessians from which the predicted truncation was taken away."""
+        """Refine directions and neurons on Hessians from which the predicted truncation was taken away.
+
+        Weak neurons that the truncation had hidden come out of the corrected spectrum and are added.
+        """
         assert found.sampled is not None and found.sampled.jets.hessians is not None
-        d, rank, rows = active.dimension, len(found.rows), found.rows
+        d, rows, rank = active.dimension, found.rows, found.sampled.rank
         jets, measured = found.sampled.jets, found.sampled.jets.hessians
-        span: HessianSpan = found.sampled.span
         with self._journal.stage("truncation") as stage:
             for done in range(_CORRECTIONS):
                 corrected = measured - hessian_truncation(model, jets, steps.scheme)
                 span = hessian_span(corrected.reshape(-1, corrected.shape[2]))
+                seen, gap = width_shown(span, self._options.width)
+                rank = max(rank, seen) if gap >= CLEAR_GAP else rank
                 rows = refine_directions(span, rank, rows, d)
-                samples = rank_one_coefficients(rows, corrected)
-                profiles = refine_profiles(jets.sites @ rows.T, samples, model.activation, 2, profiles)
+                if len(rows) < rank:
+                    rows = self._add_missing(span, rank, rows, d)
+                projections, samples = jets.sites @ rows.T, rank_one_coefficients(rows, corrected)
+                profiles = self._refit(projections, samples, model.activation, profiles)
                 previous, model = model, replace(
                     model,
                     weights=rows.T * profiles.scales,
                     biases=profiles.biases,
                     outgoing=profiles.outgoing,
                 )
-                change = float(np.abs(model.weights - previous.weights).max())
                 self._journal.tell(done + 1, _CORRECTIONS, "corrections")
-                if change < 1e-9:
-                    break
-            stage.figures.update(gap=span.gap(rank), change=change, residual=profiles.pooled_residual())
+                if previous.width == model.width:
+                    change = float(np.abs(model.weights - previous.weights).max())
+                    stage.figures["change"] = change
+                    if change < _SETTLED:
+                        break
             rates = contraction_rates(span, rank, rows, d)
-            stage.figures["slowest rate"] = float(rates.max())
+            stage.figures.update(
+                width=rank,
+                gap=span.gap(rank),
+                residual=profiles.pooled_residual(),
+                **{"slowest rate": float(rates.max())},
+            )
         self._evidence = replace(
-            self._evidence, gap=span.gap(rank), spectrum=span.singular_values, rates=rates
+            self._evidence,
+            width=rank,
+            found=len(rows),
+            gap=span.gap(rank),
+            spectrum=span.singular_values,
+            rates=rates,
         )
         self._model = self._lifted(model, active)
+
+    def _add_missing(self, span: HessianSpan, rank: int, rows: Array, d: int) -> Array:
+        """Known directions, in their order, and behind them those that a search finds besides."""
+        result = find_directions(
+            span, rank, d, self._journal, self._rng, self._power_options(rank), known=rows
+        )
+        new = np.abs(result.directions @ rows.T).max(axis=1) < 1 - _SAME_DIRECTION
+        self._evidence = replace(
+            self._evidence,
+            restarts=self._evidence.restarts + result.restarts,
+            misalignment=result.misalignment,
+        )
+        return np.concatenate([rows, result.directions[new]])
+
+    def _refit(
+        self, projections: Array, samples: Array, activation: Activation, start: Profiles
+    ) -> Profiles:
+        """Refine the profiles that are known and fit those of the directions behind them."""
+        known = len(start.scales)
+        refined = refine_profiles(projections[:, :known], samples[:, :known], activation, 2, start)
+        if projections.shape[1] == known:
+            return refined
+        new = fit_profiles(projections[:, known:], samples[:, known:], activation, 2, self._rng)
+        return Profiles.concatenate(refined, new)
 
     # -- all parameters --------------------------------------------------------------------------------
 

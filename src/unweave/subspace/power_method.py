@@ -33,6 +33,7 @@ ROUNDING_MISALIGNMENT = 1e-9
 """1 - Phi accepted whatever the subspace's error: the square of a direction error that any later least
 squares repairs, and six orders below the spurious maximisers that were ever seen."""
 
+_SPREAD_OF_TRUE_ONES = 1e3  # between the typical and the largest 1 - Phi of true directions
 _NEWTON_ROWS = 256  # rows whose D x D Hessians are formed at once
 _LONGEST_STEP = 0.5  # radians: Newton steps from far away are shortened to this
 _SMALLEST_CURVATURE = 1e-3  # of the largest: flatter directions are treated as this curved
@@ -46,12 +47,12 @@ class PowerMethodOptions:
     gamma: float = np.inf
     power_steps: int = 60
     power_tolerance: float = 1e-6
-    newton_steps: int = 40
+    newton_steps: int = 100
     newton_tolerance: float = 1e-13
     residual_starts: bool = True
     max_restarts: float = 40.0
     """Starts given up after, in multiples of m log(m + 2)."""
-    patience: int = 12
+    patience: int = 30
     """Rounds without a new direction after which the rest is called missing."""
     min_objective: float | None = None
     """Accept by Phi >= this instead of by the distance to the subspace."""
@@ -95,6 +96,7 @@ def subspace_power_method(
     rng: np.random.Generator,
     acceptance: float = ROUNDING_MISALIGNMENT,
     options: PowerMethodOptions | None = None,
+    known: Array | None = None,
     on_round: Callable[[int, int, int], None] | None = None,
 ) -> RankOneDirections:
     """All directions u with u u^T in the subspace, up to ``space.rank`` of them.
@@ -104,7 +106,10 @@ def subspace_power_method(
     space
         The subspace, of dimension m.
     acceptance
-        Largest 1 - Phi of an accepted direction; about 10 (sigma_{m+1}/sigma_m)^2 for a sampled span.
+        Largest 1 - Phi of an accepted direction; about 10 (sigma_{m+1}/sigma_m)^2 for a sampled span. The
+        end points themselves sharpen it: most are true and lie much closer than that worst case.
+    known : (k, D)
+        Directions that are known already; the search is for the others.
     on_round
         Called after every batch of starts with (found, m, starts so far).
 
@@ -113,8 +118,8 @@ def subspace_power_method(
     options = options or PowerMethodOptions()
     dimension, wanted = space.packing.dimension, space.rank
     limit = int(options.max_restarts * wanted * np.log(wanted + 2)) + dimension
-    found = np.zeros((0, dimension))
-    found_misalignment = np.zeros(0)
+    found = np.zeros((0, dimension)) if known is None else known
+    found_misalignment = np.asarray(space.misalignment(_like(space, found)), dtype=np.float64)
     rejected: list[Array] = []
     restarts = fruitless = 0
     while len(found) < wanted and restarts < limit and fruitless < options.patience:
@@ -124,6 +129,8 @@ def subspace_power_method(
         else:
             starts = uniform_starts(count, dimension, rng)
         ends, misalignment = _ascend(space, starts, options)
+        if restarts == 0:
+            acceptance = _sharpened(acceptance, misalignment)
         accepted = (
             misalignment <= acceptance
             if options.min_objective is None
@@ -151,14 +158,34 @@ def uniform_starts(count: int, dimension: int, rng: np.random.Generator) -> Arra
 
 
 def residual_starts(space: RankOneSpace, found: Array, count: int, rng: np.random.Generator) -> Array:
-    """(count, D) leading eigenvectors of random members of the subspace orthogonal to the squares found."""
+    """(count, D) starts from random members of the subspace orthogonal to the squares found.
+
+    One half are the leading eigenvectors of such matrices, the other half random combinations of their
+    eigenvectors weighted by the eigenvalues: when little is missing the matrices are nearly always the
+    same, and their leading eigenvector alone would be tried again and again.
+    """
     basis = np.asarray(space.basis, dtype=np.float64)
     known = scipy.linalg.qr(basis.T @ space.packing.outer(found).T, mode="economic")[0]
     coefficients = rng.standard_normal((count, space.rank))
     coefficients -= (coefficients @ known) @ known.T
     values, vectors = np.linalg.eigh(space.packing.unpack(coefficients @ basis.T))
     leading = np.argmax(np.abs(values), axis=1)
-    return np.ascontiguousarray(vectors[np.arange(count), :, leading])
+    starts = np.ascontiguousarray(vectors[np.arange(count), :, leading])
+    mixed = count // 2
+    weights = np.abs(values[:mixed]) * rng.standard_normal(values[:mixed].shape)
+    starts[:mixed] = np.matmul(vectors[:mixed], weights[:, :, None])[:, :, 0]
+    return starts / np.linalg.norm(starts, axis=1, keepdims=True)
+
+
+def _sharpened(acceptance: float, misalignment: Array) -> float:
+    """Acceptance lowered to what the end points of a first batch show of the true directions' level."""
+    typical = float(np.median(misalignment))
+    return min(acceptance, max(ROUNDING_MISALIGNMENT, _SPREAD_OF_TRUE_ONES * typical))
+
+
+def _like(space: RankOneSpace, rows: Array) -> AnyArray:
+    xp = array_namespace(space.basis)
+    return xp.asarray(rows, dtype=space.basis.dtype, device=space.basis.device)
 
 
 def _ascend(space: RankOneSpace, starts: Array, options: PowerMethodOptions) -> tuple[Array, Array]:
@@ -166,7 +193,7 @@ def _ascend(space: RankOneSpace, starts: Array, options: PowerMethodOptions) -> 
     power_space = space.astype(xp.float32) if options.single_precision else space
     directions = power_iterations(
         power_space,
-        xp.asarray(starts, dtype=power_space.basis.dtype, device=space.basis.device),
+        _like(power_space, starts),
         options.gamma,
         options.power_steps,
         options.power_tolerance,
