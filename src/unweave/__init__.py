@@ -1,1 +1,48 @@
-"""unweave."""
+"""Recover a neural network from what it answers, with a certificate of how sure that is."""
+
+from unweave.access.queries import Queries
+from unweave.activations import (
+    Activation,
+    Reflection,
+    activation_names,
+    get_activation,
+    register_activation,
+)
+from unweave.comparison import Comparison, compare
+from unweave.errors import BudgetExhausted, Interrupted, InvalidInput, TargetError, UnweaveError
+from unweave.files import load
+from unweave.journal import Progress, Stage
+from unweave.network import Network
+from unweave.random_networks import random_network
+from unweave.recover import recover
+from unweave.result import Certificate, Check, Recovery, Status
+from unweave.symmetry import canonical
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Activation",
+    "BudgetExhausted",
+    "Certificate",
+    "Check",
+    "Comparison",
+    "Interrupted",
+    "InvalidInput",
+    "Network",
+    "Progress",
+    "Queries",
+    "Recovery",
+    "Reflection",
+    "Stage",
+    "Status",
+    "TargetError",
+    "UnweaveError",
+    "activation_names",
+    "canonical",
+    "compare",
+    "get_activation",
+    "load",
+    "random_network",
+    "recover",
+    "register_activation",
+]

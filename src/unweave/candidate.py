@@ -36,6 +36,8 @@ class Evidence:
     """Root mean square residual of the final fit, step by step, relative to the outputs' spread."""
     fit_floor: float | None = None
     """What rounding or noise alone would leave of it."""
+    prediction_floor: float | None = None
+    """What rounding or noise in the fit leaves of a prediction, relative to the outputs' spread."""
     condition: float | None = None
     """Estimated condition number of the final fit's scaled Jacobian."""
     parameter_error_bar: float | None = None
@@ -54,3 +56,5 @@ class Candidate:
     """Why the method could not finish, or None."""
     ambiguity: str | None = None
     """The family of parameters that fits as well, or None."""
+    interrupted: bool = False
+    """Whether the user stopped the method."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unweave.access.queries import Queries
+    from unweave.result import Recovery
 
 
 class UnweaveError(Exception):
@@ -34,3 +35,12 @@ class BudgetExhausted(UnweaveError):
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class Interrupted(UnweaveError, KeyboardInterrupt):
+    """A recovery was interrupted: ``recovery`` holds what was found, ``ledger`` what was paid for."""
+
+    def __init__(self, recovery: Recovery, ledger: Queries) -> None:
+        super().__init__(str(recovery))
+        self.recovery = recovery
+        self.ledger = ledger

@@ -68,7 +68,8 @@ def _load_json(path: Path) -> Network:
     return _build(path, content)
 
 
-def _save_npz(network: Network, path: Path) -> None:
+def network_arrays(network: Network) -> dict[str, Any]:
+    """The network as named arrays, header included: what an .npz archive holds."""
     arrays: dict[str, Any] = {
         "format": np.array(FORMAT),
         "version": np.array(VERSION),
@@ -78,21 +79,34 @@ def _save_npz(network: Network, path: Path) -> None:
         arrays[f"weight_{i}"], arrays[f"bias_{i}"] = weight, bias
     if network.skip is not None:
         arrays["skip"] = network.skip
+    return arrays
+
+
+def _save_npz(network: Network, path: Path) -> None:
     with path.open("wb") as file:
-        np.savez(file, **arrays)
+        np.savez(file, **network_arrays(network))
 
 
-def _load_npz(path: Path) -> Network:
+def read_archive(path: Path) -> dict[str, Any]:
+    """All arrays of an .npz archive, without pickle; `InvalidInput` if it is none."""
     try:
         with path.open("rb") as file:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 _not_a_network(path, "a single array, not an archive")
-            content = {key: archive[key] for key in archive.files}
+            return {key: archive[key] for key in archive.files}
     except InvalidInput:
         raise
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         _not_a_network(path, f"not readable as an .npz archive: {error}", error)
+
+
+def _load_npz(path: Path) -> Network:
+    return network_from_arrays(path, read_archive(path))
+
+
+def network_from_arrays(path: Path, content: dict[str, Any]) -> Network:
+    """The network that `network_arrays` described; ``path`` is only named in messages."""
     _check_header(path, _scalar(content.get("format")), _scalar(content.get("version")))
     layers = range(sum(key.startswith("weight_") for key in content))
     return _build(

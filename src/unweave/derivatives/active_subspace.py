@@ -14,10 +14,11 @@ import scipy.linalg
 
 from unweave.arrays import Array
 from unweave.derivatives.stencils import Jets
-from unweave.subspace.hessian_span import CLEAR_GAP
 
 SPARE_GRADIENTS = 2
 """Gradients taken beyond the rank, so that the spectrum can be seen to end."""
+
+_ABOVE_ERROR = 5.0  # times the error of the differences: a direction that is really there
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +43,20 @@ class ActiveSubspace:
         return self.dimension < self.frame.shape[0]
 
 
-def active_subspace(jets: Jets) -> ActiveSubspace:
-    """The active subspace that the gradients of ``jets`` show."""
-    n, _, inputs = jets.gradients.shape
+def active_subspace(jets: Jets, relative_noise: float) -> ActiveSubspace:
+    """The active subspace that the gradients of ``jets`` show.
+
+    Counts the singular values above the error of the differences: truncation, which is h^2/D of the
+    gradients in normalised inputs and has structure of its own, and noise. Directions counted in excess
+    only cost queries later; directions missed would be lost.
+    """
+    n, outputs, inputs = jets.gradients.shape
     centred = (jets.gradients - jets.gradients.mean(axis=0)).reshape(-1, inputs)
     _, values, right = scipy.linalg.svd(centred, full_matrices=False, check_finite=False)
-    floor = np.maximum(values, values[0] * np.finfo(np.float64).eps * np.sqrt(inputs))
-    independent = min((n - 1) * jets.gradients.shape[1], len(values))  # centring costs one site
-    ratios = floor[: independent - 1] / floor[1:independent]
-    if values[0] > 0 and len(ratios):
-        rank = int(np.argmax(ratios)) + 1
-        if ratios[rank - 1] > CLEAR_GAP and rank + SPARE_GRADIENTS <= independent + 1 and rank < inputs:
-            return ActiveSubspace(np.ascontiguousarray(right[:rank].T), values, complete=True)
+    truncation = float(values[0]) * jets.step**2 / inputs
+    noise = relative_noise / (np.sqrt(2) * jets.step) * (np.sqrt(n * outputs) + np.sqrt(inputs))
+    rank = int(np.sum(values > _ABOVE_ERROR * max(truncation, noise)))
+    independent = min((n - 1) * outputs, inputs)  # centring costs one site
+    if rank < inputs and 0 < rank and rank + SPARE_GRADIENTS <= independent + 1:
+        return ActiveSubspace(np.ascontiguousarray(right[:rank].T), values, complete=True)
     return ActiveSubspace(np.eye(inputs), values, complete=independent >= inputs)

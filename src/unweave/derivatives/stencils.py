@@ -8,8 +8,12 @@ With S(q) = f(x + h q) + f(x - h q) - 2 f(x) = h^2 q^T H q + O(h^4),
     richardson   (4 H(h) - H(2h)) / 3 with compact H: error O(h^4)                      2d^2 + 2d + 1 rows
 
 The error of the first three is the truncation h^2/12 times fourth derivatives plus the round-off
-sigma/h^2; four-point halves the round-off's variance per entry. Every Hessian contains the value and
-the gradient at its site, which `Jets` keeps: they were paid for.
+sigma/h^2; four-point halves the round-off's variance per entry.
+
+Every Hessian stencil contains the value and the gradient at its site, which `Jets` keeps: they were
+paid for. The compact one gives the gradient by least squares on the odd differences along all e_i and
+e_i + e_j, with 1/(d-1) of the variance that the axes alone would leave. Both rules are linear in the odd
+differences, so what they make of higher odd powers of a direction is known (`odd_power_gradient`).
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from unweave.errors import InvalidInput
 from unweave.subspace.symmetric import symmetric_packing
 
 Scheme = Literal["compact", "four-point", "richardson"]
+GradientRule = Literal["axes", "pairs"]
 Function = Callable[[Array], Array]
 """(n, d) points to (n, K) answers."""
 
@@ -35,8 +40,7 @@ _ROWS_PER_CALL = 200_000  # stencil rows built at once: bounds memory, keeps the
 class Jets:
     """What differences found at a set of sites: values, gradients and, if taken, Hessians.
 
-    ``gradients`` are plain central differences of step ``step``: exact for the difference quotient, and
-    short of the derivative by its truncation.
+    ``gradients`` are central differences of step ``step``, short of the derivative by their truncation.
     """
 
     sites: Array
@@ -48,9 +52,17 @@ class Jets:
     step: float
     hessians: Array | None = None
     """(n, K, p) packed, or None."""
+    rule: GradientRule = "axes"
+    """Which differences the gradients were made of."""
 
     def __len__(self) -> int:
         return int(self.sites.shape[0])
+
+    @property
+    def gradient_noise(self) -> float:
+        """Standard deviation of a gradient entry for answers with errors of standard deviation one."""
+        averaged = max(self.sites.shape[1] - 1, 1) if self.rule == "pairs" else 1
+        return float(1 / (self.step * np.sqrt(2 * averaged)))
 
     @staticmethod
     def concatenate(parts: list[Jets]) -> Jets:
@@ -62,6 +74,7 @@ class Jets:
             gradients=np.concatenate([part.gradients for part in parts]),
             step=parts[0].step,
             hessians=np.concatenate(hessians) if len(hessians) == len(parts) else None,
+            rule=parts[0].rule,
         )
 
 
@@ -81,7 +94,8 @@ def hessian_jets(function: Function, sites: Array, step: float, scheme: Scheme =
         fine = hessian_jets(function, sites, step, "compact")
         coarse = hessian_jets(function, sites, 2 * step, "compact")
         assert fine.hessians is not None and coarse.hessians is not None
-        return Jets(sites, fine.values, fine.gradients, step, (4 * fine.hessians - coarse.hessians) / 3)
+        hessians = (4 * fine.hessians - coarse.hessians) / 3
+        return Jets(sites, fine.values, fine.gradients, step, hessians, fine.rule)
     if scheme not in ("compact", "four-point"):
         raise InvalidInput(
             f"scheme must be 'compact', 'four-point' or 'richardson'. Got {scheme!r} instead."
@@ -130,9 +144,50 @@ def _hessians_from_answers(
         hessians[:, off] = (along_sums - along_differences) / (4 * step**2)
     hessians *= packing.scale[:, None]
     gradients = (plus - minus) / (2 * step)
+    rule: GradientRule = "axes"
+    if scheme == "compact" and d > 1:
+        along_pairs = (outer[:, :pairs] - outer[:, pairs : 2 * pairs]) / (2 * step)
+        gradients, rule = _pair_gradient(gradients, along_pairs, axis=1), "pairs"
     return Jets(
-        sites, answers[:, 0], gradients.transpose(0, 2, 1), step, np.ascontiguousarray(hessians.transpose(0, 2, 1))
+        sites,
+        answers[:, 0],
+        gradients.transpose(0, 2, 1),
+        step,
+        np.ascontiguousarray(hessians.transpose(0, 2, 1)),
+        rule,
     )
+
+
+def _pair_gradient(along_axes: Array, along_pairs: Array, axis: int) -> Array:
+    """Least-squares gradient G from slopes G_i along the axes and G_i + G_j along the pairs i < j.
+
+    The normal matrix is (d-1) I + 1 1^T, with inverse (I - 1 1^T / (2d-1)) / (d-1).
+    """
+    d = along_axes.shape[axis]
+    packing = symmetric_packing(d)
+    off = packing.rows != packing.columns
+    sums = np.moveaxis(along_axes, axis, -1).copy()
+    pairs = np.moveaxis(along_pairs, axis, -1)
+    incidence = np.zeros((int(off.sum()), d))
+    index = np.arange(len(incidence))
+    incidence[index, packing.rows[off]] = incidence[index, packing.columns[off]] = 1.0
+    sums += pairs @ incidence
+    result = (sums - sums.sum(axis=-1, keepdims=True) / (2 * d - 1)) / (d - 1)
+    return np.moveaxis(result, -1, axis)
+
+
+def odd_power_gradient(directions: Array, power: int, rule: GradientRule) -> Array:
+    """What the gradient rule makes of t -> (w . t)^power, for the columns w of ``directions`` (d, m).
+
+    For ``power`` 1 that is w itself; along the axes it is w_i^power; along pairs the least-squares
+    gradient of the slopes w_i^power and (w_i + w_j)^power.
+    """
+    if rule == "axes" or power == 1:
+        return directions**power
+    packing = symmetric_packing(len(directions))
+    off = packing.rows != packing.columns
+    pairs = (directions[packing.rows[off]] + directions[packing.columns[off]]) ** power
+    return _pair_gradient(directions**power, pairs, axis=0)
 
 
 def _on_stencil(function: Function, sites: Array, offsets: Array) -> Array:

@@ -24,6 +24,14 @@ class Linearisation(ABC):
         """J, (rows, P); only asked for when it is small."""
 
     @abstractmethod
+    def in_single_precision(self) -> Linearisation:
+        """The same Jacobian with products in float32, for solves to a few digits."""
+
+    @abstractmethod
+    def preconditioner_diagonal(self) -> Array:
+        """Diagonal of M^{-1}, of the parameters for which error bars are wanted."""
+
+    @abstractmethod
     def precondition(self, vector: Array) -> Array:
         """M^{-1} v for a symmetric positive definite M that resembles J^T J."""
 

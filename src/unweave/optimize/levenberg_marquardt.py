@@ -11,8 +11,10 @@ densely, with M = diag(J^T J), through the QR factorisation of the stacked matri
     [ sqrt(lambda) M^(1/2) ] d  =  [ 0 ],
 
 which keeps the digits that squaring J would lose. Large ones are solved without forming J, by conjugate
-gradients preconditioned with the problem's own M, stopped early while the model is still far from
-quadratic. There the tridiagonal matrix of the iteration also estimates the conditioning.
+gradients preconditioned with the problem's own M and stopped after a few digits, so float32 is enough
+for the products; the residual, on which the final accuracy depends, is always taken in float64. The
+tridiagonal matrix of the iteration estimates lambda_min(M^{-1} J^T J), and with it the conditioning and
+the bound (J^T J)^{-1} <= M^{-1} / lambda_min on the covariance.
 """
 
 from __future__ import annotations
@@ -60,7 +62,8 @@ class Fit:
     inner_iterations: int
     """Conjugate-gradient iterations in all; 0 if solved densely."""
     covariance_diagonal: Array | None
-    """Diagonal of (J^T J)^{-1} at the end; None if J was not formed."""
+    """Diagonal of (J^T J)^{-1} at the end, or an estimate of an upper bound if J was not formed; None if
+    singular."""
 
 
 def levenberg_marquardt(
@@ -83,9 +86,10 @@ def levenberg_marquardt(
     for _ in range(options.steps):
         if rms <= options.floor or stalled >= options.stalls or damping > _MAX_DAMPING:
             break
-        trial = x + solver.step(linear, residual, damping)
-        trial_residual = problem.residual(trial)
-        trial_rms = _rms(trial_residual)
+        with np.errstate(over="ignore", invalid="ignore"):  # a wild step is refused, not reported
+            trial = x + solver.step(linear, residual, damping)
+            trial_residual = problem.residual(trial)
+            trial_rms = _rms(trial_residual)
         if np.isfinite(trial_rms) and trial_rms < rms:
             stalled = stalled + 1 if trial_rms > (1 - _WORTHWHILE) * rms else 0
             x, residual, rms = trial, trial_residual, trial_rms
@@ -136,57 +140,65 @@ class _DenseSolver(_Solver):
 class _ConjugateGradientSolver(_Solver):
     def __init__(self, options: LevenbergMarquardtOptions) -> None:
         self._options = options
-        self._condition = np.nan
+        self._extremes = (np.nan, np.nan)
 
     def step(self, linear: Linearisation, residual: Array, damping: float) -> Array:
         """Preconditioned CGLS on (J^T J + lambda M) d = J^T r; M is the preconditioner's matrix."""
-        solution = np.zeros_like(linear.adjoint(residual))
-        remainder = residual.copy()
-        gradient = linear.adjoint(remainder)
-        direction = preconditioned = linear.precondition(gradient)
+        size_of_residual = float(np.linalg.norm(residual))
+        if size_of_residual == 0.0:
+            return np.zeros_like(linear.adjoint(residual))
+        single = linear.in_single_precision()
+        # Scaled to one, so that float32 neither under- nor overflows on the way.
+        remainder = (residual / size_of_residual).astype(np.float32)
+        gradient = single.adjoint(remainder)
+        solution, metric_solution = np.zeros_like(gradient), np.zeros_like(gradient)
+        direction = preconditioned = single.precondition(gradient)
         # M d is followed alongside d, so that the damping term needs no product with M.
         metric = gradient.copy()
-        metric_solution = np.zeros_like(solution)
-        size = first = float(gradient @ preconditioned)
+        size = first = _dot(gradient, preconditioned)
         diagonal: list[float] = []
-        off_diagonal: list[float] = []
+        ratios: list[float] = []
         for _ in range(self._options.inner_steps):
-            image = linear.apply(direction)
-            curvature = float(image @ image) + damping * float(direction @ metric)
+            image = single.apply(direction)
+            curvature = _dot(image, image) + damping * _dot(direction, metric)
             if not curvature > 0:
                 break
             length = size / curvature
-            solution += length * direction
-            metric_solution += length * metric
-            remainder -= length * image
-            gradient = linear.adjoint(remainder) - damping * metric_solution
-            preconditioned = linear.precondition(gradient)
-            new_size = float(gradient @ preconditioned)
-            ratio = new_size / size
+            solution += np.float32(length) * direction
+            metric_solution += np.float32(length) * metric
+            remainder -= np.float32(length) * image
+            gradient = single.adjoint(remainder) - np.float32(damping) * metric_solution
+            preconditioned = single.precondition(gradient)
+            size, previous = _dot(gradient, preconditioned), size
             diagonal.append(1 / length)
-            off_diagonal.append(ratio)
+            ratios.append(size / previous)
             self.iterations += 1
-            size = new_size
             if size <= self._options.inner_tolerance**2 * first:
                 break
-            direction = preconditioned + ratio * direction
-            metric = gradient + ratio * metric
-        self._condition = _lanczos_condition(np.array(diagonal), np.array(off_diagonal))
-        return solution
+            direction = preconditioned + np.float32(ratios[-1]) * direction
+            metric = gradient + np.float32(ratios[-1]) * metric
+        if len(diagonal) > 1:
+            self._extremes = _lanczos_extremes(np.array(diagonal), np.array(ratios))
+        return solution.astype(np.float64) * size_of_residual
 
     def conditioning(self, linear: Linearisation) -> tuple[float, Array | None]:
-        return self._condition, None
+        smallest, largest = self._extremes
+        if not smallest > 0:
+            return np.nan if np.isnan(smallest) else np.inf, None
+        return float(np.sqrt(largest / smallest)), linear.preconditioner_diagonal() / smallest
 
 
-def _lanczos_condition(inverse_lengths: Array, ratios: Array) -> float:
-    """Condition number of J M^{-1/2} from the coefficients of conjugate gradients (Lanczos)."""
-    if len(inverse_lengths) < 2:
-        return np.nan
+def _dot(a: Array, b: Array) -> float:
+    return float(np.dot(a, b))
+
+
+def _lanczos_extremes(inverse_lengths: Array, ratios: Array) -> tuple[float, float]:
+    """Extreme eigenvalues of M^{-1} (J^T J + lambda M), from the coefficients of conjugate gradients."""
     diagonal = inverse_lengths.copy()
     diagonal[1:] += inverse_lengths[:-1] * ratios[:-1]
     off = np.sqrt(ratios[:-1]) * inverse_lengths[:-1]
     values = scipy.linalg.eigvalsh_tridiagonal(diagonal, off)
-    return float(np.sqrt(values[-1] / values[0])) if values[0] > 0 else np.inf
+    return float(values[0]), float(values[-1])
 
 
 def _column_norms(matrix: Array) -> Array:

@@ -78,6 +78,11 @@ class HessianSampler:
             self._parts = [Jets.concatenate(self._parts)]
         return self._parts[0]
 
+    @property
+    def truncation(self) -> float:
+        """Size of the truncation error relative to the Hessians, for weights of norm one."""
+        return self._steps.hessian**2 / self._parts[0].sites.shape[1]
+
     def columns(self) -> Array:
         """(N K, p) packed Hessians of all outputs."""
         hessians = self.jets.hessians
@@ -95,7 +100,7 @@ def sample_until_span_ends(sampler: HessianSampler, outputs: int, d: int, width:
     goal = FEWEST_SITES if width is None else max(FEWEST_SITES, int(np.ceil(SURPLUS * width / outputs)))
     while True:
         sampler.extend_to(min(goal, most), None if width is None else goal)
-        span = hessian_span(sampler.columns())
+        span = hessian_span(sampler.columns(), sampler.truncation)
         rank, gap = width_shown(span, width)
         if gap >= CLEAR_GAP:
             enough = int(np.ceil(SURPLUS * rank / outputs))

@@ -31,6 +31,7 @@ _GRID_SAMPLES = 64  # samples of each profile that the grid looks at
 _GRID_ENTRIES = 2_000_000  # numbers held at once while the grid is searched
 _CANDIDATES = 5  # grid points per neuron that are refined
 _REFINEMENTS = 40
+_LOG_SCALE_RANGE = (np.log(1e-3), np.log(1e3))
 _DAMPING = (1e-3, 0.2, 5.0)  # initial, factor after success, factor after failure
 
 
@@ -204,7 +205,8 @@ def _refine(
     tolerance = np.finfo(np.float64).eps
     for _ in range(_REFINEMENTS):
         step_s, step_b = _refinement_step(np.exp(log_s), t, c, shape, slope, amplitude, damping, order)
-        new_log_s, new_b = log_s + np.clip(step_s, -0.5, 0.5), b + np.clip(step_b, -2.0, 2.0)
+        new_log_s = np.clip(log_s + np.clip(step_s, -0.5, 0.5), *_LOG_SCALE_RANGE)
+        new_b = b + np.clip(step_b, -2.0, 2.0)
         new_shape, new_slope = _shape(np.exp(new_log_s), new_b, t, activation, order)
         new_amplitude = _project(new_shape, c)
         new_misfit = _misfit(new_shape, new_amplitude, c)
@@ -213,7 +215,7 @@ def _refine(
         misfit = np.where(better, new_misfit, misfit)
         amplitude = np.where(better[:, :, None], new_amplitude, amplitude)
         shape, slope = np.where(better, new_shape, shape), np.where(better, new_slope, slope)
-        damping = np.where(better, damping * _DAMPING[1], damping * _DAMPING[2])
+        damping = np.clip(np.where(better, damping * _DAMPING[1], damping * _DAMPING[2]), 1e-12, 1e12)
         moving = better & (np.abs(step_s) + np.abs(step_b) > tolerance)
         if not moving.any() and (damping > 1.0).all():
             break
@@ -246,9 +248,10 @@ def _refinement_step(
     g_s = np.einsum("nmc,nmc->mc", by_s, weighted)
     g_b = np.einsum("nmc,nmc->mc", by_b, weighted)
     h_ss, h_bb = h_ss * (1 + damping), h_bb * (1 + damping)
-    determinant = h_ss * h_bb - h_sb**2
-    usable = determinant > 0
-    determinant = np.where(usable, determinant, 1.0)
-    step_s = np.where(usable, (h_bb * g_s - h_sb * g_b) / determinant, 0.0)
-    step_b = np.where(usable, (h_ss * g_b - h_sb * g_s) / determinant, 0.0)
-    return step_s, step_b
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        determinant = h_ss * h_bb - h_sb**2
+        step_s = (h_bb * g_s - h_sb * g_b) / determinant
+        step_b = (h_ss * g_b - h_sb * g_s) / determinant
+    # Neurons that hardly act have a degenerate fit; they stay where they are.
+    usable = (determinant > 0) & np.isfinite(step_s) & np.isfinite(step_b)
+    return np.where(usable, step_s, 0.0), np.where(usable, step_b, 0.0)

@@ -51,6 +51,8 @@ SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
 """Activations tried when none is given; tanh stands for the logistic function too."""
 
 _PENCIL_HESSIANS = 3
+_PENCIL_HESSIANS_SMALL = 6  # up to this dimension three matrices are easily diagonalised by accident
+_SMALL_DIMENSION = 12
 _PENCIL_RESIDUAL = 0.03  # above it there are more neurons than dimensions: then it is of order one
 _LINE_POINTS = 17
 _LINE_REACH = 3.5  # standard deviations of u_k . x covered by a line
@@ -96,7 +98,7 @@ class ShallowRecovery:
     ) -> None:
         self._view = view
         self._region = findings.region
-        self._scale = findings.output_scale
+        self._scale = np.where(findings.output_scale > 0, findings.output_scale, 1.0)
         self._outputs = findings.n_outputs
         self._noise = float(np.max(findings.noise.sigma_per_output / self._scale))
         self._options = options
@@ -109,13 +111,15 @@ class ShallowRecovery:
 
     def run(self) -> Candidate:
         """Recover the network, as far as the budget goes."""
-        problem = None
+        problem, interrupted = None, False
         try:
             problem = self._recover()
         except BudgetExhausted as error:
             problem = str(error)
+        except KeyboardInterrupt:
+            problem, interrupted = "interrupted", True
         network = None if self._model is None else self._in_inputs(self._model)
-        return Candidate(network, self._evidence, tuple(self._notes), problem)
+        return Candidate(network, self._evidence, tuple(self._notes), problem, interrupted=interrupted)
 
     def _recover(self) -> str | None:
         steps = difference_steps(self._noise, self._inputs)
@@ -125,18 +129,39 @@ class ShallowRecovery:
             stage.figures["active dimension"] = active.dimension
         self._evidence = replace(self._evidence, active_dimension=active.dimension)
         steps = replace(difference_steps(self._noise, active.dimension), gradient=steps.gradient)
-        found = self._find_directions(active, steps)
-        if isinstance(found, str):
-            return found
-        ranking = self._fit_neurons(found, active, steps)
+        sampler = HessianSampler(
+            lambda v: self._ask(v @ active.frame.T),
+            lambda n, margin: self._draw_reduced(n, margin, active),
+            steps,
+            self._journal,
+        )
+        pencil = self._pencil_directions(sampler, active)
+        if pencil is not None:
+            gradients = self._finish(pencil, active, steps, gradients)
+        if pencil is None or not self._at_floor():
+            span = self._span_directions(sampler, active)
+            if isinstance(span, str):
+                return span
+            gradients = self._finish(span, active, steps, gradients)
         assert self._model is not None
         self._compare_width(self._model.width)
-        gradients = self._polish(gradients, active, found)
-        assert self._model is not None
-        floor = self._evidence.fit_floor or 0.0
-        if len(ranking) > 1 and self._evidence.fit_history[-1] > _ABOVE_FLOOR * floor:
-            self._try_next_activation(ranking[1], found, active, steps, gradients)
         return None
+
+    def _finish(self, found: _Directions, active: ActiveSubspace, steps: Steps, gradients: Jets) -> Jets:
+        """From directions to a fitted network; the next best activation is tried if the best does not fit."""
+        previous, evidence = self._model, self._evidence
+        ranking = self._fit_neurons(found, active, steps)
+        gradients = self._polish(gradients, active, found)
+        if len(ranking) > 1 and not self._at_floor():
+            self._try_next_activation(ranking[1], found, active, steps, gradients)
+        if previous is not None and evidence.fit_history[-1] <= self._evidence.fit_history[-1]:
+            self._model, self._evidence = previous, evidence
+        return gradients
+
+    def _at_floor(self) -> bool:
+        """Whether the final fit leaves no more than rounding or noise."""
+        floor = self._evidence.fit_floor
+        return floor is not None and self._evidence.fit_history[-1] <= _ABOVE_FLOOR * floor
 
     # -- directions ------------------------------------------------------------------------------------
 
@@ -153,7 +178,7 @@ class ShallowRecovery:
         jets: Jets | None = None
         while True:
             jets = self._add_gradients(jets, goal, steps.gradient)
-            active = active_subspace(jets)
+            active = active_subspace(jets, self._noise)
             if active.complete or len(jets) >= everything:
                 return jets, active
             goal = min(everything, max(len(jets) + 2, int(np.ceil(1.1 * len(jets)))))
@@ -167,29 +192,35 @@ class ShallowRecovery:
         self._journal.tell(goal, None, "gradients")
         return new if jets is None else Jets.concatenate([jets, new])
 
-    def _find_directions(self, active: ActiveSubspace, steps: Steps) -> _Directions | str:
+    def _pencil_directions(self, sampler: HessianSampler, active: ActiveSubspace) -> _Directions | None:
+        """As many neurons as dimensions: their directions from a few Hessians, or None if there are more."""
+        d, width = active.dimension, self._options.width
+        if width is not None and width > d and not active.reduces:
+            return None
+        with self._journal.stage("pencils") as stage:
+            sampler.extend_to(_PENCIL_HESSIANS_SMALL if d <= _SMALL_DIMENSION else _PENCIL_HESSIANS)
+            pencil = jointly_diagonalise(sampler.columns(), d, self._rng)
+            residual = np.inf if pencil is None else pencil.residual
+            stage.figures["residual"] = residual
+        if pencil is None or residual > _PENCIL_RESIDUAL:
+            return None
+        hessians = sampler.count * self._outputs
+        self._evidence = replace(self._evidence, width=d, found=d, hessians=hessians)
+        return _Directions(pencil.directions, None)
+
+    def _span_directions(self, sampler: HessianSampler, active: ActiveSubspace) -> _Directions | str:
+        """More neurons than dimensions: the rank-one members of the span of many Hessians."""
         d = active.dimension
-        sampler = HessianSampler(
-            lambda v: self._ask(v @ active.frame.T),
-            lambda n, margin: self._draw_reduced(n, margin, active),
-            steps,
-            self._journal,
-        )
-        width = self._options.width
-        if width is None or width <= d or active.reduces:
-            with self._journal.stage("pencils") as stage:
-                sampler.extend_to(_PENCIL_HESSIANS)
-                pencil = jointly_diagonalise(sampler.columns(), d, self._rng)
-                residual = np.inf if pencil is None else pencil.residual
-                stage.figures["residual"] = residual
-                if pencil is not None and residual < _PENCIL_RESIDUAL:
-                    self._evidence = replace(
-                        self._evidence, width=d, found=d, hessians=sampler.count * self._outputs
-                    )
-                    return _Directions(pencil.directions, None)
         with self._journal.stage("Hessians") as stage:
-            sampled = sample_until_span_ends(sampler, self._outputs, d, width)
+            sampled = sample_until_span_ends(sampler, self._outputs, d, self._options.width)
             stage.figures.update(sites=sampler.count, width=sampled.rank, gap=sampled.gap)
+        if sampled.gap < CLEAR_GAP:
+            return self._no_gap(sampled, d)
+        if sampled.rank > d * (d - 1) // 2:
+            return (
+                f"the Hessians span {sampled.rank} dimensions; in {d} inputs at most {d * (d - 1) // 2} "
+                "neurons are determined by their span"
+            )
         self._evidence = replace(
             self._evidence,
             spectrum=sampled.span.singular_values,
@@ -197,15 +228,14 @@ class ShallowRecovery:
             gap=sampled.gap,
             hessians=sampled.span.columns,
         )
-        if sampled.gap < CLEAR_GAP:
-            return self._no_gap(sampled, d)
         return self._rank_one_directions(sampled, d)
 
     def _no_gap(self, sampled: SampledSpan, d: int) -> str:
         return (
             f"no gap in the spectrum of {sampled.span.columns} Hessians (largest ratio {sampled.gap:.3g}, a "
             f"network with one smooth hidden layer shows at least {CLEAR_GAP:.0f}): more than "
-            f"{d * (d - 1) // 2} neurons, more than one hidden layer, or not a network of this class"
+            f"{d * (d - 1) // 2} neurons, more than one hidden layer, answers too coarse to see it, or not a "
+            "network of this class"
         )
 
     def _rank_one_directions(self, sampled: SampledSpan, d: int) -> _Directions | str:
@@ -429,10 +459,8 @@ class ShallowRecovery:
     def _fit_all(self, jets: tuple[Jets, ...]) -> None:
         assert self._model is not None
         start = self._with_linear_part(self._model, jets)
-        weights = np.array([len(part) / part.step**2 for part in jets])
         sites = sum(len(part) for part in jets)
-        # Every row of a gradient carries the noise of a difference quotient.
-        floor = self._noise * float(np.sqrt(weights.sum() / (2 * sites)))
+        floor = self._noise * float(np.sqrt(sum(len(part) * part.gradient_noise**2 for part in jets) / sites))
         options = LevenbergMarquardtOptions(floor=0.5 * floor)
         fit = levenberg_marquardt(
             SobolevFit(start, jets),
@@ -441,6 +469,7 @@ class ShallowRecovery:
             on_step=lambda step, _: self._journal.tell(step, None, "steps"),
         )
         self._model = mirror_back(start.from_vector(fit.vector))
+        unknowns, equations = start.size, sum(part.gradients[:, :, 0].size * (self._inputs + 1) for part in jets)
         error_bar = None
         if fit.covariance_diagonal is not None:
             error_bar = max(fit.rms, floor) * float(np.sqrt(fit.covariance_diagonal.max()))
@@ -448,6 +477,7 @@ class ShallowRecovery:
             self._evidence,
             fit_history=fit.history,
             fit_floor=floor,
+            prediction_floor=floor * float(np.sqrt(unknowns / max(equations - unknowns, 1))),
             condition=fit.condition,
             parameter_error_bar=error_bar,
         )

@@ -19,9 +19,9 @@ import numpy as np
 
 from unweave.derivatives.stencils import Scheme
 
-_HESSIAN_STEP = 1.5e-3  # times sqrt(d): truncation of a few 1e-6 where the target is float64
+_HESSIAN_STEP = 8e-4  # times sqrt(d): truncation of about 1e-6 where the target is float64
 _HESSIAN_NOISE_STEP = 1.0  # times sqrt(d) sigma^(1/4), the balance for noisy answers
-_GRADIENT_STEP = 3e-3
+_GRADIENT_STEP = 3e-3  # times sqrt(d)
 _GRADIENT_NOISE_STEP = 0.5  # times sqrt(d) sigma^(1/6)
 _LONGEST = 0.35  # times sqrt(d): beyond it a unit neuron's Taylor series means little
 _NOISY = 1e-6  # relative noise above which halving the variance beats halving the rows

@@ -15,7 +15,7 @@ import scipy.linalg
 
 from unweave.arrays import Array
 
-CLEAR_GAP = 30.0
+CLEAR_GAP = 10.0
 """A ratio of consecutive singular values above this is taken for the width. Noise alone has consecutive
 ratios near one; truncation and round-off of float64 leave gaps of 1e3 and more, float32 about 100."""
 
@@ -30,6 +30,8 @@ class HessianSpan:
     """(min(p, N),) descending."""
     columns: int
     """N, the number of Hessians."""
+    relative_floor: float = 0.0
+    """Error of the Hessians relative to their size, below which singular values say nothing."""
 
     def basis(self, rank: int) -> Array:
         """(p, rank) the leading ``rank`` vectors."""
@@ -39,15 +41,15 @@ class HessianSpan:
         """sigma_rank / sigma_{rank+1}; infinite when there is nothing below."""
         if rank >= len(self.singular_values):
             return np.inf
-        below = max(float(self.singular_values[rank]), self._rounding())
+        below = max(float(self.singular_values[rank]), self._floor())
         return float(self.singular_values[rank - 1]) / below if below > 0 else np.inf
 
     def clearest_rank(self) -> tuple[int, float]:
-        """The index with the largest gap above the rounding level of the spectrum, and that gap.
+        """The index with the largest gap above the floor of the spectrum, and that gap.
 
         A spectrum that has not ended yet (fewer Hessians than neurons) has no large gap: (N, 1.0).
         """
-        floor = np.maximum(self.singular_values, self._rounding())
+        floor = np.maximum(self.singular_values, self._floor())
         if floor.size < 2 or floor[0] <= 0:
             return int(floor.size), 1.0
         ratios = floor[:-1] / floor[1:]
@@ -58,13 +60,18 @@ class HessianSpan:
         """alpha = sigma_rank^2 / N, the estimate of the smallest eigenvalue of E[vec H vec H^T]."""
         return float(self.singular_values[rank - 1]) ** 2 / self.columns
 
-    def _rounding(self) -> float:
-        return float(self.singular_values[0]) * np.finfo(np.float64).eps * np.sqrt(self.vectors.shape[0])
+    def _floor(self) -> float:
+        rounding = float(np.finfo(np.float64).eps) * float(np.sqrt(self.vectors.shape[0]))
+        return float(self.singular_values[0]) * max(rounding, self.relative_floor)
 
 
-def hessian_span(packed: Array) -> HessianSpan:
-    """Span of packed Hessians (N, p), by a singular value decomposition: O(p N min(p, N)) flops."""
+def hessian_span(packed: Array, relative_floor: float = 0.0) -> HessianSpan:
+    """Span of packed Hessians (N, p), by a singular value decomposition: O(p N min(p, N)) flops.
+
+    The truncation error of differences has a spectrum of its own that ends too (after 2 m); the relative
+    floor hides that second end.
+    """
     vectors, values, _ = scipy.linalg.svd(
         packed.T, full_matrices=False, check_finite=False, lapack_driver="gesdd"
     )
-    return HessianSpan(vectors, values, columns=len(packed))
+    return HessianSpan(vectors, values, len(packed), relative_floor)

@@ -37,6 +37,7 @@ _SPREAD_OF_TRUE_ONES = 1e3  # between the typical and the largest 1 - Phi of tru
 _NEWTON_ROWS = 256  # rows whose D x D Hessians are formed at once
 _LONGEST_STEP = 0.5  # radians: Newton steps from far away are shortened to this
 _SMALLEST_CURVATURE = 1e-3  # of the largest: flatter directions are treated as this curved
+_RIDGE = 1e-13  # keeps the Hessian invertible where Phi is flat (the whole of Sym(D))
 _TRUSTED_MISALIGNMENT = 1e-3  # below it the Riemannian Hessian is definite: solve instead of eigh
 
 
@@ -263,7 +264,7 @@ def _newton_step(space: RankOneSpace, current: AnyArray) -> tuple[AnyArray, AnyA
     outer = current[:, :, None] * current[:, None, :]
     tangential = hessian - cross - xp.permute_dims(cross, (0, 2, 1)) + (normal - 1)[:, None, None] * outer
     if bool(xp.all(1 - objective < _TRUSTED_MISALIGNMENT)):
-        step = -xp.linalg.solve(tangential, gradient[:, :, None])[:, :, 0]
+        step = -xp.linalg.solve(tangential - _RIDGE * identity, gradient[:, :, None])[:, :, 0]
     else:
         values, vectors = xp.linalg.eigh(tangential)
         modulus = xp.abs(values)

@@ -1,0 +1,171 @@
+"""What the linear-regime theorems promise for nearly tight frames, with their hypotheses checked.
+
+Weights satisfy the frame condition with constant nu when (1 - nu)|x|^2 <= sum_k <w_k, x>^2 <= (1 + nu)|x|^2;
+delta is the error of the subspace, the norm of the difference of the projections onto span{w_k w_k^T} and
+its estimate. Each function returns whether the hypotheses hold, and the bounds: nan where they do not.
+The constants are sharp only for tiny nu and delta; the algorithms work far beyond, so a failed hypothesis
+is no verdict on the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class TwoLevels:
+    """A dichotomy of maximisers: good ones lie at or above one level, spurious ones at or below another."""
+
+    holds: bool
+    """Whether the theorem's hypotheses hold; if not, both levels are nan."""
+    good_at_least: float
+    """Every maximiser above ``spurious_at_most`` reaches at least this: nearer to one is nearer to a
+    weight."""
+    spurious_at_most: float
+    """No spurious maximiser exceeds this: a threshold anywhere between the two levels separates them."""
+
+
+@dataclass(frozen=True)
+class MaximiserNearWeight:
+    """Existence of a maximiser near every weight (Proposition 2.1)."""
+
+    holds: bool
+    """Whether 4 nu + nu^2 + 6 delta < 1; if not, both bounds are nan."""
+    objective_at_least: float
+    """Phi of that maximiser: no weight is lost by a threshold below this."""
+    squared_overlap_at_least: float
+    """<u, w_k>^2 of that maximiser."""
+
+
+@dataclass(frozen=True)
+class CountOfMaximisers:
+    """Exactly the weights above a threshold (Theorem 2.8)."""
+
+    holds: bool
+    """Whether 44 delta + 60 nu - 120 delta nu < 1; if not, both bounds are nan."""
+    threshold: float
+    """Above it Phi has exactly 2m critical points, one per signed weight: accepting by it finds all and
+    only them."""
+    distance_at_most: float
+    """Distance sqrt(delta) of each of them to its weight."""
+
+
+@dataclass(frozen=True)
+class DistanceToWeight:
+    """A posteriori distance of a leading eigenvector to a weight (Theorem 2.1, Corollary 2.2)."""
+
+    holds: bool
+    """Whether the spectral gap exceeds what nu and delta can hide; if not, the bound is infinite."""
+    distance_at_most: float
+    """min_s |u - s w|; above sqrt(2) it says nothing."""
+
+
+@dataclass(frozen=True)
+class FrameTheory:
+    """All linear-regime theorems at one (nu, delta)."""
+
+    frame_constant: float
+    """nu; the theorems want it below a few hundredths."""
+    subspace_error: float
+    """delta; zero for the exact span."""
+    spectral_ascent: TwoLevels
+    """Theorem 2.2, levels of lambda_1^2: what Algorithm 2.1 may converge to."""
+    power_method: TwoLevels
+    """Theorem 2.7, levels of Phi: what Algorithm 2.2 may converge to."""
+    maximiser: MaximiserNearWeight
+    """Proposition 2.1: whether every weight can be found."""
+    count: CountOfMaximisers
+    """Theorem 2.8: whether the threshold is exact."""
+
+
+def frame_theory(frame_constant: float, subspace_error: float = 0.0) -> FrameTheory:
+    """Every theorem of the linear regime at nu = ``frame_constant`` and delta = ``subspace_error``."""
+    nu, delta = frame_constant, subspace_error
+    return FrameTheory(
+        frame_constant=nu,
+        subspace_error=delta,
+        spectral_ascent=spectral_ascent_guarantee(nu, delta),
+        power_method=power_method_guarantee(nu, delta),
+        maximiser=maximiser_guarantee(nu, delta),
+        count=count_guarantee(nu, delta),
+    )
+
+
+def spectral_ascent_guarantee(nu: float, delta: float) -> TwoLevels:
+    """Theorem 2.2: lambda_1^2 >= 1 - 38 delta - 13 nu or <= 38 delta + 13 nu, if that sum is below 1/4."""
+    _check(nu, delta)
+    loss = 38 * delta + 13 * nu
+    holds = loss < 1 / 4
+    return TwoLevels(holds, 1 - loss if holds else np.nan, loss if holds else np.nan)
+
+
+def power_method_guarantee(nu: float, delta: float) -> TwoLevels:
+    """Theorem 2.7: Phi >= 1 - 6 nu/(1+nu) - 18 delta or <= 9 (1+nu)/(1-nu) delta at every local maximiser."""
+    _check(nu, delta)
+    c = 3 * nu / (1 + nu)
+    holds = nu < 1 and c + 11 * delta < 1 and delta < (1 - c) ** 2 / 22
+    if not holds:
+        return TwoLevels(False, np.nan, np.nan)
+    return TwoLevels(True, 1 - 2 * c - 18 * delta, 9 * (1 + nu) / (1 - nu) * delta)
+
+
+def maximiser_guarantee(nu: float, delta: float) -> MaximiserNearWeight:
+    """Proposition 2.1: near every weight a maximiser with Phi >= 1 - delta."""
+    _check(nu, delta)
+    if not 4 * nu + nu**2 + 6 * delta < 1:
+        return MaximiserNearWeight(False, np.nan, np.nan)
+    return MaximiserNearWeight(True, 1 - delta, (1 - 3 * delta) * (1 - nu) / (1 + nu))
+
+
+def count_guarantee(nu: float, delta: float) -> CountOfMaximisers:
+    """Theorem 2.8: exactly 2m critical points above (43 - 60 nu)/(1 - 60 nu) delta, within sqrt(delta)."""
+    _check(nu, delta)
+    if not (60 * nu < 1 and 44 * delta + 60 * nu - 120 * delta * nu < 1):
+        return CountOfMaximisers(False, np.nan, np.nan)
+    return CountOfMaximisers(True, (43 - 60 * nu) / (1 - 60 * nu) * delta, float(np.sqrt(delta)))
+
+
+def eigenvector_distance(
+    leading: float, second: float, remaining: float, nu: float, delta: float
+) -> DistanceToWeight:
+    """Theorem 2.1: distance of the leading eigenvector of M = sum_k sigma_k P(w_k w_k^T), |M|_F <= 1, to a
+    weight.
+
+        min_s |u - s w_1| <= sqrt(2) (sqrt(nu) |sigma_2..m| + 2 delta) / ((1 - nu) lambda_1 - lambda_2 - 2
+        delta)
+
+    ``leading`` and ``second`` are the two largest eigenvalues, ``remaining`` is |sigma_2..m|.
+    """
+    _check(nu, delta)
+    gap = (1 - nu) * leading - second - 2 * delta
+    if not gap > 0:
+        return DistanceToWeight(False, np.inf)
+    return DistanceToWeight(True, float(np.sqrt(2) * (np.sqrt(nu) * remaining + 2 * delta) / gap))
+
+
+def direction_distance(
+    objective: float, nu: float, delta: float, remaining: float | None = None
+) -> DistanceToWeight:
+    """Corollary 2.2: the same for a maximiser u of Phi, with lambda_1 = Phi(u), lambda_2 <= sqrt(Phi (1 -
+    Phi)).
+
+    Without ``remaining`` it is bounded by |sigma| <= sqrt(Phi) / ((1 - delta) sqrt(1 - nu)), because
+    lambda_min(G_2) >= 1 - nu under the frame condition and the projection shrinks by at most 1 - delta.
+    """
+    _check(nu, delta)
+    if not (nu < 1 and delta < 1 and 0 <= objective <= 1):
+        return DistanceToWeight(False, np.inf)
+    if remaining is None:
+        remaining = float(np.sqrt(objective / (1 - nu)) / (1 - delta))
+    return eigenvector_distance(objective, float(np.sqrt(objective * (1 - objective))), remaining, nu, delta)
+
+
+def _check(nu: float, delta: float) -> None:
+    if not (nu >= 0 and delta >= 0):
+        raise InvalidInput(
+            f"frame constant and subspace error must be non-negative. Got {nu} and {delta} instead."
+        )

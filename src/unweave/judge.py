@@ -1,0 +1,135 @@
+"""The judge: fresh rows, placed where each neuron acts. The only place that may say RECOVERED.
+
+A candidate's error on rows that no method has seen is compared with what the target's own precision
+would leave: a network fitted to difference quotients of step h inherits their noise sigma/h, so that
+
+    floor^2 = sigma^2 + (sigma^2/2h^2) P/(n - P)        (n equations, P parameters)
+
+is the squared scale of the error of a perfect recovery. Wrong networks miss it by four orders of
+magnitude or more in float64. Whatever the floor, an error that is a fair part of the answers
+themselves is no recovery.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.access.probe import Findings
+from unweave.access.region import NormalisedQueries
+from unweave.arrays import Array
+from unweave.candidate import Candidate
+from unweave.network import Network
+from unweave.result import Status
+
+FEWEST_ROWS = 100
+ROWS_PER_PARAMETER = 1 / 20
+LARGEST_OVER_FLOOR = 100.0
+"""Largest error in units of the floor: leverage of the fit times the extreme of thousands of rows."""
+RMS_OVER_FLOOR = 15.0
+FLOAT64_ALLOWANCE = 10.0
+"""Both are this much wider for float64 answers: their round-off is no noise and only roughly estimated, rows
+far out have a high leverage, and the next larger errors ever seen, of wrong networks, are 1e4 times larger."""
+UNDETERMINED = 1e-3
+"""Standard error of a parameter, in normalised inputs, above which the answers do not determine it."""
+_NO_RECOVERY = 0.05  # error relative to the answers above which no floor excuses it
+_NEAR_NEURON = 2.0  # pre-activations of rows placed at a neuron lie within this
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge says, and on what grounds."""
+
+    status: Status
+    error: float
+    """Largest error relative to the largest answer."""
+    threshold: float
+    """The same in those units: what the target's precision allows."""
+    rms_over_floor: float
+    rows: int
+    reason: str
+
+
+def judge(
+    candidate: Candidate,
+    view: NormalisedQueries,
+    findings: Findings,
+    tolerance: float | None,
+    rng: np.random.Generator,
+) -> Verdict:
+    """Ask fresh rows and compare. ``tolerance``, if given, replaces the threshold on the relative error."""
+    network = candidate.network
+    if network is None:
+        return Verdict(Status.FAILED, np.nan, np.nan, np.nan, 0, candidate.problem or "no network was found")
+    points = verification_points(network, findings, rng)
+    answers = view(points)
+    errors = np.abs(answers - network(findings.region.to_inputs(points)))
+    largest_answer = max(float(np.abs(answers).max()), np.finfo(np.float64).tiny)
+    error = float(errors.max()) / largest_answer
+    floor = _floor(candidate, findings)
+    over = errors / floor
+    rms = float(np.sqrt(np.mean(over**2, axis=0)).max())
+    allowance = FLOAT64_ALLOWANCE if findings.noise.kind == "float64" else 1.0
+    threshold = allowance * LARGEST_OVER_FLOOR * float(floor.max()) / largest_answer
+    if tolerance is None:
+        precise = (
+            float(over.max()) <= allowance * LARGEST_OVER_FLOOR and rms <= allowance * RMS_OVER_FLOOR
+        )
+    else:
+        threshold, precise = tolerance, error <= tolerance
+    precise = precise and error <= _NO_RECOVERY
+    threshold = min(threshold, _NO_RECOVERY)
+    status, reason = _decide(candidate, precise, error, threshold, answers)
+    return Verdict(status, error, threshold, rms, len(points), reason)
+
+
+def verification_points(network: Network, findings: Findings, rng: np.random.Generator) -> Array:
+    """Normalised rows: half from the region, half moved so that one neuron of the first layer is active."""
+    count = max(FEWEST_ROWS, int(np.ceil(ROWS_PER_PARAMETER * network.n_parameters)))
+    region = findings.region
+    points = region.sample(count, rng)
+    if not network.hidden:
+        return points
+    weights = network.weights[0] * region.scale[:, None]  # in normalised inputs
+    biases = network.biases[0] + region.location @ network.weights[0]
+    chosen = np.arange(count // 2)
+    neuron = rng.permutation(max(network.hidden[0], count))[: len(chosen)] % network.hidden[0]
+    direction = weights[:, neuron].T
+    length = np.maximum(np.einsum("nd,nd->n", direction, direction), np.finfo(np.float64).tiny)
+    current = np.einsum("nd,nd->n", points[chosen], direction) + biases[neuron]
+    wanted = rng.uniform(-_NEAR_NEURON, _NEAR_NEURON, len(chosen))
+    moved = points[chosen] + direction * ((wanted - current) / length)[:, None]
+    usable = region.contains(moved) & (np.linalg.norm(moved, axis=1) < 4 * np.sqrt(moved.shape[1]))
+    points[chosen[usable]] = moved[usable]
+    return points
+
+
+def _floor(candidate: Candidate, findings: Findings) -> Array:
+    """(K,) error that a perfect recovery would still show, per output."""
+    sigma = findings.noise.sigma_per_output
+    spread = np.where(findings.output_scale > 0, findings.output_scale, 1.0)
+    result: Array = np.hypot(sigma, (candidate.evidence.prediction_floor or 0.0) * spread)
+    return np.maximum(result, np.finfo(np.float64).tiny)
+
+
+def _decide(
+    candidate: Candidate, precise: bool, error: float, threshold: float, answers: Array
+) -> tuple[Status, str]:
+    if not precise:
+        reason = f"the error on fresh rows is {error:.2g}, the target's precision allows {threshold:.2g}"
+        if candidate.problem:
+            reason = f"{candidate.problem}; {reason}"
+        spread = float(answers.std(axis=0).max()) / max(float(np.abs(answers).max()), np.finfo(float).tiny)
+        usable = error < max(spread, threshold)
+        return (Status.APPROXIMATE if usable else Status.FAILED), reason
+    bar = candidate.evidence.parameter_error_bar
+    if candidate.ambiguity:
+        return Status.RECOVERED_UP_TO_AMBIGUITY, candidate.ambiguity
+    if (bar is not None and bar > UNDETERMINED) or candidate.evidence.condition == np.inf:
+        return (
+            Status.RECOVERED_UP_TO_AMBIGUITY,
+            "the function agrees, but answers from this region leave some parameters undetermined "
+            f"(largest standard error {np.inf if bar is None else bar:.2g})",
+        )
+    return Status.RECOVERED, f"fresh rows agree to {error:.2g}"

@@ -1,0 +1,107 @@
+"""The table of methods: which class each handles, and why it is or is not tried.
+
+A method never passes a verdict; it hands a `Candidate` to the judge. A new method is one entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.access.probe import Findings
+from unweave.access.region import NormalisedQueries
+from unweave.activations import get_activation
+from unweave.affine import recover_affine
+from unweave.candidate import Candidate
+from unweave.journal import Journal
+from unweave.smooth.shallow import SMOOTH_ACTIVATIONS, ShallowOptions, ShallowRecovery
+
+PURE_NOISE = 0.3
+"""Noise relative to the spread of the answers above which nothing is left to fit."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user said about the network."""
+
+    hidden: tuple[int, ...] | None
+    activation: str | None
+    method: str | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to recover a network."""
+
+    name: str
+    description: str
+    refuses: Callable[[Request, Findings], str | None]
+    """Why this method is not for this target, or None if it is."""
+    run: Callable[[NormalisedQueries, Findings, Request, Journal, np.random.Generator], Candidate]
+    by_name_only: bool = False
+    """Only tried when asked for."""
+
+
+def _refuses_affine(request: Request, findings: Findings) -> str | None:
+    if request.hidden == () or findings.linear or findings.constant:
+        return None
+    return "the target is not affine"
+
+
+def _refuses_shallow(request: Request, findings: Findings) -> str | None:
+    if request.hidden is not None and len(request.hidden) != 1:
+        return f"it handles one hidden layer, and {len(request.hidden)} were asked for"
+    if request.activation is not None and not get_activation(request.activation).smooth:
+        return f"it handles smooth activations, and {request.activation} has a kink"
+    if findings.constant or findings.linear:
+        return "the target is affine: there is nothing curved to see"
+    if findings.kinks and request.activation is None:
+        evidence = findings.kink_evidence
+        return (
+            f"kinks were seen ({evidence.broken} of {evidence.judged} lines have no second derivative "
+            "somewhere): the target is not smooth"
+        )
+    if findings.noise.relative > PURE_NOISE:
+        return (
+            f"the answers are mostly noise (standard deviation {findings.noise.relative:.2g} of their spread)"
+        )
+    return None
+
+
+def _run_affine(
+    view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
+) -> Candidate:
+    return recover_affine(view, findings, journal, rng)
+
+
+def _run_shallow(
+    view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
+) -> Candidate:
+    options = ShallowOptions(
+        width=request.hidden[0] if request.hidden else None,
+        activations=SMOOTH_ACTIVATIONS if request.activation is None else (request.activation,),
+    )
+    return ShallowRecovery(view, findings, options, journal, rng).run()
+
+
+METHODS = (
+    Method("affine", "no hidden layer, by least squares", _refuses_affine, _run_affine),
+    Method("shallow", "one smooth hidden layer, through Hessians and Gauss-Newton", _refuses_shallow, _run_shallow),
+)
+
+
+def choose(request: Request, findings: Findings) -> tuple[list[Method], dict[str, str]]:
+    """The methods to try, in order, and the reasons against the others."""
+    tried, reasons = [], {}
+    for method in METHODS:
+        asked = request.method == method.name
+        if (request.method is not None or method.by_name_only) and not asked:
+            continue
+        reason = method.refuses(request, findings)
+        if reason is None:
+            tried.append(method)
+        else:
+            reasons[method.name] = reason
+    return tried, reasons

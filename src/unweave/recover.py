@@ -1,0 +1,206 @@
+"""The front door: wrap, look, choose, run, judge, tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from unweave.access.probe import Findings, look
+from unweave.access.queries import Queries
+from unweave.access.region import NormalisedQueries
+from unweave.access.target import as_queries
+from unweave.activations import get_activation
+from unweave.candidate import Candidate, Evidence
+from unweave.certificate import certify
+from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
+from unweave.journal import Journal, Progress
+from unweave.judge import Verdict, judge
+from unweave.methods import METHODS, Request, choose
+from unweave.result import Certificate, Recovery, Status
+
+_ORDER = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY, Status.APPROXIMATE, Status.FAILED)
+
+
+def recover(
+    target: Any,
+    hidden: Sequence[int] | None = None,
+    activation: str | None = None,
+    seed: int = 0,
+    *,
+    input_dim: int | None = None,
+    domain: tuple[Any, Any] | None = None,
+    examples: Any = None,
+    max_queries: int | None = None,
+    deadline: float | None = None,
+    tolerance: float | None = None,
+    method: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Recovery:
+    """Recover the network behind ``target`` from its answers alone.
+
+    Parameters
+    ----------
+    target
+        A callable (n, D) -> (n,) or (n, K), a `Network`, or the ``ledger`` of an earlier error, whose
+        answers are reused. It is only ever asked for answers.
+    hidden
+        Widths of the hidden layers if known, e.g. ``[100]``; ``[]`` for none; None to find out. A width
+        that is too large gives the minimal network and a note.
+    activation
+        Name if known; None to find out among the smooth ones (the logistic function is given as tanh).
+    seed
+        Same seed, same answers of the target, same result.
+    input_dim
+        D; needed for a plain callable.
+    domain
+        ``(low, high)``, numbers or one per input: nothing outside is ever asked.
+    examples
+        (n, D) typical inputs, from which location and scale of every input are taken.
+    max_queries, deadline
+        Rows that may be sent, seconds that may pass; when they are used up, what was found is returned.
+    tolerance
+        Relative error on fresh rows that counts as recovered, instead of the target's own precision.
+    method
+        Name of a method ("shallow", "affine", "published"); None to choose.
+    progress
+        Called with a `Progress` from time to time.
+
+    Returns
+    -------
+    Recovery
+        Status, network, error on fresh rows, queries, stages, certificate.
+
+    Raises
+    ------
+    TargetError
+        When the target answers nonsense; its ``ledger`` holds what was paid for.
+    Interrupted
+        On Ctrl-C; its ``recovery`` holds what was found.
+
+    Example
+    -------
+    >>> import unweave
+    >>> net = unweave.random_network([6, 4, 1], activation="tanh", seed=1, outer="normal")
+    >>> result = unweave.recover(net)
+    >>> result.status.name, unweave.compare(net, result.network).parameter_error < 1e-9
+    ('RECOVERED', True)
+    """
+    request = _checked_request(hidden, activation, method)
+    if tolerance is not None and not tolerance > 0:
+        raise InvalidInput(f"tolerance must be positive. Got {tolerance!r} instead.")
+    queries = as_queries(target, input_dim=input_dim, max_queries=max_queries, deadline=deadline)
+    run = _Run(queries, request, tolerance, np.random.default_rng(seed), progress)
+    try:
+        return run.recover(domain, examples)
+    except KeyboardInterrupt as interrupt:
+        raise Interrupted(run.tell("interrupted; what was found so far is not verified"), queries) from interrupt
+
+
+def _checked_request(hidden: Sequence[int] | None, activation: str | None, method: str | None) -> Request:
+    widths = None
+    if hidden is not None:
+        try:
+            widths = tuple(int(width) for width in hidden)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"hidden must be a list of widths or None. Got {hidden!r} instead.") from error
+        if any(width != given for width, given in zip(widths, hidden, strict=True)) or min(widths, default=1) < 1:
+            raise InvalidInput(
+                f"hidden must hold whole numbers >= 1. Got {list(hidden)!r} instead. "
+                "For a network without hidden layer give hidden=[]."
+            )
+    name = None if activation is None else get_activation(activation).name
+    known = [entry.name for entry in METHODS]
+    if method is not None and method not in known:
+        raise InvalidInput(f"method must be one of {', '.join(known)} or None. Got {method!r} instead.")
+    return Request(widths, name, method)
+
+
+class _Run:
+    """One recovery; knows at any time what it could tell."""
+
+    def __init__(
+        self,
+        queries: Queries,
+        request: Request,
+        tolerance: float | None,
+        rng: np.random.Generator,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._queries = queries
+        self._sent_before = queries.sent
+        self._request = request
+        self._tolerance = tolerance
+        self._rng = rng
+        self._journal = Journal(queries, progress)
+        self._findings: Findings | None = None
+        self._candidate = Candidate(None, Evidence())
+        self._verdict: Verdict | None = None
+        self._verification = 0
+
+    def recover(self, domain: tuple[Any, Any] | None, examples: Any) -> Recovery:
+        try:
+            with self._journal.stage("look") as stage:
+                findings = look(self._queries, rng=self._rng, domain=domain, examples=examples)
+                stage.figures.update(
+                    noise=findings.noise.kind, sigma=findings.noise.sigma, outputs=findings.n_outputs
+                )
+        except BudgetExhausted as error:
+            return self.tell(f"the budget ended while looking at the target: {error}")
+        self._findings = findings
+        view = NormalisedQueries(self._queries, findings.region)
+        methods, reasons = choose(self._request, findings)
+        if not methods:
+            return self.tell("; ".join(f"method {name}: {reason}" for name, reason in reasons.items()))
+        for method in methods:
+            candidate = method.run(view, findings, self._request, self._journal, self._rng)
+            if candidate.interrupted:
+                self._candidate = self._candidate if self._verdict else candidate
+                raise KeyboardInterrupt
+            self._consider(candidate, self._judged(candidate, view, findings))
+            if self._verdict is not None and self._verdict.status in _ORDER[:2]:
+                break
+        return self.tell()
+
+    def _judged(self, candidate: Candidate, view: NormalisedQueries, findings: Findings) -> Verdict:
+        sent = self._queries.sent
+        try:
+            with self._journal.stage("verification") as stage:
+                verdict = judge(candidate, view, findings, self._tolerance, self._rng)
+                stage.figures.update(error=verdict.error, threshold=verdict.threshold, rows=verdict.rows)
+        except BudgetExhausted as error:
+            status = Status.FAILED if candidate.network is None else Status.APPROXIMATE
+            return Verdict(status, np.nan, np.nan, np.nan, 0, f"not verified: {error}")
+        finally:
+            self._verification += self._queries.sent - sent
+        return verdict
+
+    def _consider(self, candidate: Candidate, verdict: Verdict) -> None:
+        """Keep the better of what there is."""
+        if self._verdict is None or _ORDER.index(verdict.status) < _ORDER.index(self._verdict.status):
+            self._candidate, self._verdict = candidate, verdict
+
+    def tell(self, message: str | None = None) -> Recovery:
+        """The result as it stands."""
+        verdict, candidate, findings = self._verdict, self._candidate, self._findings
+        status = Status.FAILED if candidate.network is None else Status.APPROXIMATE
+        if verdict is not None:
+            status = verdict.status
+        network = None if status is Status.FAILED else candidate.network
+        certificate = Certificate()
+        if findings is not None:
+            certificate = certify(candidate, verdict, findings)
+        return Recovery(
+            network=network,
+            status=status,
+            error=np.nan if verdict is None else verdict.error,
+            message=message or ("" if verdict is None else verdict.reason),
+            queries=self._queries.sent - self._sent_before,
+            probing_queries=0 if findings is None else findings.queries,
+            verification_queries=self._verification,
+            seconds=self._journal.seconds,
+            stages=tuple(self._journal.stages),
+            certificate=certificate,
+            notes=candidate.notes,
+        )

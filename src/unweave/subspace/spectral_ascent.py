@@ -1,0 +1,149 @@
+"""Projected gradient ascent on the spectral norm: rank-one members of a subspace of Sym(D) (Algorithm 2.1).
+
+The program is to maximise ||M|| over M in V with ||M||_F <= 1, whose value is one exactly at the rank-one
+members of V. From a random unit member of V repeat
+
+    u = leading eigenvector of M,       M <- normalise_F( P(M + gamma u u^T) ).
+
+The largest eigenvalue of M grows strictly until M is stationary, which is M = P(u u^T) / lambda_1, and
+there lambda_1^2 = ||P(u u^T)||_F^2 = Phi(u): its stationary points are those of the subspace power method.
+A step costs an eigendecomposition besides the projection, so that method is the faster of the two
+(`unweave.subspace.power_method`); this one is kept as the published reference and as a cross-check.
+
+Departures from the published algorithm: many starts at once, converged ones retired; matrices are kept as
+m coefficients in an orthonormal basis, so that the projection of M itself costs nothing; and starts are
+drawn until every direction is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from unweave.arrays import AnyArray, Array
+from unweave.errors import InvalidInput
+from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.power_method import ROUNDING_MISALIGNMENT, RankOneDirections
+from unweave.subspace.rank_one_space import RankOneSpace
+
+
+@dataclass(frozen=True)
+class SpectralAscentOptions:
+    """How Algorithm 2.1 runs."""
+
+    gamma: float = 2.0
+    """Step; every positive one ascends, longer ones in fewer steps."""
+    steps: int = 3000
+    """Steps after which a start is taken as it stands."""
+    tolerance: float = 1e-8
+    """A start is retired once a step of gamma = inf would move M by less than this (Frobenius norm)."""
+    max_restarts: float = 40.0
+    """Starts given up after, in multiples of m log(m + 2)."""
+    patience: int = 30
+    """Rounds without a new direction after which the rest is called missing."""
+    min_objective: float | None = None
+    """Accept by Phi >= this instead of by the distance to the subspace."""
+    angle: float = 1e-3
+    """Directions closer than this (radians) are the same."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.gamma < np.inf:
+            raise InvalidInput(
+                f"gamma must be positive and finite. Got {self.gamma} instead. The source uses values near 2."
+            )
+
+
+def spectral_ascent(
+    space: RankOneSpace,
+    rng: np.random.Generator,
+    acceptance: float = ROUNDING_MISALIGNMENT,
+    options: SpectralAscentOptions | None = None,
+    on_round: Callable[[int, int, int], None] | None = None,
+) -> RankOneDirections:
+    """All directions u with u u^T in the subspace, up to ``space.rank`` of them, by Algorithm 2.1.
+
+    Parameters
+    ----------
+    space
+        The subspace, of dimension m.
+    acceptance
+        Largest 1 - Phi of an accepted direction; about 10 (sigma_{m+1}/sigma_m)^2 for a sampled span.
+    on_round
+        Called after every batch of starts with (found, m, starts so far).
+
+    Guarantee: Theorem 2.2 where the weights are nearly a tight frame
+    (`unweave.diagnose.spectral_ascent_guarantee`). Cost per start and step: 4 p m flops and one D x D
+    symmetric eigenproblem.
+    """
+    options = options or SpectralAscentOptions()
+    dimension, wanted = space.packing.dimension, space.rank
+    limit = int(options.max_restarts * wanted * np.log(wanted + 2)) + dimension
+    accepted_level = acceptance if options.min_objective is None else 1 - options.min_objective
+    found, found_misalignment = np.zeros((0, dimension)), np.zeros(0)
+    rejected: list[Array] = [np.zeros(0)]
+    restarts = fruitless = 0
+    while len(found) < wanted and restarts < limit and fruitless < options.patience:
+        ends = ascend_spectral_norm(space, _random_members(space, wanted, rng), options)
+        directions = np.asarray(ends, dtype=np.float64)
+        misalignment = np.asarray(space.misalignment(ends), dtype=np.float64)
+        accepted = misalignment <= accepted_level
+        rejected.append(misalignment[~accepted])
+        order = np.flatnonzero(accepted)[np.argsort(misalignment[accepted])]
+        new = order[distinct_directions(directions[order], found, options.angle)]
+        found = np.concatenate([found, directions[new]])
+        found_misalignment = np.concatenate([found_misalignment, misalignment[new]])
+        restarts += wanted
+        fruitless = 0 if len(new) else fruitless + 1
+        if on_round is not None:
+            on_round(min(len(found), wanted), wanted, restarts)
+    best = np.argsort(found_misalignment)[:wanted]
+    return RankOneDirections(found[best], found_misalignment[best], restarts, np.concatenate(rejected))
+
+
+def ascend_spectral_norm(
+    space: RankOneSpace, coefficients: AnyArray, options: SpectralAscentOptions
+) -> AnyArray:
+    """Leading eigenvectors (n, D) of where the ascent ends from sum_k c_k B_k, rows c of ``coefficients``
+    (n, m).
+
+    The rows need not be normalised; B is ``space.basis``. Runs in the array library of the basis.
+    """
+    xp = array_namespace(coefficients)
+    current = _unit_rows(coefficients)
+    # Start from the sign whose largest eigenvalue is the spectral norm.
+    values, _ = xp.linalg.eigh(_matrices(space, current))
+    sign = xp.where(values[:, -1] + values[:, 0] < 0, -1.0, 1.0)
+    current = current * xp.astype(sign, current.dtype)[:, None]
+    active = xp.arange(current.shape[0], device=current.device)
+    # M moves by gamma / (lambda_1 + gamma) of what an infinitely long step would.
+    tolerance = options.tolerance * options.gamma / (1 + options.gamma)
+    for _ in range(options.steps):
+        members = xp.take(current, active, axis=0)
+        _, vectors = xp.linalg.eigh(_matrices(space, members))
+        gradient = space.packing.outer(vectors[:, :, -1]) @ space.basis
+        moved = _unit_rows(members + options.gamma * gradient)
+        current[active] = moved
+        active = active[xp.linalg.vector_norm(moved - members, axis=1) >= tolerance]
+        if active.shape[0] == 0:
+            break
+    return xp.linalg.eigh(_matrices(space, current))[1][:, :, -1]
+
+
+def _random_members(space: RankOneSpace, count: int, rng: np.random.Generator) -> AnyArray:
+    """(count, m) Gaussian coefficients in the library, precision and device of the basis."""
+    xp = array_namespace(space.basis)
+    draws = rng.standard_normal((count, space.rank))
+    return xp.asarray(draws, dtype=space.basis.dtype, device=space.basis.device)
+
+
+def _matrices(space: RankOneSpace, coefficients: AnyArray) -> AnyArray:
+    """(n, D, D) members of the subspace with these coefficients (n, m)."""
+    return space.packing.unpack(coefficients @ space.basis.T)
+
+
+def _unit_rows(rows: AnyArray) -> AnyArray:
+    xp = array_namespace(rows)
+    return rows / xp.linalg.vector_norm(rows, axis=1)[:, None]

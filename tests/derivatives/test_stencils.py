@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from unweave.derivatives.closed_form import network_gradients, network_hessians
+from unweave.derivatives.stencils import Jets, gradient_jets, hessian_jets
+from unweave.errors import InvalidInput
+from unweave.random_networks import random_network
+from unweave.subspace.symmetric import symmetric_packing
+
+SCHEMES = ("compact", "four-point", "richardson")
+ROWS = {"compact": 4**2 + 4 + 1, "four-point": 2 * 4**2 + 1, "richardson": 2 * (4**2 + 4 + 1)}
+EPS = np.finfo(np.float64).eps
+
+
+def target():
+    return random_network([4, 9, 2], seed=1000, outer="normal", norms=(0.5, 1.5))
+
+
+def hessian_error(scheme: str, step: float) -> float:
+    network = target()
+    sites = np.random.default_rng(1001).standard_normal((6, 4))
+    exact = symmetric_packing(4).pack(network_hessians(network, sites))
+    return float(np.abs(hessian_jets(network, sites, step, scheme).hessians - exact).max())
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_quadratics_are_differentiated_exactly(scheme: str) -> None:
+    rng = np.random.default_rng(1002)
+    matrices = rng.standard_normal((3, 5, 5))
+    matrices = matrices + matrices.transpose(0, 2, 1)
+    slope, constant = rng.standard_normal((5, 3)), rng.standard_normal(3)
+
+    def quadratic(x: np.ndarray) -> np.ndarray:
+        return np.einsum("ni,kij,nj->nk", x, matrices, x) / 2 + x @ slope + constant
+
+    sites = rng.standard_normal((4, 5))
+    step = 0.5  # nothing but rounding, eps |f| / h^2
+    jets = hessian_jets(quadratic, sites, step, scheme)
+    scale = 200 * EPS * np.abs(quadratic(2 * np.abs(sites) + 2)).max() / step**2
+    expected = symmetric_packing(5).pack(matrices)
+    assert_allclose(jets.hessians, np.broadcast_to(expected, (4, 3, 15)), atol=scale)
+    assert_allclose(jets.gradients, np.einsum("kij,nj->nki", matrices, sites) + slope.T, atol=scale)
+    assert_array_equal(jets.values, quadratic(sites))
+
+
+@pytest.mark.parametrize(("scheme", "order"), [("compact", 2), ("four-point", 2), ("richardson", 4)])
+def test_the_error_falls_with_the_order_of_the_scheme(scheme: str, order: int) -> None:
+    coarse, fine = hessian_error(scheme, 0.08), hessian_error(scheme, 0.04)
+    assert_allclose(np.log2(coarse / fine), order, atol=0.15)
+
+
+def test_gradients_are_of_second_order() -> None:
+    network = target()
+    sites = np.random.default_rng(1003).standard_normal((6, 4))
+    exact = network_gradients(network, sites)
+    errors = [np.abs(gradient_jets(network, sites, h).gradients - exact).max() for h in (0.04, 0.02)]
+    assert_allclose(np.log2(errors[0] / errors[1]), 2, atol=0.05)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_small_steps_reach_the_exact_hessian(scheme: str) -> None:
+    # At h = 1e-3 truncation is h^2/12 times fourth derivatives, rounding eps |f| / h^2 about 1e-9.
+    assert hessian_error(scheme, 1e-3) < (1e-8 if scheme == "richardson" else 1e-5)
+
+
+def test_four_point_and_compact_agree_on_the_diagonal() -> None:
+    network = target()
+    sites = np.random.default_rng(1004).standard_normal((3, 4))
+    packing = symmetric_packing(4)
+    diagonal = packing.rows == packing.columns
+    compact, four = (
+        hessian_jets(network, sites, 0.1, scheme).hessians for scheme in ("compact", "four-point")
+    )
+    assert_allclose(compact[:, :, diagonal], four[:, :, diagonal], atol=1e-12)
+    assert np.abs(compact - four).max() > 1e-4
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_rows_asked_are_the_stated_ones(scheme: str) -> None:
+    asked = []
+
+    def counting(x: np.ndarray) -> np.ndarray:
+        asked.append(len(x))
+        return x.sum(axis=1, keepdims=True)
+
+    hessian_jets(counting, np.zeros((3, 4)), 0.1, scheme)
+    assert sum(asked) == 3 * ROWS[scheme]
+    asked.clear()
+    gradient_jets(counting, np.zeros((3, 4)), 0.1)
+    assert sum(asked) == 3 * (2 * 4 + 1)
+
+
+def test_long_lists_of_sites_are_split_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = target()
+    sites = np.random.default_rng(1005).standard_normal((7, 4))
+    whole = hessian_jets(network, sites, 0.1)
+    monkeypatch.setattr("unweave.derivatives.stencils._ROWS_PER_CALL", 2 * ROWS["compact"])
+    split = hessian_jets(network, sites, 0.1)
+    assert len(split) == 7
+    assert_allclose(split.hessians, whole.hessians, atol=1e-12)
+    assert_array_equal(split.sites, whole.sites)
+
+
+def test_gradients_of_a_hessian_stencil_are_those_of_the_gradient_stencil() -> None:
+    network = target()
+    sites = np.random.default_rng(1006).standard_normal((3, 4))
+    assert_allclose(
+        hessian_jets(network, sites, 0.1).gradients, gradient_jets(network, sites, 0.1).gradients, atol=1e-13
+    )
+
+
+def test_concatenation_keeps_the_order_and_drops_hessians_unless_all_have_them() -> None:
+    network = target()
+    sites = np.random.default_rng(1007).standard_normal((4, 4))
+    parts = [hessian_jets(network, sites[:1], 0.1), hessian_jets(network, sites[1:], 0.1)]
+    joined = Jets.concatenate(parts)
+    assert_allclose(joined.hessians, hessian_jets(network, sites, 0.1).hessians, atol=1e-12)
+    mixed = Jets.concatenate([parts[0], gradient_jets(network, sites[1:], 0.1)])
+    assert mixed.hessians is None
+    assert_array_equal(mixed.sites, sites)
+
+
+def test_unknown_schemes_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="scheme must be"):
+        hessian_jets(target(), np.zeros((1, 4)), 0.1, "forward")  # type: ignore[arg-type]
