@@ -35,6 +35,7 @@ UNDETERMINED = 1e-3
 """Standard error of a parameter, in normalised inputs, above which the answers do not determine it."""
 _NO_RECOVERY = 0.05  # error relative to the answers above which no floor excuses it
 _NEAR_NEURON = 2.0  # pre-activations of rows placed at a neuron lie within this
+_REACH = 2.0  # rows placed at a neuron stay within this many typical radii: beyond, nothing was fitted
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def verification_points(network: Network, findings: Findings, rng: np.random.Gen
     current = np.einsum("nd,nd->n", points[chosen], direction) + biases[neuron]
     wanted = rng.uniform(-_NEAR_NEURON, _NEAR_NEURON, len(chosen))
     moved = points[chosen] + direction * ((wanted - current) / length)[:, None]
-    usable = region.contains(moved) & (np.linalg.norm(moved, axis=1) < 4 * np.sqrt(moved.shape[1]))
+    usable = region.contains(moved) & (np.linalg.norm(moved, axis=1) < _REACH * np.sqrt(moved.shape[1]))
     points[chosen[usable]] = moved[usable]
     return points
 

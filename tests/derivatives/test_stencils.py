@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from unweave.derivatives.closed_form import network_gradients, network_hessians
-from unweave.derivatives.stencils import Jets, gradient_jets, hessian_jets
+from unweave.derivatives.stencils import Jets, gradient_jets, hessian_jets, odd_power_gradient
 from unweave.errors import InvalidInput
 from unweave.random_networks import random_network
 from unweave.subspace.symmetric import symmetric_packing
@@ -104,21 +104,65 @@ def test_long_lists_of_sites_are_split_without_a_trace(monkeypatch: pytest.Monke
     assert_array_equal(split.sites, whole.sites)
 
 
-def test_gradients_of_a_hessian_stencil_are_those_of_the_gradient_stencil() -> None:
+def test_a_four_point_stencil_contains_the_gradient_stencil() -> None:
     network = target()
     sites = np.random.default_rng(1006).standard_normal((3, 4))
-    assert_allclose(
-        hessian_jets(network, sites, 0.1).gradients, gradient_jets(network, sites, 0.1).gradients, atol=1e-13
-    )
+    whole, own = hessian_jets(network, sites, 0.1, "four-point"), gradient_jets(network, sites, 0.1)
+    assert_allclose(whole.gradients, own.gradients, atol=1e-13)
+    assert whole.rule == own.rule == "axes"
+
+
+def test_a_compact_stencil_gives_the_least_squares_gradient_of_all_its_odd_differences() -> None:
+    network = target()
+    site = np.random.default_rng(1007).standard_normal((1, 4))
+    step = 0.1
+    e = np.eye(4)
+    offsets = np.array([*e, *(e[i] + e[j] for i in range(4) for j in range(i + 1, 4))])
+    slopes = (network(site + step * offsets) - network(site - step * offsets)) / (2 * step)
+    expected = np.linalg.lstsq(offsets, slopes, rcond=None)[0].T
+    jets = hessian_jets(network, site, step)
+    assert jets.rule == "pairs"
+    assert_allclose(jets.gradients[0], expected, atol=1e-13)
+
+
+def test_a_compact_stencil_in_one_dimension_has_no_pairs() -> None:
+    jets = hessian_jets(np.sin, np.array([[0.3], [1.0]]), 1e-3)
+    assert jets.rule == "axes"
+    assert_allclose(jets.gradients[:, 0], np.cos(jets.sites), atol=1e-6)
+    assert_allclose(jets.hessians[:, 0], -np.sin(jets.sites), atol=1e-6)
+
+
+@pytest.mark.parametrize("rule", ["axes", "pairs"])
+@pytest.mark.parametrize("power", [1, 3, 5])
+def test_odd_powers_are_seen_as_predicted(rule: str, power: int) -> None:
+    w = np.random.default_rng(1008).standard_normal((4, 2))
+
+    def powers(x: np.ndarray) -> np.ndarray:
+        return (x @ w) ** power
+
+    scheme = "compact" if rule == "pairs" else "four-point"
+    step = 0.5
+    seen = hessian_jets(powers, np.zeros((1, 4)), step, scheme).gradients[0].T
+    assert_allclose(seen, step ** (power - 1) * odd_power_gradient(w, power, rule), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("scheme", ["compact", "four-point"])
+def test_the_noise_of_the_gradients_is_the_stated_one(scheme: str) -> None:
+    rng = np.random.default_rng(1009)
+    jets = hessian_jets(lambda x: rng.standard_normal((len(x), 1)), np.zeros((2000, 6)), 0.3, scheme)
+    # pairs: the diagonal of the inverse normal matrix is (1 - 1/(2d-1))/(d-1), stated without its bracket
+    assert_allclose(np.std(jets.gradients), jets.gradient_noise, rtol=0.1)
 
 
 def test_concatenation_keeps_the_order_and_drops_hessians_unless_all_have_them() -> None:
     network = target()
-    sites = np.random.default_rng(1007).standard_normal((4, 4))
+    sites = np.random.default_rng(1010).standard_normal((4, 4))
     parts = [hessian_jets(network, sites[:1], 0.1), hessian_jets(network, sites[1:], 0.1)]
     joined = Jets.concatenate(parts)
     assert_allclose(joined.hessians, hessian_jets(network, sites, 0.1).hessians, atol=1e-12)
-    mixed = Jets.concatenate([parts[0], gradient_jets(network, sites[1:], 0.1)])
+    assert joined.rule == "pairs"
+    four = hessian_jets(network, sites[:1], 0.1, "four-point")
+    mixed = Jets.concatenate([four, gradient_jets(network, sites[1:], 0.1)])
     assert mixed.hessians is None
     assert_array_equal(mixed.sites, sites)
 

@@ -27,6 +27,7 @@ _MOST_WIDTHS = 200.0  # at which a crossing seldom overlaps another
 _SAME_PLANE = 0.99  # cosine of normals that belong to the same unit
 _OPEN_DIRECTION = 0.03  # singular values below this share of the largest: no plane decides there
 _ROBUST_PASSES = 10
+_REACH = 1.8  # the weights come out too large by about this (crossings seldom hit the steepest point)
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def locate_by_crossings(
         common = np.median(size[size.size - new.shape[0] :]) if new.size else 1.0
         typical = common * np.sqrt(np.average(normals**2, axis=0, weights=share) * n_active)
         scale = np.where(typical > 0, scale / np.where(typical > 0, typical, 1.0), scale)
-    return location, scale
+    return location, _REACH * scale
 
 
 def _far_lines(

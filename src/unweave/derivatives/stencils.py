@@ -11,9 +11,7 @@ The error of the first three is the truncation h^2/12 times fourth derivatives p
 sigma/h^2; four-point halves the round-off's variance per entry.
 
 Every Hessian stencil contains the value and the gradient at its site, which `Jets` keeps: they were
-paid for. The compact one gives the gradient by least squares on the odd differences along all e_i and
-e_i + e_j, with 1/(d-1) of the variance that the axes alone would leave. Both rules are linear in the odd
-differences, so what they make of higher odd powers of a direction is known (`odd_power_gradient`).
+paid for, by the rules of `unweave.derivatives.gradient_rules`.
 """
 
 from __future__ import annotations
@@ -25,11 +23,11 @@ from typing import Literal
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.derivatives.gradient_rules import GradientRule, pair_gradient, pair_incidence
 from unweave.errors import InvalidInput
 from unweave.subspace.symmetric import symmetric_packing
 
 Scheme = Literal["compact", "four-point", "richardson"]
-GradientRule = Literal["axes", "pairs"]
 Function = Callable[[Array], Array]
 """(n, d) points to (n, K) answers."""
 
@@ -66,7 +64,9 @@ class Jets:
 
     @staticmethod
     def concatenate(parts: list[Jets]) -> Jets:
-        """The sites of several jets of equal step as one."""
+        """The sites of several jets of equal step and rule as one."""
+        if len({(part.step, part.rule) for part in parts}) != 1:
+            raise InvalidInput("jets must have the same step and rule to be one. Keep them apart.")
         hessians = [part.hessians for part in parts if part.hessians is not None]
         return Jets(
             sites=np.concatenate([part.sites for part in parts]),
@@ -111,12 +111,11 @@ def hessian_jets(function: Function, sites: Array, step: float, scheme: Scheme =
 
 def _hessian_offsets(d: int, scheme: Scheme) -> Array:
     """(rows, d) stencil in units of the step: centre, +-e_i, +-(e_i+e_j), and +-(e_i-e_j) if four-point."""
-    packing = symmetric_packing(d)
-    off = packing.rows != packing.columns
-    axes = np.eye(d)
-    sums = axes[packing.rows[off]] + axes[packing.columns[off]]
+    axes, sums = np.eye(d), pair_incidence(d)
     blocks = [np.zeros((1, d)), axes, -axes, sums, -sums]
     if scheme == "four-point":
+        packing = symmetric_packing(d)
+        off = packing.rows != packing.columns
         differences = axes[packing.rows[off]] - axes[packing.columns[off]]
         blocks += [differences, -differences]
     return np.concatenate(blocks)
@@ -147,7 +146,7 @@ def _hessians_from_answers(
     rule: GradientRule = "axes"
     if scheme == "compact" and d > 1:
         along_pairs = (outer[:, :pairs] - outer[:, pairs : 2 * pairs]) / (2 * step)
-        gradients, rule = _pair_gradient(gradients, along_pairs, axis=1), "pairs"
+        gradients, rule = pair_gradient(gradients, along_pairs, axis=1), "pairs"
     return Jets(
         sites,
         answers[:, 0],
@@ -156,38 +155,6 @@ def _hessians_from_answers(
         np.ascontiguousarray(hessians.transpose(0, 2, 1)),
         rule,
     )
-
-
-def _pair_gradient(along_axes: Array, along_pairs: Array, axis: int) -> Array:
-    """Least-squares gradient G from slopes G_i along the axes and G_i + G_j along the pairs i < j.
-
-    The normal matrix is (d-1) I + 1 1^T, with inverse (I - 1 1^T / (2d-1)) / (d-1).
-    """
-    d = along_axes.shape[axis]
-    packing = symmetric_packing(d)
-    off = packing.rows != packing.columns
-    sums = np.moveaxis(along_axes, axis, -1).copy()
-    pairs = np.moveaxis(along_pairs, axis, -1)
-    incidence = np.zeros((int(off.sum()), d))
-    index = np.arange(len(incidence))
-    incidence[index, packing.rows[off]] = incidence[index, packing.columns[off]] = 1.0
-    sums += pairs @ incidence
-    result = (sums - sums.sum(axis=-1, keepdims=True) / (2 * d - 1)) / (d - 1)
-    return np.moveaxis(result, -1, axis)
-
-
-def odd_power_gradient(directions: Array, power: int, rule: GradientRule) -> Array:
-    """What the gradient rule makes of t -> (w . t)^power, for the columns w of ``directions`` (d, m).
-
-    For ``power`` 1 that is w itself; along the axes it is w_i^power; along pairs the least-squares
-    gradient of the slopes w_i^power and (w_i + w_j)^power.
-    """
-    if rule == "axes" or power == 1:
-        return directions**power
-    packing = symmetric_packing(len(directions))
-    off = packing.rows != packing.columns
-    pairs = (directions[packing.rows[off]] + directions[packing.columns[off]]) ** power
-    return _pair_gradient(directions**power, pairs, axis=0)
 
 
 def _on_stencil(function: Function, sites: Array, offsets: Array) -> Array:

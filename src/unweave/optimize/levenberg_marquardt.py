@@ -32,21 +32,22 @@ _DENSE_ENTRIES = 6_000_000  # J of at most this many entries is formed (48 MB)
 _DAMPING_FALL, _DAMPING_RISE = 1 / 8, 8.0
 _MAX_DAMPING = 1e10
 _WORTHWHILE = 1e-3  # relative decrease of |r| below which a step counts as no progress
+_ROUND_OFF = 10.0  # times the floor: here a refused step is the arithmetic, not the model
 
 
 @dataclass(frozen=True)
 class LevenbergMarquardtOptions:
     """When to stop, and how hard to try."""
 
-    steps: int = 40
+    steps: int = 60
     damping: float = 1e-4
     floor: float = 0.0
     """Root mean square residual at which the fit is as good as the data."""
     inner_steps: int = 400
     inner_tolerance: float = 1e-3
     """Relative residual of the normal equations at which conjugate gradients stops."""
-    stalls: int = 2
-    """Accepted steps without worthwhile progress after which it stops."""
+    stalls: int = 4
+    """Steps without worthwhile progress after which it stops; half as many at the floor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,8 @@ def levenberg_marquardt(
     history, damping, stalled = [rms], options.damping, 0
     linear = problem.linearise(x)
     for _ in range(options.steps):
-        if rms <= options.floor or stalled >= options.stalls or damping > _MAX_DAMPING:
+        patience = options.stalls // 2 if rms < _ROUND_OFF * options.floor else options.stalls
+        if rms <= options.floor or stalled >= patience or damping > _MAX_DAMPING:
             break
         with np.errstate(over="ignore", invalid="ignore"):  # a wild step is refused, not reported
             trial = x + solver.step(linear, residual, damping)
@@ -100,7 +102,7 @@ def levenberg_marquardt(
                 on_step(len(history) - 1, rms)
         else:
             damping = max(damping, 1e-8) * _DAMPING_RISE
-            stalled += 1 if rms < 1e3 * options.floor else 0  # at round-off no damping helps
+            stalled += 1 if rms < _ROUND_OFF * options.floor else 0  # at round-off no damping helps
     condition, covariance = solver.conditioning(linear)
     return Fit(x, rms, tuple(history), condition, solver.iterations, covariance)
 
@@ -120,10 +122,15 @@ class _DenseSolver(_Solver):
         jacobian = linear.dense()
         scale = _column_norms(jacobian)
         size = len(scale)
-        stacked = np.concatenate([jacobian / scale, np.sqrt(damping) * np.eye(size)])
-        target = np.concatenate([residual, np.zeros(size)])
-        q, r = scipy.linalg.qr(stacked, mode="economic", overwrite_a=True, check_finite=False)
-        solution: Array = scipy.linalg.solve_triangular(r, q.T @ target, check_finite=False)
+        # The right-hand side rides along as the last column, so that Q is never formed.
+        stacked = np.zeros((len(jacobian) + size, size + 1), order="F")
+        stacked[: len(jacobian), :size] = jacobian / scale
+        stacked[: len(jacobian), size] = residual
+        stacked[len(jacobian) + np.arange(size), np.arange(size)] = np.sqrt(damping)
+        r = scipy.linalg.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0]
+        solution: Array = scipy.linalg.solve_triangular(
+            r[:size, :size], r[:size, size], check_finite=False
+        )
         return solution / scale
 
     def conditioning(self, linear: Linearisation) -> tuple[float, Array | None]:
@@ -178,7 +185,8 @@ class _ConjugateGradientSolver(_Solver):
             direction = preconditioned + np.float32(ratios[-1]) * direction
             metric = gradient + np.float32(ratios[-1]) * metric
         if len(diagonal) > 1:
-            self._extremes = _lanczos_extremes(np.array(diagonal), np.array(ratios))
+            smallest, largest = _lanczos_extremes(np.array(diagonal), np.array(ratios))
+            self._extremes = (smallest - damping, largest - damping)
         return solution.astype(np.float64) * size_of_residual
 
     def conditioning(self, linear: Linearisation) -> tuple[float, Array | None]:

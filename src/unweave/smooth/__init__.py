@@ -5,7 +5,8 @@ from unweave.smooth.published import PublishedRecovery, PublishedWeights, recove
 from unweave.smooth.published_options import PublishedOptions
 from unweave.smooth.published_shifts import RefinedShifts, SignsAndShifts, refine_shifts, signs_and_shifts
 from unweave.smooth.shallow import ShallowOptions, ShallowRecovery
-from unweave.smooth.shallow_model import ShallowModel, SobolevFit
+from unweave.smooth.shallow_model import ShallowModel
+from unweave.smooth.sobolev_fit import SobolevFit
 
 __all__ = [
     "Profiles",

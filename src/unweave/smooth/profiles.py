@@ -23,13 +23,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.activations import Activation
-from unweave.arrays import Array
+from unweave.arrays import Array, IntArray
 
 _SCALES = np.geomspace(0.08, 8.0, 22)  # of |w_k| in normalised inputs
 _CENTRES_PER_WIDTH = 2.5  # grid points across 1/s, the width of the profile
 _GRID_SAMPLES = 64  # samples of each profile that the grid looks at
 _GRID_ENTRIES = 2_000_000  # numbers held at once while the grid is searched
-_CANDIDATES = 5  # grid points per neuron that are refined
+_CANDIDATES = 10  # grid points per neuron that are refined
 _REFINEMENTS = 40
 _LOG_SCALE_RANGE = (np.log(1e-3), np.log(1e3))
 _DAMPING = (1e-3, 0.2, 5.0)  # initial, factor after success, factor after failure
@@ -48,11 +48,19 @@ class Profiles:
     residuals: Array
     """(m,) norm of the misfit relative to the norm of the samples."""
 
-    @staticmethod
-    def concatenate(first: Profiles, second: Profiles) -> Profiles:
-        """The neurons of both."""
-        names = ("scales", "biases", "outgoing", "residuals")
-        return Profiles(*(np.concatenate([getattr(first, n), getattr(second, n)]) for n in names))
+    def updated(self, index: IntArray, other: Profiles) -> Profiles:
+        """These neurons with those at ``index`` replaced, where better, or appended from ``other``."""
+        known = len(self.scales)
+        better = (index >= known) | (other.residuals < self.residuals[np.minimum(index, known - 1)])
+        index, size = index[better], max(known, int(index.max(initial=-1)) + 1)
+        parts = []
+        for name in ("scales", "biases", "outgoing", "residuals"):
+            old, new = getattr(self, name), getattr(other, name)
+            result = np.empty((size, *old.shape[1:]))
+            result[:known] = old
+            result[index] = new[better]
+            parts.append(result)
+        return Profiles(*parts)
 
     def pooled_residual(self) -> float:
         """Root mean square of the neurons' relative misfits: how well the activation explains them all."""

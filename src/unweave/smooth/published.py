@@ -185,8 +185,8 @@ def _best_directions(
 ) -> RankOneDirections:
     """Algorithm 2.2 in the batched form of the experiments: all starts first, then the m best distinct ends.
 
-    Stopping at the m-th accepted end instead would keep spurious maximisers, which exceed the threshold
-    when m is close to its limit.
+    Stopping at the m-th accepted end instead may keep a spurious maximiser: some exceed the threshold when m
+    is close to its limit.
     """
     space = RankOneSpace(span.basis(width), symmetric_packing(dimension))
     least = options.accepted_objective(dimension, width)

@@ -39,7 +39,8 @@ from unweave.smooth.hessian_route import (
 )
 from unweave.smooth.linear_part import fit_linear_part, mirror_back, skip_matrix
 from unweave.smooth.profiles import Profiles, fit_profiles, refine_profiles
-from unweave.smooth.shallow_model import ShallowModel, SobolevFit
+from unweave.smooth.shallow_model import ShallowModel
+from unweave.smooth.sobolev_fit import SobolevFit
 from unweave.smooth.steps import Steps, difference_steps
 from unweave.smooth.truncation import hessian_truncation
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
@@ -61,6 +62,9 @@ _OVERDETERMINED_REDUCED = 1.15  # the same when every equation has to be bought 
 _CORRECTIONS = 4
 _SETTLED = 1e-9  # change of the weights below which another correction is not worth its time
 _SAME_DIRECTION = 1e-8  # 1 - |cos| of directions that are one
+_POOR_FIT = 1e-4  # relative misfit of a neuron's profile above which it is fitted from scratch,
+_POOR_FIT_RATIO = 30.0  # if it is also this much worse than the typical one
+_RIVAL = 10.0  # an activation whose profiles fit at most this much worse than the best may be the right one
 _SKIP_SEEN = 1e-3  # skip matrix relative to the gradients, above which it is taken to be there
 _NEURONS_THAT_VOTE = 64  # neurons on which activations are compared
 _LARGE = 400  # neurons from which the power steps run in single precision
@@ -152,11 +156,15 @@ class ShallowRecovery:
         previous, evidence = self._model, self._evidence
         ranking = self._fit_neurons(found, active, steps)
         gradients = self._polish(gradients, active, found)
-        if len(ranking) > 1 and not self._at_floor():
+        if len(ranking) > 1 and not self._at_floor() and self._is_rival(*ranking[:2]):
             self._try_next_activation(ranking[1], found, active, steps, gradients)
         if previous is not None and evidence.fit_history[-1] <= self._evidence.fit_history[-1]:
             self._model, self._evidence = previous, evidence
         return gradients
+
+    def _is_rival(self, best: str, second: str) -> bool:
+        residuals = self._evidence.activation_residuals
+        return residuals[second] < _RIVAL * residuals[best]
 
     def _at_floor(self) -> bool:
         """Whether the final fit leaves no more than rounding or noise."""
@@ -423,13 +431,17 @@ class ShallowRecovery:
     def _refit(
         self, projections: Array, samples: Array, activation: Activation, start: Profiles
     ) -> Profiles:
-        """Refine the profiles that are known and fit those of the directions behind them."""
+        """Refine the profiles that are known; fit anew those that do not fit and those just found."""
         known = len(start.scales)
         refined = refine_profiles(projections[:, :known], samples[:, :known], activation, 2, start)
-        if projections.shape[1] == known:
+        misfit = max(_POOR_FIT, _POOR_FIT_RATIO * float(np.median(refined.residuals)))
+        again = np.concatenate(
+            [np.flatnonzero(refined.residuals > misfit), np.arange(known, projections.shape[1])]
+        )
+        if len(again) == 0:
             return refined
-        new = fit_profiles(projections[:, known:], samples[:, known:], activation, 2, self._rng)
-        return Profiles.concatenate(refined, new)
+        fresh = fit_profiles(projections[:, again], samples[:, again], activation, 2, self._rng)
+        return refined.updated(again, fresh)
 
     # -- all parameters --------------------------------------------------------------------------------
 
