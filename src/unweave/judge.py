@@ -21,6 +21,7 @@ from unweave.access.region import NormalisedQueries
 from unweave.arrays import Array
 from unweave.candidate import Candidate
 from unweave.network import Network
+from unweave.placement import points_at_neurons
 from unweave.result import Status
 
 FEWEST_ROWS = 100
@@ -34,8 +35,6 @@ far out have a high leverage, and the next larger errors ever seen, of wrong net
 UNDETERMINED = 1e-3
 """Standard error of a parameter, in normalised inputs, above which the answers do not determine it."""
 _NO_RECOVERY = 0.05  # error relative to the answers above which no floor excuses it
-_NEAR_NEURON = 2.0  # pre-activations of rows placed at a neuron lie within this
-_REACH = 2.0  # rows placed at a neuron stay within this many typical radii: beyond, nothing was fitted
 
 
 @dataclass(frozen=True)
@@ -94,15 +93,9 @@ def verification_points(network: Network, findings: Findings, rng: np.random.Gen
         return points
     weights = network.weights[0] * region.scale[:, None]  # in normalised inputs
     biases = network.biases[0] + region.location @ network.weights[0]
-    chosen = np.arange(count // 2)
-    neuron = rng.permutation(max(network.hidden[0], count))[: len(chosen)] % network.hidden[0]
-    direction = weights[:, neuron].T
-    length = np.maximum(np.einsum("nd,nd->n", direction, direction), np.finfo(np.float64).tiny)
-    current = np.einsum("nd,nd->n", points[chosen], direction) + biases[neuron]
-    wanted = rng.uniform(-_NEAR_NEURON, _NEAR_NEURON, len(chosen))
-    moved = points[chosen] + direction * ((wanted - current) / length)[:, None]
-    usable = region.contains(moved) & (np.linalg.norm(moved, axis=1) < _REACH * np.sqrt(moved.shape[1]))
-    points[chosen[usable]] = moved[usable]
+    width = network.hidden[0]
+    neurons = rng.permutation(max(width, count))[: count // 2] % width
+    points[: count // 2] = points_at_neurons(weights, biases, neurons, region, rng)
     return points
 
 

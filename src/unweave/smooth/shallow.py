@@ -28,6 +28,7 @@ from unweave.errors import BudgetExhausted
 from unweave.journal import Journal
 from unweave.network import Network
 from unweave.optimize import LevenbergMarquardtOptions, levenberg_marquardt
+from unweave.placement import points_at_neurons
 from unweave.smooth.hessian_route import (
     HessianSampler,
     SampledSpan,
@@ -59,6 +60,7 @@ _LINE_POINTS = 17
 _LINE_REACH = 3.5  # standard deviations of u_k . x covered by a line
 _OVERDETERMINED = 1.6  # equations per parameter in the final fit
 _OVERDETERMINED_REDUCED = 1.15  # the same when every equation has to be bought at D + 1 per site
+_SITES_AT_NEURONS = 0.25  # sites per neuron placed where it acts, for the neurons that are seen least
 _CORRECTIONS = 4
 _SETTLED = 1e-9  # change of the weights below which another correction is not worth its time
 _SAME_DIRECTION = 1e-8  # 1 - |cos| of directions that are one
@@ -457,7 +459,9 @@ class ShallowRecovery:
             needed = int(np.ceil(ratio * self._model.size / per_site)) - sum(len(part) for part in jets)
             if needed > 0:
                 gradients = self._add_gradients(gradients, len(gradients) + needed, gradients.step)
-                jets[0] = gradients
+            if not active.reduces:
+                gradients = self._add_gradients_at_neurons(gradients)
+            jets[0] = gradients
             self._fit_all(tuple(jets))
             stage.figures.update(
                 equations=sum(len(part) for part in jets) * per_site,
@@ -468,12 +472,24 @@ class ShallowRecovery:
             )
         return gradients
 
+    def _add_gradients_at_neurons(self, jets: Jets) -> Jets:
+        """Gradients where the neurons act that the sites so far see least."""
+        assert self._model is not None
+        model = self._model
+        z = jets.sites @ model.weights + model.biases
+        seen = np.einsum("nm,nm->m", *(2 * [model.activation.jet(z, 2)[2]]))
+        least = np.argsort(seen)[: int(np.ceil(_SITES_AT_NEURONS * model.width))]
+        sites = points_at_neurons(
+            model.weights, model.biases, least, self._region, self._rng, margin=jets.step
+        )
+        return Jets.concatenate([jets, gradient_jets(self._ask, sites, jets.step)])
+
     def _fit_all(self, jets: tuple[Jets, ...]) -> None:
         assert self._model is not None
         start = self._with_linear_part(self._model, jets)
         sites = sum(len(part) for part in jets)
         floor = self._noise * float(np.sqrt(sum(len(part) * part.gradient_noise**2 for part in jets) / sites))
-        options = LevenbergMarquardtOptions(floor=0.5 * floor)
+        options = LevenbergMarquardtOptions(floor=floor)
         fit = levenberg_marquardt(
             SobolevFit(start, jets),
             start.to_vector(),

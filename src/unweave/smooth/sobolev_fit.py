@@ -70,18 +70,22 @@ class SobolevJacobian(Linearisation):
     """
 
     def __init__(
-        self, model: ShallowModel, jets: tuple[Jets, ...], dtype: type[np.floating[Any]] = np.float64
+        self,
+        model: ShallowModel,
+        jets: tuple[Jets, ...],
+        dtype: type[np.floating[Any]] = np.float64,
+        truncation: bool = True,
     ) -> None:
-        self._model, self._jets, self._dtype = model, jets, dtype
+        self._model, self._jets, self._dtype, self._truncation = model, jets, dtype, truncation
         self._ends = np.cumsum([part.values.size * (1 + part.sites.shape[1]) for part in jets])[:-1]
 
     @cached_property
     def _parts(self) -> list[_PartJacobian]:
-        return [_PartJacobian(self._model, part, self._dtype) for part in self._jets]
+        return [_PartJacobian(self._model, part, self._dtype, self._truncation) for part in self._jets]
 
     def in_single_precision(self) -> SobolevJacobian:
-        """The same Jacobian with products in float32."""
-        return SobolevJacobian(self._model, self._jets, np.float32)
+        """The same Jacobian with products in float32, the small truncation terms left out."""
+        return SobolevJacobian(self._model, self._jets, np.float32, truncation=False)
 
     def apply(self, vector: Array) -> Array:
         """J v."""
@@ -153,37 +157,45 @@ class _PartJacobian:
         d gradient = W (g'' dz A + g' dA) + dW (g' A) + C (g'''' dz A + g''' dA) + (T dW) (g''' A).
     """
 
-    def __init__(self, model: ShallowModel, jets: Jets, dtype: type[np.floating[Any]]) -> None:
-        self._model, self._jets = model, jets
+    def __init__(
+        self, model: ShallowModel, jets: Jets, dtype: type[np.floating[Any]], truncation: bool
+    ) -> None:
+        self._model, self._jets, self._truncation = model, jets, truncation
         self._sites = jets.sites.astype(dtype, copy=False)
         z = jets.sites @ model.weights + model.biases
-        value, first, second, third = model.activation.jet(z, 3)
-        delta = _FOURTH_DERIVATIVE_STEP
-        above, below = model.activation.jet(z + delta, 3)[3], model.activation.jet(z - delta, 3)[3]
-        derivatives = (value, first, second, third, (above - below) / (2 * delta))
-        self._g = [part.astype(dtype, copy=False) for part in derivatives]
-        factor = jets.step**2 / 6
+        derivatives = model.activation.jet(z, 3 if truncation else 2)
         self._weights = model.weights.astype(dtype, copy=False)
-        self._cubes = (factor * odd_power_gradient(model.weights, 3, jets.rule)).astype(dtype, copy=False)
-        self._bend = (factor * odd_power_jacobian(model.weights, 3, jets.rule)).astype(dtype, copy=False)
         self._outgoing = model.outgoing.astype(dtype, copy=False)
-        # a_ko g^(n)(z_ik), n = 1..4, for every output o: used by every product.
+        if truncation:
+            delta = _FOURTH_DERIVATIVE_STEP
+            above, below = model.activation.jet(z + delta, 3)[3], model.activation.jet(z - delta, 3)[3]
+            derivatives = (*derivatives, (above - below) / (2 * delta))
+            factor = jets.step**2 / 6
+            self._cubes = (factor * odd_power_gradient(model.weights, 3, jets.rule)).astype(dtype)
+            self._bend = (factor * odd_power_jacobian(model.weights, 3, jets.rule)).astype(dtype)
+        self._g = [part.astype(dtype, copy=False) for part in derivatives]
+        # a_ko g^(n)(z_ik), n >= 1, for every output o: used by every product.
         self._scaled = [[part * row for part in self._g[1:]] for row in self._outgoing.T]
 
     def apply(self, change: ShallowModel) -> Array:
-        x, w, cubes = self._sites, self._weights, self._cubes
-        value, first, _, third, _ = self._g
+        x, w = self._sites, self._weights
+        value, first = self._g[:2]
         dz = x @ change.weights
         dz += change.biases
-        bent = np.matmul(self._bend, change.weights.T[:, :, None])[:, :, 0]  # (m, d): T dW
+        if self._truncation:
+            bent = np.matmul(self._bend, change.weights.T[:, :, None])[:, :, 0]  # (m, d): T dW
         result = np.empty((len(x), len(self._scaled), 1 + x.shape[1]), dtype=x.dtype)
         by_outgoing = value @ change.outgoing + change.offset
-        for o, (slope, bend, skew, kurt) in enumerate(self._scaled):
+        for o, (slope, bend, *higher) in enumerate(self._scaled):
             result[:, o, 0] = np.einsum("nm,nm->n", slope, dz) + by_outgoing[:, o]
             rows = slope @ change.weights.T
-            rows += (bend * dz + first * change.outgoing[:, o]) @ w.T
-            rows += skew @ bent
-            rows += (kurt * dz + third * change.outgoing[:, o]) @ cubes.T
+            inner = bend * dz
+            inner += first * change.outgoing[:, o]
+            rows += inner @ w.T
+            if self._truncation:
+                skew, kurt = higher
+                rows += skew @ bent
+                rows += (kurt * dz + self._g[3] * change.outgoing[:, o]) @ self._cubes.T
             result[:, o, 1:] = rows
         if change.skip is not None:
             result[:, :, 0] += x @ change.skip
@@ -191,30 +203,35 @@ class _PartJacobian:
         return result.reshape(-1)
 
     def adjoint(self, rows: Array) -> Array:
-        x, w, cubes = self._sites, self._weights, self._cubes
-        value, first, _, third, _ = self._g
+        x, w = self._sites, self._weights
+        value, first = self._g[:2]
         rows = rows.reshape(len(x), len(self._scaled), 1 + x.shape[1])
         by_value = np.ascontiguousarray(rows[:, :, 0])
         by_z = first * (by_value @ self._outgoing.T)
         by_weights, by_bent = np.zeros_like(w), np.zeros_like(w)
         by_outgoing = value.T @ by_value
-        for o, (slope, bend, skew, kurt) in enumerate(self._scaled):
+        for o, (slope, bend, *higher) in enumerate(self._scaled):
             by_gradient = np.ascontiguousarray(rows[:, o, 1:])
-            along, along_cubes = by_gradient @ w, by_gradient @ cubes
+            along = by_gradient @ w
             by_z += bend * along
-            by_z += kurt * along_cubes
             by_weights += by_gradient.T @ slope
-            by_bent += by_gradient.T @ skew
             by_outgoing[:, o] += np.einsum("nm,nm->m", first, along)
-            by_outgoing[:, o] += np.einsum("nm,nm->m", third, along_cubes)
+            if self._truncation:
+                skew, kurt = higher
+                along = by_gradient @ self._cubes
+                by_z += kurt * along
+                by_bent += by_gradient.T @ skew
+                by_outgoing[:, o] += np.einsum("nm,nm->m", self._g[3], along)
         by_weights += x.T @ by_z
-        by_weights += np.matmul(by_bent.T[:, None, :], self._bend)[:, 0, :].T
+        if self._truncation:
+            by_weights += np.matmul(by_bent.T[:, None, :], self._bend)[:, 0, :].T
         parts = [by_weights, by_z.sum(axis=0), by_outgoing, by_value.sum(axis=0)]
         if self._model.skip is not None:
             parts.append(x.T @ by_value + rows[:, :, 1:].sum(axis=0).T)
         return np.concatenate([part.reshape(-1) for part in parts])
 
     def dense(self) -> Array:
+        """The rows as a matrix; only of the exact Jacobian."""
         x, w, cubes = self._sites, self._weights, self._cubes
         value, first, _, third, _ = self._g
         (n, d), (m, k) = x.shape, self._outgoing.shape
