@@ -43,6 +43,8 @@ def recover_affine(
     # The rows' rounding, which grows by sqrt(P / (n - P)) in a prediction.
     noise = float(np.max(findings.noise.sigma_per_output / spread))
     evidence = Evidence(
-        fit_history=(rms,), fit_floor=noise, prediction_floor=noise * float(np.sqrt((inputs + 1) / _SPARE_ROWS))
+        fit_history=(rms,),
+        fit_floor=noise,
+        prediction_floor=noise * float(np.sqrt((inputs + 1) / _SPARE_ROWS)),
     )
     return Candidate(Network([weights], [bias], ["identity"]), evidence, tuple(notes))

@@ -30,8 +30,8 @@ LARGEST_OVER_FLOOR = 100.0
 """Largest error in units of the floor: leverage of the fit times the extreme of thousands of rows."""
 RMS_OVER_FLOOR = 15.0
 FLOAT64_ALLOWANCE = 10.0
-"""Both are this much wider for float64 answers: their round-off is no noise and only roughly estimated, rows
-far out have a high leverage, and the next larger errors ever seen, of wrong networks, are 1e4 times larger."""
+"""Both are this much wider for float64 answers: their round-off is no noise and only roughly estimated,
+rows far out have a high leverage, and the smallest errors of wrong networks are 1e4 times larger still."""
 UNDETERMINED = 1e-3
 """Standard error of a parameter, in normalised inputs, above which the answers do not determine it."""
 _NO_RECOVERY = 0.05  # error relative to the answers above which no floor excuses it
@@ -73,9 +73,7 @@ def judge(
     allowance = FLOAT64_ALLOWANCE if findings.noise.kind == "float64" else 1.0
     threshold = allowance * LARGEST_OVER_FLOOR * float(floor.max()) / largest_answer
     if tolerance is None:
-        precise = (
-            float(over.max()) <= allowance * LARGEST_OVER_FLOOR and rms <= allowance * RMS_OVER_FLOOR
-        )
+        precise = float(over.max()) <= allowance * LARGEST_OVER_FLOOR and rms <= allowance * RMS_OVER_FLOOR
     else:
         threshold, precise = tolerance, error <= tolerance
     precise = precise and error <= _NO_RECOVERY

@@ -16,6 +16,7 @@ from unweave.activations import get_activation
 from unweave.affine import recover_affine
 from unweave.candidate import Candidate
 from unweave.journal import Journal
+from unweave.smooth.published_route import recover_as_published
 from unweave.smooth.shallow import SMOOTH_ACTIVATIONS, ShallowOptions, ShallowRecovery
 
 PURE_NOISE = 0.3
@@ -70,6 +71,19 @@ def _refuses_shallow(request: Request, findings: Findings) -> str | None:
     return None
 
 
+def _refuses_published(request: Request, findings: Findings) -> str | None:
+    if request.hidden is None or len(request.hidden) != 1 or request.activation is None:
+        return "it needs hidden=[m] and activation to be given"
+    if findings.n_outputs != 1:
+        return f"it handles one output, and the target has {findings.n_outputs}"
+    region = findings.region
+    if region.has_box or region.location.any() or (region.scale != 1).any():
+        return "it handles inputs around 0 with scale 1 and no bounds: scale them before"
+    if get_activation(request.activation).monotone_second is None:
+        return f"it needs a second derivative that is invertible around 0, and {request.activation} has none"
+    return _refuses_shallow(request, findings)
+
+
 def _run_affine(
     view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
 ) -> Candidate:
@@ -86,9 +100,29 @@ def _run_shallow(
     return ShallowRecovery(view, findings, options, journal, rng).run()
 
 
+def _run_published(
+    view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
+) -> Candidate:
+    assert request.hidden is not None
+    assert request.activation is not None
+    return recover_as_published(view, request.hidden[0], request.activation, journal, rng)
+
+
 METHODS = (
     Method("affine", "no hidden layer, by least squares", _refuses_affine, _run_affine),
-    Method("shallow", "one smooth hidden layer, through Hessians and Gauss-Newton", _refuses_shallow, _run_shallow),
+    Method(
+        "shallow",
+        "one smooth hidden layer, through Hessians and Gauss-Newton",
+        _refuses_shallow,
+        _run_shallow,
+    ),
+    Method(
+        "published",
+        "one hidden layer, unit weights, outer weights one: Algorithms 3.1 to 3.3 as published",
+        _refuses_published,
+        _run_published,
+        by_name_only=True,
+    ),
 )
 
 

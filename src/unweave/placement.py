@@ -12,9 +12,14 @@ _REACH = 2.0  # placed points stay within this many typical radii of the region
 
 
 def points_at_neurons(
-    weights: Array, biases: Array, neurons: IntArray, region: Region, rng: np.random.Generator, margin: float = 0.0
+    weights: Array,
+    biases: Array,
+    neurons: IntArray,
+    region: Region,
+    rng: np.random.Generator,
+    margin: float = 0.0,
 ) -> Array:
-    """One point (n, D) of the region per entry of ``neurons``, moved along that neuron's weight until it acts.
+    """One point (n, D) of the region per entry of ``neurons``, moved along its weight until it acts.
 
     ``weights`` (D, m) and ``biases`` (m,) are in normalised inputs. A point that would leave the region
     for it stays where it was drawn.

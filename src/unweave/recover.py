@@ -95,7 +95,9 @@ def recover(
     try:
         return run.recover(domain, examples)
     except KeyboardInterrupt as interrupt:
-        raise Interrupted(run.tell("interrupted; what was found so far is not verified"), queries) from interrupt
+        raise Interrupted(
+            run.tell("interrupted; what was found so far is not verified"), queries
+        ) from interrupt
 
 
 def _checked_request(hidden: Sequence[int] | None, activation: str | None, method: str | None) -> Request:
@@ -105,7 +107,10 @@ def _checked_request(hidden: Sequence[int] | None, activation: str | None, metho
             widths = tuple(int(width) for width in hidden)
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"hidden must be a list of widths or None. Got {hidden!r} instead.") from error
-        if any(width != given for width, given in zip(widths, hidden, strict=True)) or min(widths, default=1) < 1:
+        if (
+            any(width != given for width, given in zip(widths, hidden, strict=True))
+            or min(widths, default=1) < 1
+        ):
             raise InvalidInput(
                 f"hidden must hold whole numbers >= 1. Got {list(hidden)!r} instead. "
                 "For a network without hidden layer give hidden=[]."

@@ -116,7 +116,7 @@ class Recovery:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the network's parameters, ready for JSON (nan and infinity become null)."""
-        return _for_json(
+        plain: dict[str, Any] = _for_json(
             {
                 "status": self.status.name,
                 "network": None if self.network is None else repr(self.network),
@@ -135,6 +135,7 @@ class Recovery:
                 "certificate": [asdict(check) for check in self.certificate.checks],
             }
         )
+        return plain
 
     def save(self, path: str | Path) -> None:
         """Write the result to an .npz file, which `Recovery.load` reads back."""

@@ -40,7 +40,7 @@ class ActiveSubspace:
     @property
     def reduces(self) -> bool:
         """Whether d < D."""
-        return self.dimension < self.frame.shape[0]
+        return self.dimension < len(self.frame)
 
 
 def active_subspace(jets: Jets, relative_noise: float) -> ActiveSubspace:
@@ -57,6 +57,6 @@ def active_subspace(jets: Jets, relative_noise: float) -> ActiveSubspace:
     noise = relative_noise / (np.sqrt(2) * jets.step) * (np.sqrt(n * outputs) + np.sqrt(inputs))
     rank = int(np.sum(values > _ABOVE_ERROR * max(truncation, noise)))
     independent = min((n - 1) * outputs, inputs)  # centring costs one site
-    if rank < inputs and 0 < rank and rank + SPARE_GRADIENTS <= independent + 1:
+    if 0 < rank < inputs and rank + SPARE_GRADIENTS <= independent + 1:
         return ActiveSubspace(np.ascontiguousarray(right[:rank].T), values, complete=True)
     return ActiveSubspace(np.eye(inputs), values, complete=independent >= inputs)

@@ -93,13 +93,12 @@ def hessian_jets(function: Function, sites: Array, step: float, scheme: Scheme =
     if scheme == "richardson":
         fine = hessian_jets(function, sites, step, "compact")
         coarse = hessian_jets(function, sites, 2 * step, "compact")
-        assert fine.hessians is not None and coarse.hessians is not None
+        assert fine.hessians is not None
+        assert coarse.hessians is not None
         hessians = (4 * fine.hessians - coarse.hessians) / 3
         return Jets(sites, fine.values, fine.gradients, step, hessians, fine.rule)
     if scheme not in ("compact", "four-point"):
-        raise InvalidInput(
-            f"scheme must be 'compact', 'four-point' or 'richardson'. Got {scheme!r} instead."
-        )
+        raise InvalidInput(f"scheme must be 'compact', 'four-point' or 'richardson'. Got {scheme!r} instead.")
     offsets = _hessian_offsets(sites.shape[1], scheme) * step
     per_call = max(1, _ROWS_PER_CALL // len(offsets))
     parts = [

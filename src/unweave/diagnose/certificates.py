@@ -10,8 +10,6 @@ import scipy.linalg
 from unweave.arrays import Array
 from unweave.subspace.rank_one_space import RankOneSpace
 
-_ROWS = 256  # directions whose D x D curvatures are held at once
-
 
 @dataclass(frozen=True, eq=False)
 class DirectionCertificates:
@@ -37,15 +35,9 @@ def direction_certificates(space: RankOneSpace, directions: Array) -> DirectionC
     per direction.
     """
     misalignment = np.asarray(space.misalignment(directions), dtype=np.float64)
-    stationarity, rate = np.empty(len(directions)), np.empty(len(directions))
-    for start in range(0, len(directions), _ROWS):
-        rows = slice(start, start + _ROWS)
-        u = directions[rows]
-        image, curvature = space.curvature(u)
-        objective = np.einsum("nd,nd->n", image, u)
-        stationarity[rows] = np.linalg.norm(image - objective[:, None] * u, axis=1)
-        tangent = np.eye(u.shape[1]) - u[:, :, None] * u[:, None, :]
-        rate[rows] = np.linalg.eigvalsh(tangent @ curvature @ tangent)[:, -1] / objective
+    objective, image = space.objective_and_image(directions)
+    stationarity = np.linalg.norm(image - objective[:, None] * directions, axis=1)
+    rate = np.asarray(space.contraction_rates(directions), dtype=np.float64)
     sensitivity = np.where(rate < 1, 1 / np.where(rate < 1, 1 - rate, 1.0), np.inf)
     return DirectionCertificates(misalignment, stationarity, rate, sensitivity)
 

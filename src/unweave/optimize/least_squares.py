@@ -5,18 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Protocol
 
-from unweave.arrays import Array
+from unweave.arrays import Array, RealArray
 
 
 class Linearisation(ABC):
     """The Jacobian J (rows, P) of the model at one point, as products, a matrix, and a preconditioner."""
 
     @abstractmethod
-    def apply(self, vector: Array) -> Array:
+    def apply(self, vector: RealArray) -> RealArray:
         """J v, (rows,)."""
 
     @abstractmethod
-    def adjoint(self, rows: Array) -> Array:
+    def adjoint(self, rows: RealArray) -> RealArray:
         """J^T r, (P,)."""
 
     @abstractmethod
@@ -32,7 +32,7 @@ class Linearisation(ABC):
         """Diagonal of M^{-1}, of the parameters for which error bars are wanted."""
 
     @abstractmethod
-    def precondition(self, vector: Array) -> Array:
+    def precondition(self, vector: RealArray) -> RealArray:
         """M^{-1} v for a symmetric positive definite M that resembles J^T J."""
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from unweave.arrays import Array
+from unweave.arrays import Array, RealArray
 from unweave.optimize.least_squares import LeastSquares, Linearisation
 
 _DENSE_ENTRIES = 6_000_000  # J of at most this many entries is formed (48 MB)
@@ -128,9 +128,7 @@ class _DenseSolver(_Solver):
         stacked[: len(jacobian), size] = residual
         stacked[len(jacobian) + np.arange(size), np.arange(size)] = np.sqrt(damping)
         r = scipy.linalg.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0]
-        solution: Array = scipy.linalg.solve_triangular(
-            r[:size, :size], r[:size, size], check_finite=False
-        )
+        solution: Array = scipy.linalg.solve_triangular(r[:size, :size], r[:size, size], check_finite=False)
         return solution / scale
 
     def conditioning(self, linear: Linearisation) -> tuple[float, Array | None]:
@@ -196,7 +194,7 @@ class _ConjugateGradientSolver(_Solver):
         return float(np.sqrt(largest / smallest)), linear.preconditioner_diagonal() / smallest
 
 
-def _dot(a: Array, b: Array) -> float:
+def _dot(a: RealArray, b: RealArray) -> float:
     return float(np.dot(a, b))
 
 

@@ -1,4 +1,4 @@
-"""From answers to the directions of all neurons: Hessians until their span ends, then its rank-one members."""
+"""From answers to the neurons' directions: Hessians until their span ends, then its rank-one members."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
 
 SURPLUS = 1.15
-"""Hessians per neuron: at 1.0 the span is just reached, from 1.1 on its smallest singular value is healthy."""
+"""Hessians per neuron: at 1.0 the span is just reached, from 1.1 on its smallest singular value is good."""
 
 FEWEST_SITES = 24
 """Sites at least, whatever the width: each neuron's profile is fitted on them."""
@@ -65,9 +65,7 @@ class HessianSampler:
         while self.count < sites:
             batch = min(_SITES_PER_CALL, sites - self.count)
             points = self._draw_sites(batch, 2 * self._steps.hessian)
-            self._parts.append(
-                hessian_jets(self._function, points, self._steps.hessian, self._steps.scheme)
-            )
+            self._parts.append(hessian_jets(self._function, points, self._steps.hessian, self._steps.scheme))
             self.count += batch
             self._journal.tell(self.count, expected or sites, "Hessians")
 
@@ -81,7 +79,7 @@ class HessianSampler:
     @property
     def truncation(self) -> float:
         """Size of the truncation error relative to the Hessians, for weights of norm one."""
-        return self._steps.hessian**2 / self._parts[0].sites.shape[1]
+        return float(self._steps.hessian**2 / self._parts[0].sites.shape[1])
 
     def columns(self) -> Array:
         """(N K, p) packed Hessians of all outputs."""
@@ -151,16 +149,3 @@ def refine_directions(span: HessianSpan, rank: int, directions: Array, d: int) -
     space = RankOneSpace(span.basis(rank), symmetric_packing(d))
     refined: Array = newton_ascent(space, directions, steps=6, tolerance=1e-14)
     return refined
-
-
-def contraction_rates(span: HessianSpan, rank: int, directions: Array, d: int) -> Array:
-    """rho of the power step at each direction (rows): largest tangential eigenvalue of curvature / Phi."""
-    space = RankOneSpace(span.basis(rank), symmetric_packing(d))
-    rates = np.empty(len(directions))
-    for start in range(0, len(directions), 256):
-        u = directions[start : start + 256]
-        image, curvature = space.curvature(u)
-        objective = np.einsum("nd,nd->n", image, u)
-        normal = np.eye(d) - u[:, :, None] * u[:, None, :]
-        rates[start : start + 256] = np.linalg.eigvalsh(normal @ curvature @ normal)[:, -1] / objective
-    return rates

@@ -33,7 +33,8 @@ def fit_linear_part(model: ShallowModel, jets: Jets, with_skip: bool) -> Shallow
 def skip_matrix(model: ShallowModel, jets: Jets) -> Array:
     """(d, K) mean of the gradients that the neurons of ``model`` leave unexplained."""
     neurons = replace(model, skip=None)
-    return (jets.gradients - neurons.difference_gradients(jets.sites, jets.step, jets.rule)).mean(axis=0).T
+    unexplained = jets.gradients - neurons.difference_gradients(jets.sites, jets.step, jets.rule)
+    return np.asarray(unexplained.mean(axis=0).T)
 
 
 def mirror_back(model: ShallowModel) -> ShallowModel:

@@ -109,9 +109,7 @@ def refine_profiles(
     """Fit again from a good start, for instance after the samples were corrected."""
     samples = _without_affine(samples, projections, order)
     t, c = projections[:, :, None], samples[:, :, None, :]
-    scales, biases, misfit = _refine(
-        start.scales[:, None], start.biases[:, None], t, c, activation, order
-    )
+    scales, biases, misfit = _refine(start.scales[:, None], start.biases[:, None], t, c, activation, order)
     shape, _ = _shape(scales, biases, t, activation, order)
     size = np.einsum("nmk,nmk->m", samples, samples)
     return Profiles(
@@ -153,7 +151,7 @@ def _grid(reach: float) -> tuple[Array, Array]:
     return grid_s, grid_b
 
 
-def _separated_best(explained: Array) -> Array:
+def _separated_best(explained: Array) -> IntArray:
     """Indices (m, candidates) of the best grid points, neighbours of a better one left out."""
     working = explained.copy()
     rows = np.arange(len(working))
@@ -179,7 +177,7 @@ def _without_affine(columns: Array, t: Array, order: int) -> Array:
     line = t.reshape(len(t), -1)[:, 0]  # the same for every neuron
     q = np.linalg.qr(np.stack([np.ones_like(line), line], axis=1))[0]
     flat = columns.reshape(len(columns), -1)
-    return (flat - q @ (q.T @ flat)).reshape(columns.shape)
+    return np.asarray((flat - q @ (q.T @ flat)).reshape(columns.shape))
 
 
 def _project(shape: Array, c: Array) -> Array:

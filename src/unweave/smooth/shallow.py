@@ -32,7 +32,6 @@ from unweave.placement import points_at_neurons
 from unweave.smooth.hessian_route import (
     HessianSampler,
     SampledSpan,
-    contraction_rates,
     find_directions,
     refine_directions,
     sample_until_span_ends,
@@ -47,6 +46,7 @@ from unweave.smooth.truncation import hessian_truncation
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.joint_diagonal import jointly_diagonalise
 from unweave.subspace.power_method import PowerMethodOptions
+from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
 
 SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
@@ -374,7 +374,8 @@ class ShallowRecovery:
 
         Weak neurons that the truncation had hidden come out of the corrected spectrum and are added.
         """
-        assert found.sampled is not None and found.sampled.jets.hessians is not None
+        assert found.sampled is not None
+        assert found.sampled.jets.hessians is not None
         d, rows, rank = active.dimension, found.rows, found.sampled.rank
         jets, measured = found.sampled.jets, found.sampled.jets.hessians
         with self._journal.stage("truncation") as stage:
@@ -388,11 +389,14 @@ class ShallowRecovery:
                     rows = self._add_missing(span, rank, rows, d)
                 projections, samples = jets.sites @ rows.T, rank_one_coefficients(rows, corrected)
                 profiles = self._refit(projections, samples, model.activation, profiles)
-                previous, model = model, replace(
+                previous, model = (
                     model,
-                    weights=rows.T * profiles.scales,
-                    biases=profiles.biases,
-                    outgoing=profiles.outgoing,
+                    replace(
+                        model,
+                        weights=rows.T * profiles.scales,
+                        biases=profiles.biases,
+                        outgoing=profiles.outgoing,
+                    ),
                 )
                 self._journal.tell(done + 1, _CORRECTIONS, "corrections")
                 if previous.width == model.width:
@@ -400,7 +404,7 @@ class ShallowRecovery:
                     stage.figures["change"] = change
                     if change < _SETTLED:
                         break
-            rates = contraction_rates(span, rank, rows, d)
+            rates = RankOneSpace(span.basis(rank), symmetric_packing(d)).contraction_rates(rows)
             stage.figures.update(
                 width=rank,
                 gap=span.gap(rank),
@@ -430,9 +434,7 @@ class ShallowRecovery:
         )
         return np.concatenate([rows, result.directions[new]])
 
-    def _refit(
-        self, projections: Array, samples: Array, activation: Activation, start: Profiles
-    ) -> Profiles:
+    def _refit(self, projections: Array, samples: Array, activation: Activation, start: Profiles) -> Profiles:
         """Refine the profiles that are known; fit anew those that do not fit and those just found."""
         known = len(start.scales)
         refined = refine_profiles(projections[:, :known], samples[:, :known], activation, 2, start)
@@ -497,7 +499,10 @@ class ShallowRecovery:
             on_step=lambda step, _: self._journal.tell(step, None, "steps"),
         )
         self._model = mirror_back(start.from_vector(fit.vector))
-        unknowns, equations = start.size, sum(part.gradients[:, :, 0].size * (self._inputs + 1) for part in jets)
+        unknowns, equations = (
+            start.size,
+            sum(part.gradients[:, :, 0].size * (self._inputs + 1) for part in jets),
+        )
         error_bar = None
         if fit.covariance_diagonal is not None:
             error_bar = max(fit.rms, floor) * float(np.sqrt(fit.covariance_diagonal.max()))

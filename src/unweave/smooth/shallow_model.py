@@ -1,16 +1,17 @@
 """A one-hidden-layer network as a point of parameter space.
 
-    f(x) = A^T g(W^T x + b) + c (+ S^T x)
+f(x) = A^T g(W^T x + b) + c (+ S^T x)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from unweave.activations import Activation
-from unweave.arrays import Array
+from unweave.arrays import Array, RealArray
 from unweave.derivatives.gradient_rules import GradientRule, odd_power_gradient
 from unweave.network import Network
 
@@ -51,12 +52,12 @@ class ShallowModel:
             parts.append(self.skip)
         return np.concatenate([part.reshape(-1) for part in parts])
 
-    def from_vector(self, vector: Array) -> ShallowModel:
+    def from_vector(self, vector: RealArray) -> ShallowModel:
         """The model of the same shape with these parameters."""
         d, m = self.weights.shape
         k = self.outgoing.shape[1]
         ends = np.cumsum([d * m, m, m * k, k])
-        w, b, a, c, s = np.split(vector, ends)
+        w, b, a, c, s = np.split(cast(Array, vector), ends)  # float32 inside the solver's products
         return replace(
             self,
             weights=w.reshape(d, m),

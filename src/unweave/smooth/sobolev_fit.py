@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, RealArray
 from unweave.derivatives.gradient_rules import odd_power_gradient, odd_power_jacobian
 from unweave.derivatives.stencils import Jets
 from unweave.optimize.least_squares import Linearisation
@@ -56,7 +56,8 @@ class SobolevFit:
             gradients = model.difference_gradients(part.sites, part.step, part.rule)
             values = model.values(part.sites)
             rows.append(np.concatenate([values[:, :, None], gradients], axis=2).reshape(-1))
-        return self._data - np.concatenate(rows)
+        residual: Array = self._data - np.concatenate(rows)
+        return residual
 
     def linearise(self, vector: Array) -> Linearisation:
         """The Jacobian at ``vector``."""
@@ -87,12 +88,12 @@ class SobolevJacobian(Linearisation):
         """The same Jacobian with products in float32, the small truncation terms left out."""
         return SobolevJacobian(self._model, self._jets, np.float32, truncation=False)
 
-    def apply(self, vector: Array) -> Array:
+    def apply(self, vector: RealArray) -> RealArray:
         """J v."""
         change = self._model.from_vector(vector)
         return np.concatenate([part.apply(change) for part in self._parts])
 
-    def adjoint(self, rows: Array) -> Array:
+    def adjoint(self, rows: RealArray) -> RealArray:
         """J^T r."""
         pieces = np.split(rows, self._ends)
         result = self._parts[0].adjoint(pieces[0])
@@ -104,7 +105,7 @@ class SobolevJacobian(Linearisation):
         """J itself, (rows, parameters)."""
         return np.concatenate([part.dense() for part in self._parts])
 
-    def precondition(self, vector: Array) -> Array:
+    def precondition(self, vector: RealArray) -> RealArray:
         """Approximate (J^T J)^{-1} v: exact inverses of the neurons' own blocks, truncation left out."""
         g = self._model.from_vector(vector)
         d = len(self._model.weights)
@@ -177,7 +178,7 @@ class _PartJacobian:
         # a_ko g^(n)(z_ik), n >= 1, for every output o: used by every product.
         self._scaled = [[part * row for part in self._g[1:]] for row in self._outgoing.T]
 
-    def apply(self, change: ShallowModel) -> Array:
+    def apply(self, change: ShallowModel) -> RealArray:
         x, w = self._sites, self._weights
         value, first = self._g[:2]
         dz = x @ change.weights
@@ -202,7 +203,7 @@ class _PartJacobian:
             result[:, :, 1:] += change.skip.T
         return result.reshape(-1)
 
-    def adjoint(self, rows: Array) -> Array:
+    def adjoint(self, rows: RealArray) -> RealArray:
         x, w = self._sites, self._weights
         value, first = self._g[:2]
         rows = rows.reshape(len(x), len(self._scaled), 1 + x.shape[1])

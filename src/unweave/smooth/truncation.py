@@ -5,7 +5,7 @@ For a neuron g(w . x + b) the second difference along q is
     S(q)/h^2 = g'' (w.q)^2 + h^2/12 g'''' (w.q)^4 + O(h^4),
 
 so the compact Hessian is off by h^2 g'''' times (w_i^4)/12 on the diagonal and
-((w_i+w_j)^4 - w_i^4 - w_j^4)/24 beside it; the four-point one by (w_i^3 w_j + w_i w_j^3)/6 beside it. A network
+((w_i+w_j)^4 - w_i^4 - w_j^4)/24 beside it; the four-point one by (w_i^3 w_j + w_i w_j^3)/6 there. A network
 that is known to relative accuracy e predicts its own truncation to the same accuracy: subtracting it
 leaves e times the old error. One n x m x p matrix product, no queries. With it the step may be large,
 where round-off is small.

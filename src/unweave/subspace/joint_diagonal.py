@@ -27,7 +27,9 @@ class JointDiagonalisation:
     """Norm of what the rank-one terms leave of the matrices, relative to the matrices."""
 
 
-def jointly_diagonalise(packed: Array, dimension: int, rng: np.random.Generator) -> JointDiagonalisation | None:
+def jointly_diagonalise(
+    packed: Array, dimension: int, rng: np.random.Generator
+) -> JointDiagonalisation | None:
     """Directions u_1..u_D with every matrix of ``packed`` (N, p) close to a combination of u_k u_k^T.
 
     None if no pencil has D real eigenvectors. With N >= 3 matrices the residual tells whether the

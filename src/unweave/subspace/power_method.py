@@ -155,7 +155,7 @@ def subspace_power_method(
 def uniform_starts(count: int, dimension: int, rng: np.random.Generator) -> Array:
     """(count, D) uniform on the sphere."""
     starts = rng.standard_normal((count, dimension))
-    return starts / np.linalg.norm(starts, axis=1, keepdims=True)
+    return np.asarray(starts / np.linalg.norm(starts, axis=1, keepdims=True))
 
 
 def residual_starts(space: RankOneSpace, found: Array, count: int, rng: np.random.Generator) -> Array:
@@ -175,7 +175,7 @@ def residual_starts(space: RankOneSpace, found: Array, count: int, rng: np.rando
     mixed = count // 2
     weights = np.abs(values[:mixed]) * rng.standard_normal(values[:mixed].shape)
     starts[:mixed] = np.matmul(vectors[:mixed], weights[:, :, None])[:, :, 0]
-    return starts / np.linalg.norm(starts, axis=1, keepdims=True)
+    return np.asarray(starts / np.linalg.norm(starts, axis=1, keepdims=True))
 
 
 def _sharpened(acceptance: float, misalignment: Array) -> float:

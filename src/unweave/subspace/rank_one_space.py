@@ -26,6 +26,8 @@ from unweave.subspace.symmetric import SymmetricPacking
 
 Representation = Literal["basis", "complement", "dense"]
 
+_ROWS_AT_ONCE = 256  # rows whose D x D matrices are formed at once
+
 
 class RankOneSpace:
     """Projection onto a subspace of Sym(D), in whichever of three forms costs the fewest flops.
@@ -45,8 +47,14 @@ class RankOneSpace:
         self, basis: AnyArray, packing: SymmetricPacking, representation: Representation | None = None
     ) -> None:
         size, rank = basis.shape
-        costs: dict[Representation, int] = {"basis": 2 * rank, "complement": 2 * (size - rank), "dense": size}
-        self.representation: Representation = representation or min(costs, key=lambda name: costs[name])
+        # In products per packed entry; the dense form has one matrix product instead of two, which wins where
+        # the others cost about the same.
+        costs: list[tuple[float, Representation]] = [
+            (2 * rank, "basis"),
+            (2 * (size - rank), "complement"),
+            (0.9 * size, "dense"),
+        ]
+        self.representation: Representation = representation or min(costs)[1]
         self.packing = packing
         self.basis = basis
         self.rank = int(rank)
@@ -124,6 +132,23 @@ class RankOneSpace:
             gram = (identity + outer) / 2 - gram
         image = xp.matmul(weighted, directions[:, :, None])[:, :, 0]
         return image, weighted + 2 * gram
+
+    def contraction_rates(self, directions: AnyArray) -> AnyArray:
+        """Local rate rho (n,) of the power step at unit rows u that are critical points of Phi.
+
+        The largest tangential eigenvalue of P(u u^T) + 2 sum_k (B_k u)(B_k u)^T, over Phi(u): below one the
+        step contracts towards u, and 1/(1 - rho) is how sensitive u is to errors of the subspace.
+        """
+        xp = array_namespace(directions)
+        identity = xp.eye(directions.shape[1], dtype=directions.dtype, device=directions.device)
+        rates = []
+        for start in range(0, directions.shape[0], _ROWS_AT_ONCE):
+            u = directions[start : start + _ROWS_AT_ONCE]
+            image, curvature = self.curvature(u)
+            tangential = identity - u[:, :, None] * u[:, None, :]
+            largest = xp.linalg.eigvalsh(tangential @ curvature @ tangential)[:, -1]
+            rates.append(largest / xp.sum(image * u, axis=1))
+        return xp.concat(rates) if rates else directions[:, 0]
 
 
 def orthonormal_basis(columns: Array) -> Array:

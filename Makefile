@@ -1,0 +1,39 @@
+# Everything below sets itself up on a machine that has Python >= 3.11 with venv and pip.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed-core
+TEST_STAMP := $(VENV)/.installed-test
+
+.PHONY: demo test check lint types bench-quick clean help
+
+help:
+	@echo "make demo    set up and recover a planted network from its answers"
+	@echo "make test    set up and run lint, types and tests"
+	@echo "make clean   remove the virtual environment and caches"
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(TEST_STAMP): $(STAMP) constraints/cpu.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints/cpu.txt "torch==2.13.0"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints/cpu.txt -e ".[torch,test]"
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/unweave demo
+
+lint: $(TEST_STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(TEST_STAMP)
+	$(BIN)/mypy
+
+test: lint types
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache dist build
