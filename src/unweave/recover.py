@@ -208,4 +208,5 @@ class _Run:
             stages=tuple(self._journal.stages),
             certificate=certificate,
             notes=candidate.notes,
+            evidence=candidate.evidence,
         )

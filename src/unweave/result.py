@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from unweave.candidate import Evidence
 from unweave.errors import InvalidInput
 from unweave.files import network_arrays, network_from_arrays, read_archive
 from unweave.journal import Stage
@@ -17,6 +18,7 @@ from unweave.network import Network
 
 _FORMAT = "unweave-recovery"
 _VERSION = 1
+_EVIDENCE = "evidence_"
 
 
 class Status(Enum):
@@ -99,6 +101,8 @@ class Recovery:
     stages: tuple[Stage, ...]
     certificate: Certificate
     notes: tuple[str, ...] = ()
+    evidence: Evidence = field(default_factory=Evidence)
+    """What was measured on the way: spectrum, misalignments, rates, convergence of the final fit."""
 
     @property
     def queries_per_parameter(self) -> float:
@@ -142,7 +146,7 @@ class Recovery:
         path = Path(path)
         if path.suffix != ".npz":
             raise InvalidInput(f"path must end in .npz. Got {str(path)!r} instead.")
-        exact = {
+        exact: dict[str, Any] = {
             "status": self.status.name,
             "error": self.error,
             "message": self.message,
@@ -155,6 +159,13 @@ class Recovery:
             "checks": [asdict(check) for check in self.certificate.checks],
         }
         arrays = {} if self.network is None else network_arrays(self.network)
+        exact["evidence"] = {}
+        for entry in fields(Evidence):
+            value = getattr(self.evidence, entry.name)
+            if isinstance(value, np.ndarray):
+                arrays[_EVIDENCE + entry.name] = value
+            else:
+                exact["evidence"][entry.name] = value
         header = json.dumps({"format": _FORMAT, "version": _VERSION, **exact}, default=float)
         with path.open("wb") as file:
             np.savez(file, recovery=np.array(header), **arrays)
@@ -184,7 +195,15 @@ class Recovery:
             stages=tuple(Stage(**stage) for stage in header["stages"]),
             certificate=Certificate(tuple(Check(**check) for check in header["checks"])),
             notes=tuple(header["notes"]),
+            evidence=_read_evidence(header["evidence"], content),
         )
+
+
+def _read_evidence(plain: dict[str, Any], content: dict[str, Any]) -> Evidence:
+    arrays = {
+        key.removeprefix(_EVIDENCE): value for key, value in content.items() if key.startswith(_EVIDENCE)
+    }
+    return Evidence(**{**plain, "fit_history": tuple(plain["fit_history"]), **arrays})
 
 
 def _for_json(value: Any) -> Any:

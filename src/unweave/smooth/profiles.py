@@ -184,7 +184,8 @@ def _project(shape: Array, c: Array) -> Array:
     """Best amplitude (m, candidates, K) of ``shape`` (n, m, candidates) for the samples c (n, m, 1, K)."""
     norm = np.einsum("nmc,nmc->mc", shape, shape)
     overlap = np.einsum("nmc,nmk->mck", shape, c[:, :, 0, :])
-    return np.divide(overlap, norm[:, :, None], out=np.zeros_like(overlap), where=norm[:, :, None] > 0)
+    usable = norm[:, :, None] > 0
+    return np.asarray(np.divide(overlap, norm[:, :, None], out=np.zeros_like(overlap), where=usable))
 
 
 def _misfit(shape: Array, amplitude: Array, c: Array) -> Array:
