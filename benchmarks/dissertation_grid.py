@@ -14,9 +14,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import COMMON, Row, markdown, parser, run_recovery, say, seeds_of, summarise, tell, write_rows
-
 import unweave
+from harness import COMMON, Row, markdown, parser, run_recovery, say, seeds_of, summarise, tell, write_rows
 
 BETAS = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 15 / 8, 31 / 16, 2.0)
 
@@ -93,9 +92,7 @@ def main(argv: Sequence[str] | None = None) -> list[Row]:
         rows.append(measure(inputs, beta, seeds))
         if arguments.json is not None:
             write_rows(rows, arguments.json)
-    asked = [
-        row for row in rows if (row["inputs"], row["beta"]) in cells and row["seeds_run"] == list(seeds)
-    ]
+    asked = [row for row in rows if (row["inputs"], row["beta"]) in cells and row["seeds_run"] == list(seeds)]
     asked.sort(key=lambda row: (row["inputs"], row["beta"]))
     print(pivot(asked))
     print("\nSeconds of the whole recovery, published seconds in brackets; (!) marks a cell not recovered.\n")

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from harness import COMMON, Row, parser, run_recovery, say, seeds_of, summarise, tell
-
 import unweave
+from harness import COMMON, Row, parser, run_recovery, say, seeds_of, summarise, tell
 
 INPUTS, WIDTH = 20, 40
 OUTERS = ("signed", "normal")

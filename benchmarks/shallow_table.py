@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from harness import COMMON, Row, parser, run_recovery, say, seeds_of, summarise, tell
 
 import unweave
+from harness import COMMON, Row, parser, run_recovery, say, seeds_of, summarise, tell
 
 SETTINGS = ((20, 100), (25, 156), (30, 225), (30, 360))
 

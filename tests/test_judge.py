@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ class Trial:
         return judge(candidate, self.view, self.findings, None, np.random.default_rng(seed))
 
 
-@lru_cache(maxsize=None)
+@cache
 def trial(name: str) -> Trial:
     case = PLANTED[name]
     rng = np.random.default_rng(1010)
@@ -185,7 +185,9 @@ def test_neurons_that_act_on_a_thin_slice_of_the_box_are_all_looked_at() -> None
     for neuron in range(60):
         biases = [part.copy() for part in network.biases]
         biases[0][neuron] += 1e-6
-        wrong = Candidate(Network(network.weights, biases, network.activations), Evidence(prediction_floor=1e-13))
+        wrong = Candidate(
+            Network(network.weights, biases, network.activations), Evidence(prediction_floor=1e-13)
+        )
         verdict = judge(wrong, view, findings, None, np.random.default_rng(neuron))
         if verdict.status is Status.RECOVERED:
             passed.append(neuron)

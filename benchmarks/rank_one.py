@@ -1,0 +1,137 @@
+"""All rank-one components of a span: d = 40, r = 600, against the GEMM time that cannot be avoided.
+
+The subspace is the exact span of w w^T over 600 random unit vectors in R^40 (p = 820 packed coordinates).
+
+**Lower bound.** A power step on one row is a projection of a packed matrix, that is two products with a
+factor of k columns (k = r for a basis, p - r for the complement) or one product with a p x p matrix:
+4 p k or 2 p^2 flops. Let S be the number of power steps made, summed over all restarts (rows that have
+converged make none). The bound is
+
+    S x flops per step / GEMM rate,
+
+with the rate measured in the same run, on the same factor's shapes at a full batch of r rows, best of
+several repetitions, in CPU seconds. It leaves out everything but those products: packing and unpacking,
+Newton steps, new starts, sorting out duplicates. The ratio of the CPU seconds to it is what all that costs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from harness import COMMON, Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell
+from planted import FOUND, distances, exact_span, planted_directions
+from unweave.arrays import AnyArray
+from unweave.subspace import RankOneSpace, subspace_power_method
+
+SETTING = (40, 600)
+QUICK = (20, 120)
+COLUMNS = {
+    "restarts": "restarts / r",
+    "power_steps": "power steps S",
+    "gemm_gflops": "GEMM Gflop/s",
+    "gemm_seconds": "GEMM lower bound s",
+    "ratio": "CPU s / lower bound",
+    "missed": "components missed",
+}
+_SHORTEST_TIMING = 0.05  # seconds of products per repetition: well above the clock's resolution
+_REPETITIONS = 5
+
+
+class CountingSpace(RankOneSpace):
+    """A subspace that counts the rows on which a power step was made."""
+
+    steps = 0
+
+    def objective_and_image(self, directions: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """As in `RankOneSpace`; the power steps are its only callers during a search."""
+        self.steps += len(directions)
+        return super().objective_and_image(directions)
+
+    @property
+    def inner(self) -> int | None:
+        """Columns k of the factor; None for the dense form."""
+        columns = {"basis": self.rank, "complement": self.packing.size - self.rank, "dense": None}
+        return columns[self.representation]
+
+    @property
+    def flops_per_step(self) -> int:
+        """4 p k, or 2 p^2 for the dense form."""
+        size = self.packing.size
+        return 2 * size * size if self.inner is None else 4 * size * self.inner
+
+
+def gemm_rate(space: CountingSpace) -> float:
+    """Flops per CPU second of the projection's products at a full batch; best of a few repetitions."""
+    rng = np.random.default_rng(0)
+    size, inner = space.packing.size, space.inner
+    rows = rng.standard_normal((space.rank, size))
+    factor = rng.standard_normal((size, size if inner is None else inner))
+    best = 0.0
+    for _ in range(_REPETITIONS):
+        products, began = 0, time.process_time()
+        while time.process_time() - began < _SHORTEST_TIMING:
+            inside = rows @ factor
+            if inner is not None:
+                inside @ factor.T
+            products += 1
+        rate = products * space.rank * space.flops_per_step / (time.process_time() - began)
+        best = max(best, rate)
+    return best
+
+
+def search(dimension: int, rank: int, seed: int) -> Run:
+    """One search of one planted span, with its lower bound."""
+    planted = planted_directions(dimension, rank, seed)
+    space = exact_span(planted, CountingSpace)
+    assert isinstance(space, CountingSpace)
+    rate = gemm_rate(space)
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = subspace_power_method(space, np.random.default_rng(search_seed(seed)))
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    errors = distances(planted, result.directions)
+    missed = int((errors > FOUND).sum())
+    bound = space.steps * space.flops_per_step / rate
+    say(f"  seed {seed}: {missed} missed, {cpu:.2f} CPU s, lower bound {bound:.2f} s")
+    return Run(
+        seed,
+        recovered=missed == 0,
+        parameter_error=float(errors.max()),
+        seconds=wall,
+        cpu_seconds=cpu,
+        stages={"power method": wall},
+        extra={
+            "restarts": result.restarts / rank,
+            "power_steps": space.steps,
+            "gemm_gflops": rate / 1e9,
+            "gemm_seconds": bound,
+            "ratio": cpu / bound,
+            "missed": missed,
+        },
+        peak_rss_mb=peak_rss_mb(),
+    )
+
+
+def measure(dimension: int, rank: int, seeds: range) -> Row:
+    """The row of one setting; medians over the seeds, the sum of what was missed."""
+    say(f"rank_one: d = {dimension}, r = {rank}")
+    runs = [search(dimension, rank, seed) for seed in seeds]
+    medians = {key: float(np.median([run.extra[key] for run in runs])) for key in COLUMNS}
+    medians["missed"] = sum(run.extra["missed"] for run in runs)
+    return summarise(f"d={dimension}, r={rank}", runs, **medians)
+
+
+def main(argv: Sequence[str] | None = None) -> list[Row]:
+    """Run the benchmark and print its table."""
+    arguments = parser(__doc__, "0:3", f"d, r = {QUICK}, 1 seed").parse_args(argv)
+    rows = [measure(*(QUICK if arguments.quick else SETTING), seeds_of(arguments, 3, 1))]
+    dropped = ("worst_fresh_error", "queries_per_parameter", "queries", "stage_seconds", "wrong")
+    columns = {key: title for key, title in COMMON.items() if key not in dropped}
+    tell(rows, {**columns, **COLUMNS}, arguments.json)
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""The command line: ``unweave recover``, ``compare``, ``diagnose`` and ``demo``."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line and leave the process with one of the codes of `unweave.cli.exits.EXIT_CODES`."""
+    try:
+        from unweave.cli.app import app  # typer is only loaded when there is a command line to read
+
+        app(prog_name="unweave")
+    except KeyboardInterrupt:  # before or after a command ran, where there is nothing to tell
+        sys.exit(130)
+
+
+__all__ = ["main"]

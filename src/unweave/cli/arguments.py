@@ -1,0 +1,123 @@
+"""Options of the command line that are more than a number: widths, domain, examples, files to write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.errors import InvalidInput
+from unweave.files import FORMATS
+
+EXAMPLE_ENDINGS = (".npy", ".npz", ".csv")
+
+
+def parse_hidden(text: str | None) -> list[int] | None:
+    """Return the widths in ``text``: ``"30"`` or ``"30,20"``; ``""`` is no hidden layer, None is unknown."""
+    if text is None or not text.strip():
+        return None if text is None else []
+    try:
+        widths = [int(part) for part in text.split(",")]
+    except ValueError:
+        widths = [0]
+    if min(widths) < 1:
+        raise InvalidInput(
+            f"--hidden must be whole numbers >= 1 with commas between. Got {text!r} instead. "
+            'For example 30, or "" for a network without hidden layer.'
+        )
+    return widths
+
+
+def parse_domain(text: str | None) -> tuple[float, float] | None:
+    """Return (low, high) of ``"LOW,HIGH"``, None for None."""
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        low = high = np.nan
+    if not low < high or not np.isfinite([low, high]).all():
+        raise InvalidInput(
+            f"--domain must be LOW,HIGH, two numbers, the smaller one first. Got {text!r} instead. "
+            "For example --domain=-1,1."
+        )
+    return low, high
+
+
+def read_examples(path: Path | None) -> Array | None:
+    """Return the inputs (n, D) in a .npy, .npz (one array, or the one named x) or .csv file."""
+    if path is None:
+        return None
+    if path.suffix.lower() not in EXAMPLE_ENDINGS:
+        raise InvalidInput(
+            f"--examples must be a file that ends in {', '.join(EXAMPLE_ENDINGS)}. Got {str(path)!r} instead."
+        )
+    if not path.is_file():
+        raise InvalidInput(
+            f"--examples must be an existing file. Got {str(path)!r} instead. Check the spelling."
+        )
+    try:
+        rows = _read_csv(path) if path.suffix.lower() == ".csv" else _read_array(path)
+        return np.asarray(rows, dtype=np.float64)
+    except InvalidInput:
+        raise
+    except (OSError, ValueError, EOFError, TypeError) as error:
+        raise InvalidInput(
+            f"--examples must hold one row of numbers per input. Got {str(path)!r} instead, which cannot be "
+            f"read as such ({error})."
+        ) from error
+
+
+def _read_csv(path: Path) -> Array:
+    """Numbers with commas between; a first line without numbers is taken for the names of the columns."""
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if lines and not _is_numbers(lines[0]):
+        lines = lines[1:]
+    if not lines:
+        raise ValueError("there are no rows")
+    return np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.float64)
+
+
+def _is_numbers(line: str) -> bool:
+    try:
+        [float(part) for part in line.split(",")]
+    except ValueError:
+        return False
+    return True
+
+
+def _read_array(path: Path) -> Array:
+    content = np.load(path, allow_pickle=False)
+    if isinstance(content, np.ndarray):
+        return content
+    with content:
+        names = list(content.files)
+        name = names[0] if len(names) == 1 else "x"
+        if name not in names:
+            raise InvalidInput(
+                f"--examples must be one array or one named x. Got {', '.join(names) or 'none'} in "
+                f"{str(path)!r} instead."
+            )
+        array: Array = content[name]
+        return array
+
+
+def check_outputs(out: Path | None, save: Path | None, target: str) -> None:
+    """Refuse, before anything is asked, files that could not be written afterwards."""
+    for option, path, endings in (("--out", out, tuple(FORMATS)), ("--save", save, (".npz",))):
+        if path is None:
+            continue
+        if path.suffix.lower() not in endings:
+            raise InvalidInput(f"{option} must end in {' or '.join(endings)}. Got {str(path)!r} instead.")
+        folder = path.parent
+        if not folder.is_dir() or not os.access(folder, os.W_OK) or path.is_dir():
+            raise InvalidInput(
+                f"{option} must be a file in a folder that exists and may be written to. "
+                f"Got {str(path)!r} instead."
+            )
+        if Path(target).is_file() and path.resolve() == Path(target).resolve():
+            raise InvalidInput(f"{option} must not be the target itself. Got {str(path)!r} instead.")
+    if out is not None and save is not None and out.resolve() == save.resolve():
+        raise InvalidInput(f"--out and --save must be two files. Got {str(out)!r} for both instead.")

@@ -1,0 +1,75 @@
+"""``unweave compare``: whether two saved networks are the same function, up to symmetry."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from rich.console import Console
+
+from unweave.cli.console import print_line, print_pairs, stdout_console
+from unweave.cli.exits import DONE, NOT_EXACT
+from unweave.cli.jsonable import print_json
+from unweave.cli.show import describe
+from unweave.comparison import Comparison, compare
+from unweave.files import load
+
+
+def run_compare(first: Path, second: Path, tolerance: float, as_json: bool) -> int:
+    """Compare the networks in two files and return the exit code: 0 the same, 1 different."""
+    a, b = load(first), load(second)
+    comparison = compare(a, b, tolerance=tolerance)
+    if as_json:
+        print_json({"a": first, "b": second, **comparison_dict(comparison)})
+    else:
+        networks = (("a", first, a), ("b", second, b))
+        rows = [
+            (name, f"{path}: {describe(net)}, {net.n_parameters:,} parameters")
+            for name, path, net in networks
+        ]
+        _show(stdout_console(), comparison, rows)
+    return DONE if comparison.is_same else NOT_EXACT
+
+
+def _show(console: Console, comparison: Comparison, rows: list[tuple[str, str]]) -> None:
+    style = "bold green" if comparison.is_same else "bold red"
+    verdict = str(comparison).partition(":")[0]
+    print_line(console, f"{verdict[:1].upper()}{verdict[1:]}.", style)
+    console.print()
+    print_pairs(console, [*rows, *comparison_rows(comparison)])
+    console.print()
+    word = "SAME" if comparison.is_same else "DIFFERENT"
+    grounds = comparison.reason or f"parameter error {comparison.parameter_error:.2g}"
+    print_line(console, f"{word} {grounds}, function error {_measured(comparison.function_error)}")
+
+
+def comparison_dict(comparison: Comparison) -> dict[str, object]:
+    """The figures of ``comparison`` by name; the matching is left out."""
+    names = ("parameter_error", "weight_error", "bias_error", "output_error", "function_error", "tolerance")
+    figures = {name: getattr(comparison, name) for name in names}
+    return {"is_same": comparison.is_same, **figures, "reason": comparison.reason}
+
+
+def comparison_rows(comparison: Comparison) -> list[tuple[str, str]]:
+    """The figures of ``comparison`` in words."""
+    function = ("function error", f"{_measured(comparison.function_error)} on Gaussian inputs")
+    if comparison.reason:
+        return [("why", comparison.reason), function]
+    units = sum(len(permutation) for permutation, _ in comparison.matching)
+    parts = (
+        f"weights {comparison.weight_error:.2g}, biases {comparison.bias_error:.2g}, "
+        f"output layer {comparison.output_error:.2g}"
+    )
+    return [
+        (
+            "parameter error",
+            f"{comparison.parameter_error:.2g}, the same network up to {comparison.tolerance:.2g}",
+        ),
+        ("", parts),
+        function,
+        ("units matched", f"{units:,}"),
+    ]
+
+
+def _measured(value: float) -> str:
+    return "not measured" if math.isnan(value) else f"{value:.2g}"
