@@ -45,8 +45,7 @@ class Verdict:
     error: float
     """Largest error relative to the largest answer."""
     threshold: float
-    """The same in those units: what the target's precision allows."""
-    rms_over_floor: float
+    """What the target's precision allows of that: largest and typical error must both be within it."""
     rows: int
     reason: str
 
@@ -61,25 +60,25 @@ def judge(
     """Ask fresh rows and compare. ``tolerance``, if given, replaces the threshold on the relative error."""
     network = candidate.network
     if network is None:
-        return Verdict(Status.FAILED, np.nan, np.nan, np.nan, 0, candidate.problem or "no network was found")
+        return Verdict(Status.FAILED, np.nan, np.nan, 0, candidate.problem or "no network was found")
     points = verification_points(network, findings, rng)
     answers = view(points)
     errors = np.abs(answers - network(findings.region.to_inputs(points)))
     largest_answer = max(float(np.abs(answers).max()), np.finfo(np.float64).tiny)
     error = float(errors.max()) / largest_answer
     floor = _floor(candidate, findings)
-    over = errors / floor
-    rms = float(np.sqrt(np.mean(over**2, axis=0)).max())
-    allowance = FLOAT64_ALLOWANCE if findings.noise.kind == "float64" else 1.0
-    threshold = allowance * LARGEST_OVER_FLOOR * float(floor.max()) / largest_answer
-    if tolerance is None:
-        precise = float(over.max()) <= allowance * LARGEST_OVER_FLOOR and rms <= allowance * RMS_OVER_FLOOR
-    else:
-        threshold, precise = tolerance, error <= tolerance
-    precise = precise and error <= _NO_RECOVERY
-    threshold = min(threshold, _NO_RECOVERY)
-    status, reason = _decide(candidate, precise, error, threshold, answers)
-    return Verdict(status, error, threshold, rms, len(points), reason)
+    excess = _excess(errors / floor, float64=findings.noise.kind == "float64")
+    threshold = error / excess if excess > 0 else LARGEST_OVER_FLOOR * float(floor.max()) / largest_answer
+    threshold = min(threshold if tolerance is None else tolerance, _NO_RECOVERY)
+    status, reason = _decide(candidate, error <= threshold, error, threshold, answers)
+    return Verdict(status, error, threshold, len(points), reason)
+
+
+def _excess(over_floor: Array, float64: bool) -> float:
+    """Errors (n, K) in units of the floor, in units of what is allowed: up to one is precise."""
+    largest = float(over_floor.max()) / LARGEST_OVER_FLOOR
+    typical = float(np.sqrt(np.mean(over_floor**2, axis=0)).max()) / RMS_OVER_FLOOR
+    return max(largest, typical) / (FLOAT64_ALLOWANCE if float64 else 1.0)
 
 
 def verification_points(network: Network, findings: Findings, rng: np.random.Generator) -> Array:

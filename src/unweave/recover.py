@@ -20,6 +20,7 @@ from unweave.judge import Verdict, judge
 from unweave.methods import METHODS, Request, choose
 from unweave.result import Certificate, Recovery, Status
 
+_STREAM = 0x756E7765  # keeps the search's random numbers apart from those of a network planted with its seed
 _ORDER = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY, Status.APPROXIMATE, Status.FAILED)
 
 
@@ -51,7 +52,7 @@ def recover(
     activation
         Name if known; None to find out among the smooth ones (the logistic function is given as tanh).
     seed
-        Same seed, same answers of the target, same result.
+        Whole number >= 0. Same seed, same answers of the target, same result.
     input_dim
         D; needed for a plain callable.
     domain
@@ -88,10 +89,12 @@ def recover(
     ('RECOVERED', True)
     """
     request = _checked_request(hidden, activation, method)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InvalidInput(f"seed must be a whole number >= 0. Got {seed!r} instead.")
     if tolerance is not None and not tolerance > 0:
         raise InvalidInput(f"tolerance must be positive. Got {tolerance!r} instead.")
     queries = as_queries(target, input_dim=input_dim, max_queries=max_queries, deadline=deadline)
-    run = _Run(queries, request, tolerance, np.random.default_rng(seed), progress)
+    run = _Run(queries, request, tolerance, np.random.default_rng([_STREAM, seed]), progress)
     try:
         return run.recover(domain, examples)
     except KeyboardInterrupt as interrupt:
@@ -163,6 +166,8 @@ class _Run:
             if candidate.interrupted:
                 self._candidate = self._candidate if self._verdict else candidate
                 raise KeyboardInterrupt
+            if self._verdict is None:
+                self._candidate = candidate  # kept even if verification is interrupted
             self._consider(candidate, self._judged(candidate, view, findings))
             if self._verdict is not None and self._verdict.status in _ORDER[:2]:
                 break
@@ -176,7 +181,7 @@ class _Run:
                 stage.figures.update(error=verdict.error, threshold=verdict.threshold, rows=verdict.rows)
         except BudgetExhausted as error:
             status = Status.FAILED if candidate.network is None else Status.APPROXIMATE
-            return Verdict(status, np.nan, np.nan, np.nan, 0, f"not verified: {error}")
+            return Verdict(status, np.nan, np.nan, 0, f"not verified: {error}")
         finally:
             self._verification += self._queries.sent - sent
         return verdict
@@ -193,6 +198,7 @@ class _Run:
         if verdict is not None:
             status = verdict.status
         network = None if status is Status.FAILED else candidate.network
+        sent = self._queries.sent - self._sent_before
         certificate = Certificate()
         if findings is not None:
             certificate = certify(candidate, verdict, findings)
@@ -201,8 +207,8 @@ class _Run:
             status=status,
             error=np.nan if verdict is None else verdict.error,
             message=message or ("" if verdict is None else verdict.reason),
-            queries=self._queries.sent - self._sent_before,
-            probing_queries=0 if findings is None else findings.queries,
+            queries=sent,
+            probing_queries=sent if findings is None else findings.queries,
             verification_queries=self._verification,
             seconds=self._journal.seconds,
             stages=tuple(self._journal.stages),

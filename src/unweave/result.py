@@ -26,7 +26,7 @@ class Status(Enum):
 
     RECOVERED = "recovered: fresh answers agree to the target's precision, and nothing else fits"
     RECOVERED_UP_TO_AMBIGUITY = "recovered up to ambiguity: the same function, but other parameters fit too"
-    APPROXIMATE = "approximate: fresh answers differ by more than the target's precision"
+    APPROXIMATE = "approximate: not shown to agree with fresh answers to the target's precision"
     FAILED = "failed: no usable network"
 
     def __str__(self) -> str:
@@ -167,8 +167,13 @@ class Recovery:
             else:
                 exact["evidence"][entry.name] = value
         header = json.dumps({"format": _FORMAT, "version": _VERSION, **exact}, default=float)
-        with path.open("wb") as file:
-            np.savez(file, recovery=np.array(header), **arrays)
+        try:
+            with path.open("wb") as file:
+                np.savez(file, recovery=np.array(header), **arrays)
+        except OSError as error:
+            raise InvalidInput(
+                f"path must be a file that can be written. Got {str(path)!r} instead ({error.strerror})."
+            ) from error
 
     @staticmethod
     def load(path: str | Path) -> Recovery:

@@ -10,7 +10,6 @@ from unweave.smooth.hessian_route import (
     SURPLUS,
     HessianSampler,
     acceptance_threshold,
-    contraction_rates,
     find_directions,
     refine_directions,
     sample_until_span_ends,
@@ -19,6 +18,8 @@ from unweave.smooth.hessian_route import (
 from unweave.smooth.steps import Steps
 from unweave.subspace.hessian_span import CLEAR_GAP, hessian_span
 from unweave.subspace.power_method import PowerMethodOptions
+from unweave.subspace.rank_one_space import RankOneSpace
+from unweave.subspace.symmetric import symmetric_packing
 
 D, M = 8, 14
 STEPS = Steps(hessian=2e-3, gradient=1e-2, scheme="compact")
@@ -83,7 +84,7 @@ def test_directions_are_those_of_the_neurons() -> None:
     cosines = np.abs(found.directions @ target.weights[0] / np.linalg.norm(target.weights[0], axis=0))
     # Every neuron is met; the span is off by the truncation h^2/12 times what the smallest gap magnifies.
     np.testing.assert_allclose(cosines.max(axis=0), 1, atol=1e-6)
-    rates = contraction_rates(sampled.span, M, found.directions, D)
+    rates = RankOneSpace(sampled.span.basis(M), symmetric_packing(D)).contraction_rates(found.directions)
     assert ((rates > 0) & (rates < 1)).all()
     moved = found.directions + 1e-3 * rng.standard_normal(found.directions.shape)
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)

@@ -15,9 +15,10 @@ import scipy.linalg
 from unweave.arrays import Array
 from unweave.derivatives.stencils import Jets
 
-SPARE_GRADIENTS = 2
-"""Gradients taken beyond the rank, so that the spectrum can be seen to end."""
+SPARE_GRADIENTS = 4
+"""Gradients beyond the rank that show the spectrum to end, whatever its shape."""
 
+_CLEAR_END = 100.0  # ratio of singular values that is the end of the spectrum with a single one to spare
 _ABOVE_ERROR = 5.0  # times the error of the differences: a direction that is really there
 
 
@@ -57,6 +58,10 @@ def active_subspace(jets: Jets, relative_noise: float) -> ActiveSubspace:
     noise = relative_noise / (np.sqrt(2) * jets.step) * (np.sqrt(n * outputs) + np.sqrt(inputs))
     rank = int(np.sum(values > _ABOVE_ERROR * max(truncation, noise)))
     independent = min((n - 1) * outputs, inputs)  # centring costs one site
-    if 0 < rank < inputs and rank + SPARE_GRADIENTS <= independent + 1:
+    spare = independent - rank
+    # A direction can also be missing because few gradients happen to lie along it: unless some are to spare,
+    # the spectrum must end in a step.
+    ends = spare >= SPARE_GRADIENTS or (spare >= 1 and values[rank - 1] >= _CLEAR_END * values[rank])
+    if 0 < rank < inputs and ends:
         return ActiveSubspace(np.ascontiguousarray(right[:rank].T), values, complete=True)
     return ActiveSubspace(np.eye(inputs), values, complete=independent >= inputs)

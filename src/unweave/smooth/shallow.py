@@ -1,13 +1,14 @@
 """One-hidden-layer smooth networks from queries: the default route.
 
-1. gradients at random sites: do all inputs matter, or only a subspace (active subspace)?
-2. Hessians inside that subspace; as many neurons as dimensions or fewer: matrix pencils on a handful of
-   them; more: the span of about 1.15 m of them and its rank-one members;
+1. gradients at random sites: do all inputs matter, or only a subspace (active subspace)? From here on
+   everything happens in that subspace, and is lifted back at the end without further queries;
+2. Hessians; as many neurons as dimensions: matrix pencils on a handful of them; more: the span of about
+   1.15 m of them and its rank-one members;
 3. one neuron at a time: scale, bias and outgoing weights from its profile, for each possible activation;
 4. the network predicts the truncation error of its own Hessians; with it removed, 2 and 3 once more;
 5. Gauss-Newton on all parameters, on the values and gradients already paid for and a few more.
 
-Queries per parameter (K = 1): about 1.15 (D^2+D+1)/(D+2) + 1 for m > D, and 2.5 + 4 (m+1)/(D+2) for m << D.
+Queries per parameter (K = 1): about 1.15 (D^2+D+1)/(D+2) + 1.5 for m > D, and 2.2 + 6 m/D for m << D.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.linalg
 
 from unweave.access.probe import Findings
 from unweave.access.region import NormalisedQueries
-from unweave.activations import Activation, get_activation
+from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.candidate import Candidate, Evidence
 from unweave.derivatives.active_subspace import SPARE_GRADIENTS, ActiveSubspace, active_subspace
-from unweave.derivatives.stencils import Jets, gradient_jets
+from unweave.derivatives.stencils import Jets
 from unweave.errors import BudgetExhausted
+from unweave.evaluation import single_threaded_blas
 from unweave.journal import Journal
 from unweave.network import Network
-from unweave.optimize import LevenbergMarquardtOptions, levenberg_marquardt
-from unweave.placement import points_at_neurons
+from unweave.optimize import Fit, LevenbergMarquardtOptions, levenberg_marquardt
+from unweave.smooth.frame_target import FrameTarget
 from unweave.smooth.hessian_route import (
     HessianSampler,
     SampledSpan,
@@ -37,11 +38,13 @@ from unweave.smooth.hessian_route import (
     sample_until_span_ends,
     width_shown,
 )
+from unweave.smooth.lifting import lift
 from unweave.smooth.linear_part import fit_linear_part, mirror_back, skip_matrix
-from unweave.smooth.profiles import Profiles, fit_profiles, refine_profiles
+from unweave.smooth.neuron_fits import model_of, rank_activations, rank_one_coefficients, refit
+from unweave.smooth.profiles import Profiles, fit_profiles
 from unweave.smooth.shallow_model import ShallowModel
 from unweave.smooth.sobolev_fit import SobolevFit
-from unweave.smooth.steps import Steps, difference_steps
+from unweave.smooth.steps import difference_steps
 from unweave.smooth.truncation import hessian_truncation
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.joint_diagonal import jointly_diagonalise
@@ -52,25 +55,26 @@ from unweave.subspace.symmetric import symmetric_packing
 SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
 """Activations tried when none is given; tanh stands for the logistic function too."""
 
+_FIRST_GRADIENTS = 6
 _PENCIL_HESSIANS = 3
-_PENCIL_HESSIANS_SMALL = 6  # up to this dimension three matrices are easily diagonalised by accident
-_SMALL_DIMENSION = 12
+_PENCIL_HESSIANS_SMALL = 6  # in few dimensions three matrices are easily diagonalised by accident
+_SMALL_DIMENSION = 8
 _PENCIL_RESIDUAL = 0.03  # above it there are more neurons than dimensions: then it is of order one
 _LINE_POINTS = 17
 _LINE_REACH = 3.5  # standard deviations of u_k . x covered by a line
 _OVERDETERMINED = 1.6  # equations per parameter in the final fit
-_OVERDETERMINED_REDUCED = 1.15  # the same when every equation has to be bought at D + 1 per site
 _SITES_AT_NEURONS = 0.25  # sites per neuron placed where it acts, for the neurons that are seen least
 _CORRECTIONS = 4
 _SETTLED = 1e-9  # change of the weights below which another correction is not worth its time
 _SAME_DIRECTION = 1e-8  # 1 - |cos| of directions that are one
-_POOR_FIT = 1e-4  # relative misfit of a neuron's profile above which it is fitted from scratch,
-_POOR_FIT_RATIO = 30.0  # if it is also this much worse than the typical one
 _RIVAL = 10.0  # an activation whose profiles fit at most this much worse than the best may be the right one
 _SKIP_SEEN = 1e-3  # skip matrix relative to the gradients, above which it is taken to be there
-_NEURONS_THAT_VOTE = 64  # neurons on which activations are compared
+_SKIP_NEGLIGIBLE = 1e-7  # the same after the final fit, below which it is taken out again
 _LARGE = 400  # neurons from which the power steps run in single precision
-_ABOVE_FLOOR = 30.0  # times the floor: a residual that the next activation may explain better
+_ABOVE_FLOOR = 30.0  # times the floor: a residual that something else may explain better
+_LIFT_ABOVE_FLOOR = 1e4  # times the floor: far above what lifting loses, far below a missing direction
+_ONE_THREAD = 24  # inputs up to which matrices are so small that a second BLAS thread gains nothing,
+# but on busy cores makes every product wait for it
 
 
 @dataclass(frozen=True)
@@ -102,24 +106,30 @@ class ShallowRecovery:
         journal: Journal,
         rng: np.random.Generator,
     ) -> None:
-        self._view = view
         self._region = findings.region
         self._scale = np.where(findings.output_scale > 0, findings.output_scale, 1.0)
-        self._outputs = findings.n_outputs
         self._noise = float(np.max(findings.noise.sigma_per_output / self._scale))
-        self._options = options
-        self._journal = journal
-        self._rng = rng
-        self._inputs = len(self._region.location)
+        self._options, self._journal, self._rng = options, journal, rng
+        inputs = len(self._region.location)
+        self._target = FrameTarget(view, self._region, self._scale, np.eye(inputs), journal, rng)
+        self._steps = difference_steps(self._noise, inputs)
+        self._in_all_inputs: Jets | None = None
+        """Gradients in all inputs, which locate the active subspace."""
+        self._jets: Jets | None = None
+        """Gradients in the frame, on which the final fit stands besides the Hessians' own."""
+        self._model: ShallowModel | None = None
         self._evidence = Evidence()
         self._notes: list[str] = []
-        self._model: ShallowModel | None = None
 
     def run(self) -> Candidate:
         """Recover the network, as far as the budget goes."""
         problem, interrupted = None, False
         try:
-            problem = self._recover()
+            if len(self._target.frame) <= _ONE_THREAD:
+                with single_threaded_blas():
+                    problem = self._recover()
+            else:
+                problem = self._recover()
         except BudgetExhausted as error:
             problem = str(error)
         except KeyboardInterrupt:
@@ -128,41 +138,43 @@ class ShallowRecovery:
         return Candidate(network, self._evidence, tuple(self._notes), problem, interrupted=interrupted)
 
     def _recover(self) -> str | None:
-        steps = difference_steps(self._noise, self._inputs)
-        with self._journal.stage("gradients") as stage:
-            gradients, active = self._take_gradients(steps)
-            stage.figures["sites"] = len(gradients)
-            stage.figures["active dimension"] = active.dimension
-        self._evidence = replace(self._evidence, active_dimension=active.dimension)
-        steps = replace(difference_steps(self._noise, active.dimension), gradient=steps.gradient)
-        sampler = HessianSampler(
-            lambda v: self._ask(v @ active.frame.T),
-            lambda n, margin: self._draw_reduced(n, margin, active),
-            steps,
-            self._journal,
-        )
-        pencil = self._pencil_directions(sampler, active)
+        self._enter_active_subspace()
+        problem = self._recover_in_frame()
+        if self._target.reduced and not self._lift_fits():
+            # A direction was missing: few gradients happened to lie along it, or a neuron is very weak.
+            self._leave_active_subspace()
+            problem = self._recover_in_frame()
+        if problem is None and self._model is not None:
+            self._compare_width(self._model.width)
+        return problem
+
+    def _recover_in_frame(self) -> str | None:
+        sampler = HessianSampler(self._target.ask, self._target.sample, self._steps, self._journal)
+        pencil = self._pencil_directions(sampler)
         if pencil is not None:
-            gradients = self._finish(pencil, active, steps, gradients)
+            self._finish(pencil, sampler)
         if pencil is None or not self._at_floor():
-            span = self._span_directions(sampler, active)
+            span = self._span_directions(sampler)
             if isinstance(span, str):
                 return span
-            gradients = self._finish(span, active, steps, gradients)
-        assert self._model is not None
-        self._compare_width(self._model.width)
+            self._finish(span, sampler)
         return None
 
-    def _finish(self, found: _Directions, active: ActiveSubspace, steps: Steps, gradients: Jets) -> Jets:
+    def _finish(self, found: _Directions, sampler: HessianSampler) -> None:
         """From directions to a fitted network; the next best activation is tried if the best does not fit."""
         previous, evidence = self._model, self._evidence
-        ranking = self._fit_neurons(found, active, steps)
-        gradients = self._polish(gradients, active, found)
-        if len(ranking) > 1 and not self._at_floor() and self._is_rival(*ranking[:2]):
-            self._try_next_activation(ranking[1], found, active, steps, gradients)
-        if previous is not None and evidence.fit_history[-1] <= self._evidence.fit_history[-1]:
+        projections, samples, order = self._profile_samples(found)
+        ranking = self._rank_activations(projections, samples, order)
+        for rank, name in enumerate(ranking[:2]):
+            if rank and (self._at_floor() or not self._is_rival(ranking[0], name)):
+                break
+            best, best_evidence = (self._model, self._evidence) if rank else (None, self._evidence)
+            self._fit_neurons(found, projections, samples, order, name)
+            self._polish(sampler.jets)
+            if best is not None and _residual(best_evidence) <= _residual(self._evidence):
+                self._model, self._evidence = best, best_evidence
+        if previous is not None and _residual(evidence) <= _residual(self._evidence):
             self._model, self._evidence = previous, evidence
-        return gradients
 
     def _is_rival(self, best: str, second: str) -> bool:
         residuals = self._evidence.activation_residuals
@@ -171,61 +183,81 @@ class ShallowRecovery:
     def _at_floor(self) -> bool:
         """Whether the final fit leaves no more than rounding or noise."""
         floor = self._evidence.fit_floor
-        return floor is not None and self._evidence.fit_history[-1] <= _ABOVE_FLOOR * floor
+        return floor is not None and _residual(self._evidence) <= _ABOVE_FLOOR * floor
 
     # -- directions ------------------------------------------------------------------------------------
 
-    def _ask(self, points: Array) -> Array:
-        """Answers at normalised points, every output divided by its spread."""
-        return self._view(points) / self._scale
+    def _enter_active_subspace(self) -> None:
+        """Take gradients until their span is seen to end, or to be everything, and go there."""
+        with self._journal.stage("gradients") as stage:
+            inputs, outputs, width = len(self._target.frame), self._target.outputs, self._options.width
+            everything = -(-(inputs + SPARE_GRADIENTS) // outputs) + 1
+            goal = _FIRST_GRADIENTS if width is None else -(-(min(width, inputs) + 1) // outputs) + 1
+            jets, active = None, None
+            while active is None or not (active.complete or len(jets or ()) >= everything):
+                jets = self._target.gradients(jets, min(goal, everything), self._steps.gradient)
+                active = active_subspace(jets, self._noise)
+                goal = max(len(jets) + 1, int(np.ceil(1.1 * len(jets))))
+            stage.figures.update(sites=len(jets or ()), **{"active dimension": active.dimension})
+        self._in_all_inputs = jets
+        self._evidence = replace(self._evidence, active_dimension=active.dimension)
+        if active.reduces:
+            self._go_to(active)
+        else:
+            self._jets = jets
 
-    def _take_gradients(self, steps: Steps) -> tuple[Jets, ActiveSubspace]:
-        """Gradients until their span is seen to end, or to be everything."""
-        everything = -(-(self._inputs + SPARE_GRADIENTS) // self._outputs) + 1
-        width = self._options.width
-        known = everything if width is None or width >= self._inputs else (width + SPARE_GRADIENTS)
-        goal = min(everything, 12 if width is None else -(-known // self._outputs) + 1)
-        jets: Jets | None = None
-        while True:
-            jets = self._add_gradients(jets, goal, steps.gradient)
-            active = active_subspace(jets, self._noise)
-            if active.complete or len(jets) >= everything:
-                return jets, active
-            goal = min(everything, max(len(jets) + 2, int(np.ceil(1.1 * len(jets)))))
+    def _go_to(self, active: ActiveSubspace) -> None:
+        self._target = self._target.seen_through(active.frame)
+        self._steps = difference_steps(self._noise, active.dimension)
 
-    def _add_gradients(self, jets: Jets | None, goal: int, step: float) -> Jets:
-        missing = goal - (0 if jets is None else len(jets))
-        if missing <= 0 and jets is not None:
-            return jets
-        sites = self._region.sample(missing, self._rng, margin=step)
-        new = gradient_jets(self._ask, sites, step)
-        self._journal.tell(goal, None, "gradients")
-        return new if jets is None else Jets.concatenate([jets, new])
+    def _leave_active_subspace(self) -> None:
+        inputs = len(self._target.frame)
+        self._target = self._target.seen_through(np.eye(inputs))
+        self._steps = difference_steps(self._noise, inputs)
+        self._jets = self._in_all_inputs
+        self._model, self._evidence = None, Evidence(active_dimension=inputs)
 
-    def _pencil_directions(self, sampler: HessianSampler, active: ActiveSubspace) -> _Directions | None:
+    def _lift_fits(self) -> bool:
+        """Whether the network, lifted to all inputs, explains the gradients taken there."""
+        if self._model is None or self._in_all_inputs is None:
+            return False
+        lifted, jets = lift(self._model, self._target.frame, self._in_all_inputs), self._in_all_inputs
+        left = jets.gradients - lifted.difference_gradients(jets.sites, jets.step, jets.rule)
+        size = float(np.sqrt(np.mean(jets.gradients**2)))
+        floor = max(self._noise * jets.gradient_noise, np.finfo(np.float64).eps * size)
+        return float(np.sqrt(np.mean(left**2))) <= _LIFT_ABOVE_FLOOR * floor
+
+    def _pencil_directions(self, sampler: HessianSampler) -> _Directions | None:
         """As many neurons as dimensions: their directions from a few Hessians, or None if there are more."""
-        d, width = active.dimension, self._options.width
-        if width is not None and width > d and not active.reduces:
+        d, width = self._target.dimension, self._options.width
+        if width is not None and width > d and not self._target.reduced:
             return None
         with self._journal.stage("pencils") as stage:
             sampler.extend_to(_PENCIL_HESSIANS_SMALL if d <= _SMALL_DIMENSION else _PENCIL_HESSIANS)
             pencil = jointly_diagonalise(sampler.columns(), d, self._rng)
-            residual = np.inf if pencil is None else pencil.residual
-            stage.figures["residual"] = residual
-        if pencil is None or residual > _PENCIL_RESIDUAL:
+            if pencil is None:
+                stage.figures["result"] = "more neurons than dimensions"
+                return None
+            stage.figures["residual"] = pencil.residual
+        if pencil.residual > _PENCIL_RESIDUAL:
             return None
-        hessians = sampler.count * self._outputs
+        hessians = sampler.count * self._target.outputs
         self._evidence = replace(self._evidence, width=d, found=d, hessians=hessians)
         return _Directions(pencil.directions, None)
 
-    def _span_directions(self, sampler: HessianSampler, active: ActiveSubspace) -> _Directions | str:
+    def _span_directions(self, sampler: HessianSampler) -> _Directions | str:
         """More neurons than dimensions: the rank-one members of the span of many Hessians."""
-        d = active.dimension
+        d = self._target.dimension
         with self._journal.stage("Hessians") as stage:
-            sampled = sample_until_span_ends(sampler, self._outputs, d, self._options.width)
+            sampled = sample_until_span_ends(sampler, self._target.outputs, d, self._options.width)
             stage.figures.update(sites=sampler.count, width=sampled.rank, gap=sampled.gap)
         if sampled.gap < CLEAR_GAP:
-            return self._no_gap(sampled, d)
+            return (
+                f"no gap in the spectrum of {sampled.span.columns} Hessians (largest ratio "
+                f"{sampled.gap:.2g}; one smooth hidden layer shows at least {CLEAR_GAP:.0f}): more than "
+                f"{d * (d - 1) // 2} neurons, more than one hidden layer, answers too coarse to see it, or "
+                "not a network of this class"
+            )
         if sampled.rank > d * (d - 1) // 2:
             return (
                 f"the Hessians span {sampled.rank} dimensions; in {d} inputs at most {d * (d - 1) // 2} "
@@ -238,166 +270,110 @@ class ShallowRecovery:
             gap=sampled.gap,
             hessians=sampled.span.columns,
         )
-        return self._rank_one_directions(sampled, d)
-
-    def _no_gap(self, sampled: SampledSpan, d: int) -> str:
-        return (
-            f"no gap in the spectrum of {sampled.span.columns} Hessians (largest ratio {sampled.gap:.3g}, a "
-            f"network with one smooth hidden layer shows at least {CLEAR_GAP:.0f}): more than "
-            f"{d * (d - 1) // 2} neurons, more than one hidden layer, answers too coarse to see it, or not a "
-            "network of this class"
-        )
-
-    def _rank_one_directions(self, sampled: SampledSpan, d: int) -> _Directions | str:
         with self._journal.stage("power method") as stage:
-            result = find_directions(
-                sampled.span, sampled.rank, d, self._journal, self._rng, self._power_options(sampled.rank)
-            )
-            stage.figures.update(found=len(result), needed=sampled.rank, restarts=result.restarts)
-        self._evidence = replace(
-            self._evidence,
-            found=len(result),
-            restarts=result.restarts,
-            misalignment=result.misalignment,
-            rejected=result.rejected,
-        )
-        if len(result) == 0:
+            rows = self._search(sampled.span, sampled.rank, None)
+            stage.figures.update(found=len(rows), needed=sampled.rank, restarts=self._evidence.restarts)
+        if len(rows) == 0:
             return (
                 f"the span of the Hessians has dimension {sampled.rank} but no rank-one member: not a sum of "
                 "functions of one direction each"
             )
-        return _Directions(result.directions, sampled)
+        return _Directions(rows, sampled)
 
-    def _power_options(self, rank: int) -> PowerMethodOptions:
-        return self._options.power_method or PowerMethodOptions(single_precision=rank >= _LARGE)
-
-    def _draw_reduced(self, n: int, margin: float, active: ActiveSubspace) -> Array:
-        """Sites in the coordinates of the frame; inside the box, if there is one."""
-        sites = self._region.sample(n, self._rng, margin=margin)
-        if not active.reduces:
-            return sites
-        if not self._region.has_box:
-            return self._rng.standard_normal((n, active.dimension))
-        reduced = sites @ active.frame
-        while not (inside := self._region.contains((reduced @ active.frame.T) * (1 + margin))).all():
-            reduced[~inside] *= 0.8
-        return reduced
+    def _search(self, span: HessianSpan, rank: int, known: Array | None) -> Array:
+        """Directions (m, d) in the span: the known ones, in their order, and those that are found besides."""
+        options = self._options.power_method or PowerMethodOptions(single_precision=rank >= _LARGE)
+        d = self._target.dimension
+        result = find_directions(span, rank, d, self._journal, self._rng, options, known)
+        self._evidence = replace(
+            self._evidence,
+            found=len(result),
+            restarts=self._evidence.restarts + result.restarts,
+            misalignment=result.misalignment,
+            rejected=result.rejected,
+        )
+        if known is None:
+            return result.directions
+        new = np.abs(result.directions @ known.T).max(axis=1) < 1 - _SAME_DIRECTION
+        return np.concatenate([known, result.directions[new]])
 
     def _compare_width(self, seen: int) -> None:
         given, shown = self._options.width, self._evidence.width
         if shown is not None and seen < shown:
             self._notes.append(f"{seen} of {shown} directions were found in the span of the Hessians")
-        if given is None or given == seen:
-            return
-        if seen < given:
+        if given is not None and seen < given:
             self._notes.append(
                 f"the target needs {seen} neurons where {given} were given: the others are dead, "
                 "duplicates, or have no outgoing weight; the minimal network is returned"
             )
-        else:
+        elif given is not None and seen > given:
             self._notes.append(f"the target has {seen} neurons where {given} were given")
 
     # -- neurons ---------------------------------------------------------------------------------------
 
-    def _fit_neurons(self, found: _Directions, active: ActiveSubspace, steps: Steps) -> list[str]:
-        """Fit every neuron with the best activation; returns the activations, best first."""
-        with self._journal.stage("neurons") as stage:
-            projections, samples, order = self._profile_samples(found, active, steps)
-            residuals = self._rank_activations(projections, samples, order)
-            ranking = sorted(residuals, key=lambda name: residuals[name])
-            self._evidence = replace(self._evidence, activation_residuals=residuals)
-            stage.figures["activation"] = ranking[0]
-            model, profiles = self._model_of(found, projections, samples, order, ranking[0])
-            stage.figures["residual"] = profiles.pooled_residual()
-            self._model = self._lifted(model, active)
-        if found.sampled is not None:
-            self._correct_truncation(found, active, steps, model, profiles)
-        return ranking
-
-    def _profile_samples(
-        self, found: _Directions, active: ActiveSubspace, steps: Steps
-    ) -> tuple[Array, Array, int]:
+    def _profile_samples(self, found: _Directions) -> tuple[Array, Array, int]:
+        """Projections (n, m), samples (n, m, K) and the order of the derivative that was sampled."""
         if found.sampled is None:
-            return self._line_samples(found.rows, active)
+            return self._line_samples(found.rows)
         jets = found.sampled.jets
         assert jets.hessians is not None
         return jets.sites @ found.rows.T, rank_one_coefficients(found.rows, jets.hessians), 2
 
-    def _line_samples(self, rows: Array, active: ActiveSubspace) -> tuple[Array, Array, int]:
+    def _line_samples(self, rows: Array) -> tuple[Array, Array, int]:
         """Values on lines through the centre along which a single neuron moves (the dual directions)."""
-        duals = (active.frame @ np.linalg.inv(rows)).T  # (m, D)
-        reach = _LINE_REACH
-        while not self._region.contains(np.concatenate([reach * duals, -reach * duals])).all():
-            reach *= 0.8
+        duals = np.asarray(np.linalg.inv(rows).T, dtype=np.float64)
+        reach = self._target.longest_reach(duals, _LINE_REACH)
         t = reach * np.sin(np.linspace(-np.pi / 2, np.pi / 2, _LINE_POINTS))
         points = (t[:, None, None] * duals).reshape(-1, duals.shape[1])
-        samples = self._ask(points).reshape(_LINE_POINTS, len(duals), -1)
+        samples = self._target.ask(points).reshape(_LINE_POINTS, len(duals), -1)
         return np.broadcast_to(t[:, None], samples.shape[:2]), samples, 0
 
-    def _rank_activations(self, projections: Array, samples: Array, order: int) -> dict[str, float]:
-        """Pooled misfit of every candidate activation, on some of the neurons."""
+    def _rank_activations(self, projections: Array, samples: Array, order: int) -> list[str]:
         names = self._options.activations
-        if len(names) == 1:
-            return {names[0]: np.nan}
-        m = projections.shape[1]
-        voters = np.sort(self._rng.permutation(m)[:_NEURONS_THAT_VOTE])
-        return {
-            name: fit_profiles(
-                projections[:, voters], samples[:, voters], get_activation(name), order, self._rng
-            ).pooled_residual()
-            for name in names
-        }
+        with self._journal.stage("activation") as stage:
+            residuals = rank_activations(
+                names,
+                projections,
+                samples,
+                order,
+                self._rng,
+                on_name=lambda done: self._journal.tell(done, len(names), "activations"),
+            )
+            ranking = sorted(residuals, key=lambda name: residuals[name])
+            stage.figures["best"] = ranking[0]
+        self._evidence = replace(self._evidence, activation_residuals=residuals)
+        return ranking
 
-    def _model_of(
+    def _fit_neurons(
         self, found: _Directions, projections: Array, samples: Array, order: int, name: str
-    ) -> tuple[ShallowModel, Profiles]:
-        activation = get_activation(name)
-        profiles = fit_profiles(projections, samples, activation, order, self._rng)
-        model = ShallowModel(
-            activation,
-            weights=found.rows.T * profiles.scales,
-            biases=profiles.biases,
-            outgoing=profiles.outgoing,
-            offset=np.zeros(self._outputs),
-        )
-        return model, profiles
-
-    def _correct_truncation(
-        self,
-        found: _Directions,
-        active: ActiveSubspace,
-        steps: Steps,
-        model: ShallowModel,
-        profiles: Profiles,
     ) -> None:
+        with self._journal.stage("neurons") as stage:
+            profiles = fit_profiles(projections, samples, get_activation(name), order, self._rng)
+            self._model = model_of(found.rows, profiles, get_activation(name))
+            stage.figures["residual"] = profiles.pooled_residual()
+        if found.sampled is not None:
+            self._correct_truncation(found.rows, found.sampled, profiles)
+
+    def _correct_truncation(self, rows: Array, sampled: SampledSpan, profiles: Profiles) -> None:
         """Refine directions and neurons on Hessians from which the predicted truncation was taken away.
 
         Weak neurons that the truncation had hidden come out of the corrected spectrum and are added.
         """
-        assert found.sampled is not None
-        assert found.sampled.jets.hessians is not None
-        d, rows, rank = active.dimension, found.rows, found.sampled.rank
-        jets, measured = found.sampled.jets, found.sampled.jets.hessians
+        assert self._model is not None
+        assert sampled.jets.hessians is not None
+        d, rank, jets, model = self._target.dimension, sampled.rank, sampled.jets, self._model
         with self._journal.stage("truncation") as stage:
             for done in range(_CORRECTIONS):
-                corrected = measured - hessian_truncation(model, jets, steps.scheme)
+                corrected = sampled.jets.hessians - hessian_truncation(model, jets, self._steps.scheme)
                 span = hessian_span(corrected.reshape(-1, corrected.shape[2]))
                 seen, gap = width_shown(span, self._options.width)
                 rank = max(rank, seen) if gap >= CLEAR_GAP else rank
                 rows = refine_directions(span, rank, rows, d)
                 if len(rows) < rank:
-                    rows = self._add_missing(span, rank, rows, d)
+                    rows = self._search(span, rank, rows)
                 projections, samples = jets.sites @ rows.T, rank_one_coefficients(rows, corrected)
-                profiles = self._refit(projections, samples, model.activation, profiles)
-                previous, model = (
-                    model,
-                    replace(
-                        model,
-                        weights=rows.T * profiles.scales,
-                        biases=profiles.biases,
-                        outgoing=profiles.outgoing,
-                    ),
-                )
+                profiles = refit(projections, samples, model.activation, profiles, self._rng)
+                previous, model = model, model_of(rows, profiles, model.activation)
                 self._journal.tell(done + 1, _CORRECTIONS, "corrections")
                 if previous.width == model.width:
                     change = float(np.abs(model.weights - previous.weights).max())
@@ -405,12 +381,9 @@ class ShallowRecovery:
                     if change < _SETTLED:
                         break
             rates = RankOneSpace(span.basis(rank), symmetric_packing(d)).contraction_rates(rows)
-            stage.figures.update(
-                width=rank,
-                gap=span.gap(rank),
-                residual=profiles.pooled_residual(),
-                **{"slowest rate": float(rates.max())},
-            )
+            stage.figures.update(width=rank, gap=span.gap(rank), residual=profiles.pooled_residual())
+            stage.figures["slowest rate"] = float(rates.max())
+        self._model = model
         self._evidence = replace(
             self._evidence,
             width=rank,
@@ -419,128 +392,92 @@ class ShallowRecovery:
             spectrum=span.singular_values,
             rates=rates,
         )
-        self._model = self._lifted(model, active)
-
-    def _add_missing(self, span: HessianSpan, rank: int, rows: Array, d: int) -> Array:
-        """Known directions, in their order, and behind them those that a search finds besides."""
-        result = find_directions(
-            span, rank, d, self._journal, self._rng, self._power_options(rank), known=rows
-        )
-        new = np.abs(result.directions @ rows.T).max(axis=1) < 1 - _SAME_DIRECTION
-        self._evidence = replace(
-            self._evidence,
-            restarts=self._evidence.restarts + result.restarts,
-            misalignment=result.misalignment,
-        )
-        return np.concatenate([rows, result.directions[new]])
-
-    def _refit(self, projections: Array, samples: Array, activation: Activation, start: Profiles) -> Profiles:
-        """Refine the profiles that are known; fit anew those that do not fit and those just found."""
-        known = len(start.scales)
-        refined = refine_profiles(projections[:, :known], samples[:, :known], activation, 2, start)
-        misfit = max(_POOR_FIT, _POOR_FIT_RATIO * float(np.median(refined.residuals)))
-        again = np.concatenate(
-            [np.flatnonzero(refined.residuals > misfit), np.arange(known, projections.shape[1])]
-        )
-        if len(again) == 0:
-            return refined
-        fresh = fit_profiles(projections[:, again], samples[:, again], activation, 2, self._rng)
-        return refined.updated(again, fresh)
 
     # -- all parameters --------------------------------------------------------------------------------
 
-    def _polish(self, gradients: Jets, active: ActiveSubspace, found: _Directions) -> Jets:
-        """Gauss-Newton on everything, on values and gradients in all D inputs."""
+    def _polish(self, hessian_sites: Jets) -> None:
+        """Gauss-Newton on everything, on values and gradients."""
         assert self._model is not None
         with self._journal.stage("polish") as stage:
-            jets = [gradients]
-            if found.sampled is not None and not active.reduces:
-                jets.append(found.sampled.jets)
-            per_site = (self._inputs + 1) * self._outputs
-            ratio = _OVERDETERMINED_REDUCED if active.reduces else _OVERDETERMINED
-            needed = int(np.ceil(ratio * self._model.size / per_site)) - sum(len(part) for part in jets)
-            if needed > 0:
-                gradients = self._add_gradients(gradients, len(gradients) + needed, gradients.step)
-            if not active.reduces:
-                gradients = self._add_gradients_at_neurons(gradients)
-            jets[0] = gradients
-            self._fit_all(tuple(jets))
+            per_site = (self._target.dimension + 1) * self._target.outputs
+            needed = int(np.ceil(_OVERDETERMINED * self._model.size / per_site)) - len(hessian_sites)
+            self._jets = self._target.gradients(self._jets, max(needed, 1), self._steps.gradient)
+            if not self._target.reduced:
+                self._add_sites_at_neurons(self._jets)
+            jets = (self._jets, hessian_sites)
+            self._fit_all(jets)
             stage.figures.update(
                 equations=sum(len(part) for part in jets) * per_site,
                 parameters=self._model.size,
-                residual=self._evidence.fit_history[-1],
+                residual=_residual(self._evidence),
                 floor=float(self._evidence.fit_floor or 0.0),
                 steps=len(self._evidence.fit_history) - 1,
             )
-        return gradients
 
-    def _add_gradients_at_neurons(self, jets: Jets) -> Jets:
+    def _add_sites_at_neurons(self, jets: Jets) -> None:
         """Gradients where the neurons act that the sites so far see least."""
         assert self._model is not None
         model = self._model
-        z = jets.sites @ model.weights + model.biases
-        seen = np.einsum("nm,nm->m", *(2 * [model.activation.jet(z, 2)[2]]))
+        bend = model.activation.jet(jets.sites @ model.weights + model.biases, 2)[2]
+        seen = np.einsum("nm,nm->m", bend, bend)
         least = np.argsort(seen)[: int(np.ceil(_SITES_AT_NEURONS * model.width))]
-        sites = points_at_neurons(
-            model.weights, model.biases, least, self._region, self._rng, margin=jets.step
-        )
-        return Jets.concatenate([jets, gradient_jets(self._ask, sites, jets.step)])
+        self._jets = Jets.concatenate([jets, self._target.gradients_at(model, least, jets.step)])
 
     def _fit_all(self, jets: tuple[Jets, ...]) -> None:
         assert self._model is not None
-        start = self._with_linear_part(self._model, jets)
+        start = self._with_linear_part(self._model, jets[0])
         sites = sum(len(part) for part in jets)
         floor = self._noise * float(np.sqrt(sum(len(part) * part.gradient_noise**2 for part in jets) / sites))
-        options = LevenbergMarquardtOptions(floor=floor)
-        fit = levenberg_marquardt(
-            SobolevFit(start, jets),
-            start.to_vector(),
-            options,
-            on_step=lambda step, _: self._journal.tell(step, None, "steps"),
-        )
-        self._model = mirror_back(start.from_vector(fit.vector))
-        unknowns, equations = (
-            start.size,
-            sum(part.gradients[:, :, 0].size * (self._inputs + 1) for part in jets),
-        )
+        model, fit = self._minimise(start, jets, floor)
+        model = mirror_back(model)
+        if model.skip is not None and _is_negligible(model.skip, jets[0]):
+            start = replace(model, skip=None)  # a rough start had made it look like one
+            model, fit = self._minimise(start, jets, floor)
+        self._model = model
+        unknowns = start.size
+        equations = sites * (self._target.dimension + 1) * self._target.outputs
         error_bar = None
         if fit.covariance_diagonal is not None:
             error_bar = max(fit.rms, floor) * float(np.sqrt(fit.covariance_diagonal.max()))
+        in_frame = floor * float(np.sqrt(unknowns / max(equations - unknowns, 1)))
         self._evidence = replace(
             self._evidence,
             fit_history=fit.history,
             fit_floor=floor,
-            prediction_floor=floor * float(np.sqrt(unknowns / max(equations - unknowns, 1))),
+            prediction_floor=float(np.hypot(in_frame, self._lifting_floor())),
             condition=fit.condition,
             parameter_error_bar=error_bar,
         )
 
-    def _with_linear_part(self, model: ShallowModel, jets: tuple[Jets, ...]) -> ShallowModel:
-        data = jets[0]
+    def _minimise(
+        self, start: ShallowModel, jets: tuple[Jets, ...], floor: float
+    ) -> tuple[ShallowModel, Fit]:
+        fit = levenberg_marquardt(
+            SobolevFit(start, jets),
+            start.to_vector(),
+            LevenbergMarquardtOptions(floor=floor),
+            on_step=lambda step, _: self._journal.tell(step, None, "steps"),
+        )
+        return start.from_vector(fit.vector), fit
+
+    def _lifting_floor(self) -> float:
+        """What the noise of the gradients that locate the subspace leaves of a prediction."""
+        if not self._target.reduced or self._in_all_inputs is None:
+            return 0.0
+        jets, d = self._in_all_inputs, self._target.dimension
+        spare = max((len(jets) - 1) * self._target.outputs - d, 1)
+        return self._noise * jets.gradient_noise * float(np.sqrt(jets.sites.shape[1] * d / spare))
+
+    def _with_linear_part(self, model: ShallowModel, data: Jets) -> ShallowModel:
         skip = skip_matrix(model, data)
         size = float(np.sqrt(np.mean(data.gradients**2)))
         seen = float(np.abs(skip).max()) > _SKIP_SEEN * max(size, np.finfo(np.float64).tiny)
         return fit_linear_part(model, data, with_skip=seen)
 
-    def _try_next_activation(
-        self, name: str, found: _Directions, active: ActiveSubspace, steps: Steps, gradients: Jets
-    ) -> None:
-        """Keep the better of two activations whose profiles fitted best."""
-        first, evidence = self._model, self._evidence
-        projections, samples, order = self._profile_samples(found, active, steps)
-        model, profiles = self._model_of(found, projections, samples, order, name)
-        self._model = self._lifted(model, active)
-        if found.sampled is not None:
-            self._correct_truncation(found, active, steps, model, profiles)
-        self._polish(gradients, active, found)
-        if self._evidence.fit_history[-1] > evidence.fit_history[-1]:
-            self._model, self._evidence = first, evidence
-
-    def _lifted(self, model: ShallowModel, active: ActiveSubspace) -> ShallowModel:
-        return replace(model, weights=active.frame @ model.weights) if active.reduces else model
-
     def _in_inputs(self, model: ShallowModel) -> Network:
         """The network in the target's own inputs and outputs."""
+        if self._target.reduced and self._in_all_inputs is not None:
+            model = lift(model, self._target.frame, self._in_all_inputs)
         weights = model.weights / self._region.scale[:, None]
         biases = model.biases - self._region.location @ weights
         outgoing, offset = model.outgoing * self._scale, model.offset * self._scale
@@ -551,11 +488,10 @@ class ShallowRecovery:
         return Network([weights, outgoing], [biases, offset], [model.activation.name, "identity"], skip=skip)
 
 
-def rank_one_coefficients(directions: Array, hessians: Array) -> Array:
-    """Least-squares coefficients (n, m, K) of Hessians (n, K, p) on the squares of directions (m, d)."""
-    packing = symmetric_packing(directions.shape[1])
-    terms = packing.outer(directions).T  # (p, m)
-    q, r = scipy.linalg.qr(terms, mode="economic", check_finite=False)
-    n, outputs, size = hessians.shape
-    coefficients = scipy.linalg.solve_triangular(r, q.T @ hessians.reshape(-1, size).T, check_finite=False)
-    return np.ascontiguousarray(coefficients.reshape(-1, n, outputs).transpose(1, 0, 2))
+def _is_negligible(skip: Array, jets: Jets) -> bool:
+    size = float(np.sqrt(np.mean(jets.gradients**2)))
+    return float(np.abs(skip).max()) <= _SKIP_NEGLIGIBLE * size
+
+
+def _residual(evidence: Evidence) -> float:
+    return evidence.fit_history[-1] if evidence.fit_history else np.inf

@@ -1,0 +1,74 @@
+"""From directions and samples along them to a first network, for one activation or the best of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+
+from unweave.activations import Activation, get_activation
+from unweave.arrays import Array
+from unweave.smooth.profiles import Profiles, fit_profiles, refine_profiles
+from unweave.smooth.shallow_model import ShallowModel
+from unweave.subspace.symmetric import symmetric_packing
+
+_NEURONS_THAT_VOTE = 64  # neurons on which activations are compared
+_POOR_FIT = 1e-4  # relative misfit of a neuron's profile above which it is fitted from scratch,
+_POOR_FIT_RATIO = 30.0  # if it is also this much worse than the typical one
+
+
+def rank_one_coefficients(directions: Array, hessians: Array) -> Array:
+    """Least-squares coefficients (n, m, K) of Hessians (n, K, p) on the squares of directions (m, d)."""
+    packing = symmetric_packing(directions.shape[1])
+    terms = packing.outer(directions).T  # (p, m)
+    q, r = scipy.linalg.qr(terms, mode="economic", check_finite=False)
+    n, outputs, size = hessians.shape
+    coefficients = scipy.linalg.solve_triangular(r, q.T @ hessians.reshape(-1, size).T, check_finite=False)
+    return np.ascontiguousarray(coefficients.reshape(-1, n, outputs).transpose(1, 0, 2))
+
+
+def rank_activations(
+    names: tuple[str, ...],
+    projections: Array,
+    samples: Array,
+    order: int,
+    rng: np.random.Generator,
+    on_name: Callable[[int], None],
+) -> dict[str, float]:
+    """Pooled misfit of every activation on some of the neurons; nan if there is no choice."""
+    if len(names) == 1:
+        return {names[0]: np.nan}
+    voters = np.sort(rng.permutation(projections.shape[1])[:_NEURONS_THAT_VOTE])
+    residuals = {}
+    for done, name in enumerate(names):
+        on_name(done)
+        fitted = fit_profiles(projections[:, voters], samples[:, voters], get_activation(name), order, rng)
+        residuals[name] = fitted.pooled_residual()
+    return residuals
+
+
+def refit(
+    projections: Array, samples: Array, activation: Activation, start: Profiles, rng: np.random.Generator
+) -> Profiles:
+    """Refine the profiles that are known; fit anew those that do not fit, and those behind them."""
+    known = len(start.scales)
+    refined = refine_profiles(projections[:, :known], samples[:, :known], activation, 2, start)
+    misfit = max(_POOR_FIT, _POOR_FIT_RATIO * float(np.median(refined.residuals)))
+    poor = np.flatnonzero(refined.residuals > misfit)
+    again = np.concatenate([poor, np.arange(known, projections.shape[1])])
+    if len(again) == 0:
+        return refined
+    fresh = fit_profiles(projections[:, again], samples[:, again], activation, 2, rng)
+    return refined.updated(again, fresh)
+
+
+def model_of(directions: Array, profiles: Profiles, activation: Activation) -> ShallowModel:
+    """The network of these neurons, its linear part still zero; directions are rows (m, d)."""
+    return ShallowModel(
+        activation,
+        weights=directions.T * profiles.scales,
+        biases=profiles.biases,
+        outgoing=profiles.outgoing,
+        offset=np.zeros(profiles.outgoing.shape[1]),
+    )
