@@ -14,7 +14,8 @@ import unweave
 
 
 def draw(path: str) -> None:
-    net = unweave.random_network([20, 100, 1], activation="tanh", seed=0, outer="signed", norms=(0.5, 2), bias=1)
+    """Recover a planted network and draw its evidence."""
+    net = unweave.random_network([20, 100, 1], seed=0, outer="signed", norms=(0.5, 2), bias=1)
     result = unweave.recover(lambda x: net(x), input_dim=20)
     assert result.network is not None
     fit, spectrum = result.evidence.fit_history, result.evidence.spectrum
@@ -27,7 +28,9 @@ def draw(path: str) -> None:
     left.semilogy(index[:width], spectrum[:width], "o", ms=3, color="#1b4965")
     left.semilogy(index[width:], spectrum[width:], "x", ms=4, color="#c1121f")
     left.annotate(
-        f"{width} neurons", (width, spectrum[width - 1]), (0.35 * width, spectrum[width - 1] * 1e-5),
+        f"{width} neurons",
+        (width, spectrum[width - 1]),
+        (0.35 * width, spectrum[width - 1] * 1e-5),
         arrowprops={"arrowstyle": "->"},
     )
     left.set(title="Hessians tell the width", xlabel="index", ylabel="singular value")
@@ -42,7 +45,11 @@ def draw(path: str) -> None:
     right.plot([true.min(), true.max()], [true.min(), true.max()], color="#bbb", lw=1, zorder=0)
     right.plot(true, found, ".", ms=2.5, color="#1b4965")
     error = np.abs(true - found).max()
-    right.set(title=f"{len(true):,} parameters, error < {10 ** np.ceil(np.log10(error)):.0e}", xlabel="true", ylabel="recovered")
+    right.set(
+        title=f"{len(true):,} parameters, error < {10 ** np.ceil(np.log10(error)):.0e}",
+        xlabel="true",
+        ylabel="recovered",
+    )
     figure.savefig(path, dpi=110)
     print(result)
 
@@ -57,7 +64,8 @@ def matched_parameters(net: unweave.Network, found: unweave.Network) -> tuple[np
         (a.weights[1], b.weights[1][permutation] * signs[:, None]),
         (a.biases[1], b.biases[1]),
     ]
-    return tuple(np.concatenate([pair[side].reshape(-1) for pair in pairs]) for side in (0, 1))  # type: ignore[return-value]
+    true, recovered = (np.concatenate([pair[side].reshape(-1) for pair in pairs]) for side in (0, 1))
+    return true, recovered
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ FLOAT64_ALLOWANCE = 10.0
 rows far out have a high leverage, and the smallest errors of wrong networks are 1e4 times larger still."""
 UNDETERMINED = 1e-3
 """Standard error of a parameter, in normalised inputs, above which the answers do not determine it."""
-_NO_RECOVERY = 0.05  # error relative to the answers above which no floor excuses it
+_NO_RECOVERY = 0.1  # error relative to the spread of the answers above which no floor excuses it
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Verdict:
 
     status: Status
     error: float
-    """Largest error relative to the largest answer."""
+    """Largest error of an output relative to its largest answer."""
     threshold: float
     """What the target's precision allows of that: largest and typical error must both be within it."""
     rows: int
@@ -64,14 +64,26 @@ def judge(
     points = verification_points(network, findings, rng)
     answers = view(points)
     errors = np.abs(answers - network(findings.region.to_inputs(points)))
-    largest_answer = max(float(np.abs(answers).max()), np.finfo(np.float64).tiny)
-    error = float(errors.max()) / largest_answer
+    size = np.abs(answers).max(axis=0)
+    size = np.where(size > 0, size, max(float(size.max()), np.finfo(np.float64).tiny))
+    error = float((errors / size).max())
     floor = _floor(candidate, findings)
     excess = _excess(errors / floor, float64=findings.noise.kind == "float64")
-    threshold = error / excess if excess > 0 else LARGEST_OVER_FLOOR * float(floor.max()) / largest_answer
-    threshold = min(threshold if tolerance is None else tolerance, _NO_RECOVERY)
-    status, reason = _decide(candidate, error <= threshold, error, threshold, answers)
+    threshold = error / excess if excess > 0 else float((LARGEST_OVER_FLOOR * floor / size).max())
+    threshold = threshold if tolerance is None else tolerance
+    share = _share_of_spread(errors, answers, findings)
+    precise = error <= threshold and share <= _NO_RECOVERY
+    status, reason = _decide(candidate, precise, error, threshold, share)
     return Verdict(status, error, threshold, len(points), reason)
+
+
+def _share_of_spread(errors: Array, answers: Array, findings: Findings) -> float:
+    """Largest error relative to the spread of the answers, worst output; 0 for an exact constant."""
+    if findings.constant and findings.noise.kind in ("float64", "float32"):
+        return 0.0  # what spread there is, is rounding
+    spread = answers.std(axis=0)
+    moving = spread > 0
+    return float((errors.max(axis=0)[moving] / spread[moving]).max(initial=0.0))
 
 
 def _excess(over_floor: Array, float64: bool) -> float:
@@ -82,7 +94,7 @@ def _excess(over_floor: Array, float64: bool) -> float:
 
 
 def verification_points(network: Network, findings: Findings, rng: np.random.Generator) -> Array:
-    """Normalised rows: half from the region, half moved so that one neuron of the first layer is active."""
+    """Normalised rows: half or more placed at the neurons of the first layer, the rest from the region."""
     count = max(FEWEST_ROWS, int(np.ceil(ROWS_PER_PARAMETER * network.n_parameters)))
     region = findings.region
     points = region.sample(count, rng)
@@ -91,8 +103,9 @@ def verification_points(network: Network, findings: Findings, rng: np.random.Gen
     weights = network.weights[0] * region.scale[:, None]  # in normalised inputs
     biases = network.biases[0] + region.location @ network.weights[0]
     width = network.hidden[0]
-    neurons = rng.permutation(max(width, count))[: count // 2] % width
-    points[: count // 2] = points_at_neurons(weights, biases, neurons, region, rng)
+    placed = min(count, max(count // 2, width))  # every neuron is looked at, if there are rows enough
+    neurons = rng.permutation(max(width, placed))[:placed] % width
+    points[:placed] = points_at_neurons(weights, biases, neurons, region, rng)
     return points
 
 
@@ -105,15 +118,13 @@ def _floor(candidate: Candidate, findings: Findings) -> Array:
 
 
 def _decide(
-    candidate: Candidate, precise: bool, error: float, threshold: float, answers: Array
+    candidate: Candidate, precise: bool, error: float, threshold: float, share: float
 ) -> tuple[Status, str]:
     if not precise:
         reason = f"the error on fresh rows is {error:.2g}, the target's precision allows {threshold:.2g}"
         if candidate.problem:
             reason = f"{candidate.problem}; {reason}"
-        spread = float(answers.std(axis=0).max()) / max(float(np.abs(answers).max()), np.finfo(float).tiny)
-        usable = error < max(spread, threshold)
-        return (Status.APPROXIMATE if usable else Status.FAILED), reason
+        return (Status.APPROXIMATE if share < 1 else Status.FAILED), reason
     bar = candidate.evidence.parameter_error_bar
     if candidate.ambiguity:
         return Status.RECOVERED_UP_TO_AMBIGUITY, candidate.ambiguity

@@ -8,6 +8,7 @@ from unweave.access.region import Region
 from unweave.arrays import Array, IntArray
 
 _NEAR = 2.0  # pre-activations of points placed at a neuron lie within this
+_ATTEMPTS = 20
 _REACH = 2.0  # placed points stay within this many typical radii of the region
 
 
@@ -21,15 +22,23 @@ def points_at_neurons(
 ) -> Array:
     """One point (n, D) of the region per entry of ``neurons``, moved along its weight until it acts.
 
-    ``weights`` (D, m) and ``biases`` (m,) are in normalised inputs. A point that would leave the region
-    for it stays where it was drawn.
+    ``weights`` (D, m) and ``biases`` (m,) are in normalised inputs. Points that would leave the region are
+    drawn again; where that keeps failing the neuron acts nowhere in the region, and any point will do.
     """
     points = region.sample(len(neurons), rng, margin=margin)
-    direction = weights[:, neurons].T
-    length = np.maximum(np.einsum("nd,nd->n", direction, direction), np.finfo(np.float64).tiny)
-    current = np.einsum("nd,nd->n", points, direction) + biases[neurons]
-    wanted = rng.uniform(-_NEAR, _NEAR, len(neurons))
-    moved = points + direction * ((wanted - current) / length)[:, None]
-    usable = np.linalg.norm(moved, axis=1) < _REACH * np.sqrt(moved.shape[1])
-    usable &= region.contains(moved + margin) & region.contains(moved - margin)
-    return np.where(usable[:, None], moved, points)
+    length = np.einsum("dm,dm->m", weights, weights)[neurons]
+    open_rows = np.flatnonzero(length > 0)
+    for attempt in range(_ATTEMPTS):
+        if len(open_rows) == 0:
+            break
+        drawn = region.sample(len(open_rows), rng, margin=margin) if attempt else points[open_rows]
+        chosen = neurons[open_rows]
+        direction = weights[:, chosen].T
+        current = np.einsum("nd,nd->n", drawn, direction) + biases[chosen]
+        wanted = rng.uniform(-_NEAR, _NEAR, len(open_rows))
+        moved = drawn + direction * ((wanted - current) / length[open_rows])[:, None]
+        usable = np.linalg.norm(moved, axis=1) < _REACH * np.sqrt(moved.shape[1])
+        usable &= region.contains(moved + margin) & region.contains(moved - margin)
+        points[open_rows[usable]] = moved[usable]
+        open_rows = open_rows[~usable]
+    return points

@@ -104,8 +104,8 @@ def test_known_directions_are_kept_and_the_missing_one_is_found() -> None:
 
 def test_a_width_that_was_given_only_has_to_be_clear() -> None:
     rng = np.random.default_rng(1004)
-    left, right = (np.linalg.qr(rng.standard_normal((n, 6)))[0] for n in (20, 10))
-    values = np.array([100.0, 90.0, 1.0, 0.9, 1e-6, 1e-6])
+    left, right = (np.linalg.qr(rng.standard_normal((n, 10)))[0] for n in (20, 10))
+    values = np.array([100.0, 90.0, 1.0, 0.9, *6 * [1e-6]])
     span = hessian_span((left * values) @ right.T)
     assert width_shown(span, None)[0] == 4
     assert width_shown(span, 2) == (2, pytest.approx(90.0))

@@ -106,12 +106,24 @@ def test_a_silent_neuron_is_fitted_by_nothing_and_breaks_nothing() -> None:
     assert_allclose(fit.biases[others], BIASES[others], atol=1e-8)
 
 
-def test_concatenation_keeps_both_in_order() -> None:
+def test_an_update_replaces_what_it_improves_and_appends_what_is_new() -> None:
     t, samples = curvature_samples("tanh")
     g = get_activation("tanh")
     whole = fit_profiles(t, samples, g, 2, np.random.default_rng(1009))
-    first = fit_profiles(t[:, :2], samples[:, :2], g, 2, np.random.default_rng(1009))
-    second = fit_profiles(t[:, 2:], samples[:, 2:], g, 2, np.random.default_rng(1009))
-    joined = Profiles.concatenate(first, second)
+    poor = Profiles(
+        np.array([9.0, whole.scales[1]]),
+        np.array([9.0, whole.biases[1]]),
+        np.array([[9.0], whole.outgoing[1]]),
+        np.array([1.0, 0.0]),
+    )
+    index = np.array([0, 1, 2, 3, 4])
+    worse = Profiles(
+        whole.scales,
+        whole.biases + np.array([0, 5, 0, 0, 0]),
+        whole.outgoing,
+        whole.residuals + np.array([0, 1, 0, 0, 0]),
+    )
+    joined = poor.updated(index, worse)
     assert_allclose(joined.biases, whole.biases, atol=1e-8)
+    assert_allclose(joined.scales, whole.scales, atol=1e-8)
     assert joined.outgoing.shape == (5, 1)

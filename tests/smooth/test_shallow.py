@@ -35,7 +35,7 @@ def names(journal: Journal) -> list[str]:
 
 def test_few_neurons_go_by_pencils() -> None:
     candidate, journal = run(planted([7, 4, 1]), ShallowOptions(activations=("tanh",)))
-    assert names(journal) == ["gradients", "pencils", "neurons", "polish"]
+    assert names(journal) == ["gradients", "pencils", "activation", "neurons", "polish"]
     assert (candidate.evidence.active_dimension, candidate.evidence.width, candidate.evidence.found) == (
         4,
         4,
@@ -45,7 +45,15 @@ def test_few_neurons_go_by_pencils() -> None:
 
 def test_many_neurons_go_by_the_span() -> None:
     candidate, journal = run(planted([5, 9, 1]), ShallowOptions(width=9, activations=("tanh",)))
-    assert names(journal) == ["gradients", "Hessians", "power method", "neurons", "truncation", "polish"]
+    assert names(journal) == [
+        "gradients",
+        "Hessians",
+        "power method",
+        "activation",
+        "neurons",
+        "truncation",
+        "polish",
+    ]
     evidence = candidate.evidence
     assert (evidence.width, evidence.found) == (9, 9)
     assert evidence.spectrum is not None

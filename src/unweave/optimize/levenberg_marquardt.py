@@ -184,7 +184,11 @@ class _ConjugateGradientSolver(_Solver):
             metric = gradient + np.float32(ratios[-1]) * metric
         if len(diagonal) > 1:
             smallest, largest = _lanczos_extremes(np.array(diagonal), np.array(ratios))
-            self._extremes = (smallest - damping, largest - damping)
+            # Ritz values only approach the extremes, best where the right-hand side is rich: keep the widest.
+            self._extremes = (
+                float(np.fmin(smallest - damping, self._extremes[0])),
+                float(np.fmax(largest - damping, self._extremes[1])),
+            )
         return solution.astype(np.float64) * size_of_residual
 
     def conditioning(self, linear: Linearisation) -> tuple[float, Array | None]:
@@ -213,4 +217,5 @@ def _column_norms(matrix: Array) -> Array:
 
 
 def _rms(residual: Array) -> float:
-    return float(np.sqrt(np.mean(residual**2))) if residual.size else 0.0
+    with np.errstate(over="ignore", invalid="ignore"):  # a start that ran away has an infinite residual
+        return float(np.sqrt(np.mean(residual**2))) if residual.size else 0.0

@@ -94,7 +94,7 @@ def sample_until_span_ends(sampler: HessianSampler, outputs: int, d: int, width:
     Without a gap after enough Hessians to fill Sym(d) the span is returned with the gap it has.
     """
     full = symmetric_packing(d).size
-    most = int(np.ceil(SURPLUS * full / outputs)) + 2
+    most = max(FEWEST_SITES, int(np.ceil(SURPLUS * full / outputs)) + 2)
     goal = FEWEST_SITES if width is None else max(FEWEST_SITES, int(np.ceil(SURPLUS * width / outputs)))
     while True:
         sampler.extend_to(min(goal, most), None if width is None else goal)

@@ -20,7 +20,7 @@ import numpy as np
 from unweave.access.probe import Findings
 from unweave.access.region import NormalisedQueries
 from unweave.activations import get_activation
-from unweave.arrays import Array
+from unweave.arrays import Array, BoolArray
 from unweave.candidate import Candidate, Evidence
 from unweave.derivatives.active_subspace import SPARE_GRADIENTS, ActiveSubspace, active_subspace
 from unweave.derivatives.stencils import Jets
@@ -70,9 +70,11 @@ _SAME_DIRECTION = 1e-8  # 1 - |cos| of directions that are one
 _RIVAL = 10.0  # an activation whose profiles fit at most this much worse than the best may be the right one
 _SKIP_SEEN = 1e-3  # skip matrix relative to the gradients, above which it is taken to be there
 _SKIP_NEGLIGIBLE = 1e-7  # the same after the final fit, below which it is taken out again
+_NOT_ACTING = 300.0  # times the floor: a neuron that contributes less is not there
 _LARGE = 400  # neurons from which the power steps run in single precision
 _ABOVE_FLOOR = 30.0  # times the floor: a residual that something else may explain better
 _LIFT_ABOVE_FLOOR = 1e4  # times the floor: far above what lifting loses, far below a missing direction
+_LARGEST_CONDITION = 1e10  # of the final fit's scaled Jacobian: beyond, there are neurons too many
 _ONE_THREAD = 24  # inputs up to which matrices are so small that a second BLAS thread gains nothing,
 # but on busy cores makes every product wait for it
 
@@ -134,6 +136,8 @@ class ShallowRecovery:
             problem = str(error)
         except KeyboardInterrupt:
             problem, interrupted = "interrupted", True
+        except np.linalg.LinAlgError as error:
+            problem = f"the numbers broke down ({error}): not a network of this class"
         network = None if self._model is None else self._in_inputs(self._model)
         return Candidate(network, self._evidence, tuple(self._notes), problem, interrupted=interrupted)
 
@@ -146,6 +150,12 @@ class ShallowRecovery:
             problem = self._recover_in_frame()
         if problem is None and self._model is not None:
             self._compare_width(self._model.width)
+            if not self._at_floor():
+                problem = (
+                    f"{self._model.width} neurons leave a residual of {_residual(self._evidence):.2g} where "
+                    f"rounding or noise would leave {self._evidence.fit_floor:.2g}: another activation, more "
+                    "than one hidden layer, or Hessians that are no sum of neurons"
+                )
         return problem
 
     def _recover_in_frame(self) -> str | None:
@@ -153,18 +163,17 @@ class ShallowRecovery:
         pencil = self._pencil_directions(sampler)
         if pencil is not None:
             self._finish(pencil, sampler)
-        if pencil is None or not self._at_floor():
+        if pencil is None or not (self._at_floor() and self._is_determined()):
             span = self._span_directions(sampler)
             if isinstance(span, str):
-                return span
+                return None if pencil is not None and self._at_floor() else span
             self._finish(span, sampler)
         return None
 
     def _finish(self, found: _Directions, sampler: HessianSampler) -> None:
         """From directions to a fitted network; the next best activation is tried if the best does not fit."""
         previous, evidence = self._model, self._evidence
-        projections, samples, order = self._profile_samples(found)
-        ranking = self._rank_activations(projections, samples, order)
+        projections, samples, order, ranking = self._rank_activations(found)
         for rank, name in enumerate(ranking[:2]):
             if rank and (self._at_floor() or not self._is_rival(ranking[0], name)):
                 break
@@ -173,8 +182,14 @@ class ShallowRecovery:
             self._polish(sampler.jets)
             if best is not None and _residual(best_evidence) <= _residual(self._evidence):
                 self._model, self._evidence = best, best_evidence
-        if previous is not None and _residual(evidence) <= _residual(self._evidence):
+        better = self._at_floor() and self._is_determined()
+        if previous is not None and not better and _residual(evidence) <= _residual(self._evidence):
             self._model, self._evidence = previous, evidence
+
+    def _is_determined(self) -> bool:
+        """Whether the equations of the final fit determine all parameters (no neuron too many)."""
+        condition = self._evidence.condition
+        return condition is None or not condition > _LARGEST_CONDITION
 
     def _is_rival(self, best: str, second: str) -> bool:
         residuals = self._evidence.activation_residuals
@@ -328,9 +343,11 @@ class ShallowRecovery:
         samples = self._target.ask(points).reshape(_LINE_POINTS, len(duals), -1)
         return np.broadcast_to(t[:, None], samples.shape[:2]), samples, 0
 
-    def _rank_activations(self, projections: Array, samples: Array, order: int) -> list[str]:
+    def _rank_activations(self, found: _Directions) -> tuple[Array, Array, int, list[str]]:
+        """Samples of the neurons' profiles, and the activations that explain them, best first."""
         names = self._options.activations
         with self._journal.stage("activation") as stage:
+            projections, samples, order = self._profile_samples(found)
             residuals = rank_activations(
                 names,
                 projections,
@@ -342,7 +359,7 @@ class ShallowRecovery:
             ranking = sorted(residuals, key=lambda name: residuals[name])
             stage.figures["best"] = ranking[0]
         self._evidence = replace(self._evidence, activation_residuals=residuals)
-        return ranking
+        return projections, samples, order, ranking
 
     def _fit_neurons(
         self, found: _Directions, projections: Array, samples: Array, order: int, name: str
@@ -367,7 +384,8 @@ class ShallowRecovery:
                 corrected = sampled.jets.hessians - hessian_truncation(model, jets, self._steps.scheme)
                 span = hessian_span(corrected.reshape(-1, corrected.shape[2]))
                 seen, gap = width_shown(span, self._options.width)
-                rank = max(rank, seen) if gap >= CLEAR_GAP else rank
+                if gap >= CLEAR_GAP and rank < seen <= d * (d - 1) // 2:
+                    rank = seen
                 rows = refine_directions(span, rank, rows, d)
                 if len(rows) < rank:
                     rows = self._search(span, rank, rows)
@@ -430,9 +448,14 @@ class ShallowRecovery:
         floor = self._noise * float(np.sqrt(sum(len(part) * part.gradient_noise**2 for part in jets) / sites))
         model, fit = self._minimise(start, jets, floor)
         model = mirror_back(model)
-        if model.skip is not None and _is_negligible(model.skip, jets[0]):
+        if model.skip is not None and _is_negligible(model.skip, jets[0], floor):
             start = replace(model, skip=None)  # a rough start had made it look like one
             model, fit = self._minimise(start, jets, floor)
+        acting = _acting(model, jets, floor)
+        if 0 < acting.sum() < model.width:
+            start = model.keep(acting)
+            model, fit = self._minimise(start, jets, floor)
+            self._evidence = replace(self._evidence, width=model.width, found=model.width)
         self._model = model
         unknowns = start.size
         equations = sites * (self._target.dimension + 1) * self._target.outputs
@@ -488,9 +511,18 @@ class ShallowRecovery:
         return Network([weights, outgoing], [biases, offset], [model.activation.name, "identity"], skip=skip)
 
 
-def _is_negligible(skip: Array, jets: Jets) -> bool:
+def _is_negligible(skip: Array, jets: Jets, floor: float) -> bool:
     size = float(np.sqrt(np.mean(jets.gradients**2)))
-    return float(np.abs(skip).max()) <= _SKIP_NEGLIGIBLE * size
+    return float(np.abs(skip).max()) <= max(_SKIP_NEGLIGIBLE * size, _NOT_ACTING * floor)
+
+
+def _acting(model: ShallowModel, jets: tuple[Jets, ...], floor: float) -> BoolArray:
+    """(m,) which neurons contribute more than rounding or noise to the outputs at the sites."""
+    sites = np.concatenate([part.sites for part in jets])
+    variation = model.activation(sites @ model.weights + model.biases).std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):  # a fit that ran away
+        contribution = np.linalg.norm(model.outgoing, axis=1) * variation
+    return np.asarray(contribution > _NOT_ACTING * floor)
 
 
 def _residual(evidence: Evidence) -> float:

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 
 from unweave.activations import Activation
-from unweave.arrays import Array, RealArray
+from unweave.arrays import Array, BoolArray, RealArray
 from unweave.derivatives.gradient_rules import GradientRule, odd_power_gradient
 from unweave.network import Network
 
@@ -69,8 +69,8 @@ class ShallowModel:
             skip=None if self.skip is None else s.reshape(d, k),
         )
 
-    def keep(self, neurons: Array) -> ShallowModel:
-        """The model with only these neurons (indices or mask)."""
+    def keep(self, neurons: BoolArray) -> ShallowModel:
+        """The model with only the neurons of this mask (m,)."""
         return replace(
             self,
             weights=np.ascontiguousarray(self.weights[:, neurons]),
