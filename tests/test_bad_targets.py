@@ -590,3 +590,25 @@ def test_a_box_in_which_most_neurons_hardly_act() -> None:
         assert result.network is not None
         x = np.random.default_rng(1005).uniform(-4.9, -4.5, (1000, 6))
         np.testing.assert_allclose(result.network(x), network(x), rtol=1e-9)
+
+
+def test_neurons_that_are_known_to_exist_but_do_not_act_in_the_domain_are_an_ambiguity() -> None:
+    # Three of the four neurons are constant in the box: the function comes back, their parameters cannot.
+    network = planted([5, 4, 1], "erf", seed=1178, norms=(0.5, 2))
+    result = unweave.recover(network, hidden=[4], activation="erf", domain=(6.54, 6.77))
+    assert result.network is not None
+    assert result.network.hidden == (1,)
+    assert result.status is Status.RECOVERED_UP_TO_AMBIGUITY
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_what_is_recovered_in_a_box_agrees_in_its_corners_too(seed: int) -> None:
+    # One neuron is constant nearly everywhere and moves by 1e-9 in a corner: rows drawn evenly miss it.
+    network = unweave.random_network([4, 6, 2], "erf", seed=1166, outer="normal", norms=(0.5, 2))
+    domain = (-7.675, -6.372)
+    result = unweave.recover(network, activation="erf", seed=seed, domain=domain)
+    assert result.network is not None
+    x = np.random.default_rng(1006).uniform(*domain, (20_000, 4))
+    error = np.abs(result.network(x) - network(x)).max(axis=0) / np.abs(network(x)).max(axis=0)
+    if result.status is Status.RECOVERED:
+        assert error.max() <= 10 * result.stages[-1].figures["threshold"]

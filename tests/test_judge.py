@@ -194,6 +194,24 @@ def test_neurons_that_act_on_a_thin_slice_of_the_box_are_all_looked_at() -> None
     assert passed == []
 
 
+def test_a_neuron_that_wakes_in_a_corner_of_the_box_is_seen() -> None:
+    # Nearly everywhere in the box the first neuron is constant; in one corner it moves by 1e-9, millions of
+    # times the rounding of the answers.
+    network = unweave.random_network([4, 6, 2], "erf", seed=1166, outer="normal", norms=(0.5, 2))
+    domain = (-7.675, -6.372)
+    queries = as_queries(network)
+    findings = look(queries, rng=np.random.default_rng(1028), domain=domain)
+    view = NormalisedQueries(queries, findings.region)
+    x = np.random.default_rng(1029).uniform(*domain, (20_000, 4))
+    asleep = without(network, 0)
+    settled = np.median(network(x) - asleep(x), axis=0)
+    asleep = Network(asleep.weights, [asleep.biases[0], asleep.biases[1] + settled], asleep.activations)
+    assert 1e-9 < np.abs(network(x) - asleep(x)).max() < 1e-8
+    wrong = Candidate(asleep, Evidence(prediction_floor=1e-14))
+    verdicts = [judge(wrong, view, findings, None, np.random.default_rng(seed)) for seed in range(20)]
+    assert [verdict.status for verdict in verdicts].count(Status.RECOVERED) == 0
+
+
 def test_a_large_constant_in_the_answers_hides_no_missing_neuron() -> None:
     # What counts is the error against the spread of the answers: adding a constant to them changes nothing.
     network = planted([6, 4, 1], "tanh", 1000)

@@ -26,12 +26,17 @@ def test_every_point_lies_where_its_neuron_acts() -> None:
 
 
 def test_points_move_along_their_neuron_only() -> None:
-    region = Region.standard(6)
-    points = points_at_neurons(WEIGHTS, BIASES, NEURONS, region, np.random.default_rng(1002))
-    drawn = region.sample(len(NEURONS), np.random.default_rng(1002))
-    along = WEIGHTS[:, NEURONS].T / 3
-    shift = points - drawn
-    np.testing.assert_allclose(shift, np.sum(shift * along, axis=1, keepdims=True) * along, atol=1e-12)
+    # What stands at right angles to the neuron is left as it was drawn: standard Gaussian in five dimensions.
+    neurons = np.zeros(4000, dtype=np.int64)
+    points = points_at_neurons(WEIGHTS, BIASES, neurons, Region.standard(6), np.random.default_rng(1002))
+    across = np.linalg.qr(np.c_[WEIGHTS[:, 0], np.eye(6)])[0][:, 1:]
+    beside = points @ across
+    np.testing.assert_allclose(beside.mean(axis=0), 0.0, atol=5 / np.sqrt(4000))
+    # Points beyond twice the typical radius were drawn again, which takes a percent or so off the variance.
+    np.testing.assert_allclose(beside.T @ beside / 4000, np.eye(5), atol=0.12)
+    along = points @ WEIGHTS[:, 0] + BIASES[0]
+    assert np.abs(along).max() <= 2.0 + 1e-12
+    np.testing.assert_allclose(np.histogram(along, bins=4, range=(-2, 2))[0], 1000, atol=150)
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.2])

@@ -36,7 +36,7 @@ def recover_affine(
     weights = solution[:-1] / region.scale[:, None]
     bias = solution[-1] - region.location @ weights
     notes = []
-    if findings.constant or findings.linear:
+    if (findings.constant or findings.linear) and findings.noise.kind != "noisy":
         what = "constant" if findings.constant else "affine"
         notes.append(f"the target is {what}: no hidden layer is needed")
     spread = np.where(findings.output_scale > 0, findings.output_scale, 1.0)

@@ -7,7 +7,7 @@ import numpy as np
 from unweave.access.probe import Findings
 from unweave.candidate import Candidate, Evidence
 from unweave.diagnose.incoherence import incoherence, unit_columns
-from unweave.judge import UNDETERMINED, Verdict
+from unweave.judge import Verdict, largest_error_bar
 from unweave.network import Network
 from unweave.result import Certificate, Check
 from unweave.subspace.hessian_span import CLEAR_GAP
@@ -25,7 +25,7 @@ def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -
     checks += _span_checks(candidate.evidence)
     if candidate.network is not None and len(candidate.network.hidden) == 1:
         checks += _weight_checks(candidate.network, findings)
-    checks += _fit_checks(candidate.evidence)
+    checks += _fit_checks(candidate.evidence, largest_error_bar(findings))
     return Certificate(tuple(checks))
 
 
@@ -100,7 +100,7 @@ def _weight_checks(network: Network, findings: Findings) -> list[Check]:
     ]
 
 
-def _fit_checks(evidence: Evidence) -> list[Check]:
+def _fit_checks(evidence: Evidence, largest_error_bar: float) -> list[Check]:
     checks = []
     if evidence.fit_history and evidence.fit_floor:
         floor = _RESIDUAL_OVER_FLOOR * evidence.fit_floor
@@ -111,5 +111,5 @@ def _fit_checks(evidence: Evidence) -> list[Check]:
         checks.append(_below("fit conditioning", evidence.condition, _LARGEST_CONDITION, implies))
     if evidence.parameter_error_bar is not None:
         implies = "largest standard error of a parameter, in normalised inputs"
-        checks.append(_below("parameter error bar", evidence.parameter_error_bar, UNDETERMINED, implies))
+        checks.append(_below("parameter error bar", evidence.parameter_error_bar, largest_error_bar, implies))
     return checks

@@ -34,6 +34,9 @@ FLOAT64_ALLOWANCE = 10.0
 rows far out have a high leverage, and the smallest errors of wrong networks are 1e4 times larger still."""
 UNDETERMINED = 1e-3
 """Standard error of a parameter, in normalised inputs, above which the answers do not determine it."""
+UNDETERMINED_FLOAT64 = 1e-5
+"""The same for float64 answers, of which more can be asked."""
+_CORNER = 0.05  # rows at the corners of a box lie within this part of its half-width
 _NO_RECOVERY = 0.1  # error relative to the spread of the answers above which no floor excuses it
 
 
@@ -73,8 +76,13 @@ def judge(
     threshold = threshold if tolerance is None else tolerance
     share = _share_of_spread(errors, answers, findings)
     precise = error <= threshold and share <= _NO_RECOVERY
-    status, reason = _decide(candidate, precise, error, threshold, share)
+    status, reason = _decide(candidate, precise, error, threshold, share, largest_error_bar(findings))
     return Verdict(status, error, threshold, len(points), reason)
+
+
+def largest_error_bar(findings: Findings) -> float:
+    """Standard error above which a parameter counts as undetermined by answers of this precision."""
+    return UNDETERMINED_FLOAT64 if findings.noise.kind == "float64" else UNDETERMINED
 
 
 def _share_of_spread(errors: Array, answers: Array, findings: Findings) -> float:
@@ -95,9 +103,15 @@ def _excess(over_floor: Array, float64: bool) -> float:
 
 def verification_points(network: Network, findings: Findings, rng: np.random.Generator) -> Array:
     """Normalised rows: half or more placed at the neurons of the first layer, the rest from the region."""
-    count = max(FEWEST_ROWS, int(np.ceil(ROWS_PER_PARAMETER * network.n_parameters)))
+    count = max(FEWEST_ROWS, int(np.ceil(ROWS_PER_PARAMETER * network.n_parameters)), *network.hidden)
     region = findings.region
     points = region.sample(count, rng)
+    bounds = region.normalised_bounds
+    if bounds is not None:  # a neuron may act in a corner of the box only, where uniform rows hardly come
+        middle, half = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
+        shape = (count // 4, points.shape[1])
+        towards = rng.choice([-1.0, 1.0], shape) * (1 - _CORNER * rng.random(shape))
+        points[-shape[0] :] = middle + half * towards
     if not network.hidden:
         return points
     weights = network.weights[0] * region.scale[:, None]  # in normalised inputs
@@ -118,7 +132,7 @@ def _floor(candidate: Candidate, findings: Findings) -> Array:
 
 
 def _decide(
-    candidate: Candidate, precise: bool, error: float, threshold: float, share: float
+    candidate: Candidate, precise: bool, error: float, threshold: float, share: float, undetermined: float
 ) -> tuple[Status, str]:
     if not precise:
         reason = f"the error on fresh rows is {error:.2g}, the target's precision allows {threshold:.2g}"
@@ -128,7 +142,7 @@ def _decide(
     bar = candidate.evidence.parameter_error_bar
     if candidate.ambiguity:
         return Status.RECOVERED_UP_TO_AMBIGUITY, candidate.ambiguity
-    if (bar is not None and bar > UNDETERMINED) or candidate.evidence.condition == np.inf:
+    if (bar is not None and bar > undetermined) or candidate.evidence.condition == np.inf:
         return (
             Status.RECOVERED_UP_TO_AMBIGUITY,
             "the function agrees, but answers from this region leave some parameters undetermined "

@@ -110,10 +110,8 @@ def _checked_request(hidden: Sequence[int] | None, activation: str | None, metho
             widths = tuple(int(width) for width in hidden)
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"hidden must be a list of widths or None. Got {hidden!r} instead.") from error
-        if (
-            any(width != given for width, given in zip(widths, hidden, strict=True))
-            or min(widths, default=1) < 1
-        ):
+        whole = all(not isinstance(given, bool) and int(given) == given for given in hidden)
+        if not whole or min(widths, default=1) < 1:
             raise InvalidInput(
                 f"hidden must hold whole numbers >= 1. Got {list(hidden)!r} instead. "
                 "For a network without hidden layer give hidden=[]."

@@ -122,6 +122,7 @@ class ShallowRecovery:
         self._model: ShallowModel | None = None
         self._evidence = Evidence()
         self._notes: list[str] = []
+        self._ambiguity: str | None = None
 
     def run(self) -> Candidate:
         """Recover the network, as far as the budget goes."""
@@ -139,7 +140,8 @@ class ShallowRecovery:
         except np.linalg.LinAlgError as error:
             problem = f"the numbers broke down ({error}): not a network of this class"
         network = None if self._model is None else self._in_inputs(self._model)
-        return Candidate(network, self._evidence, tuple(self._notes), problem, interrupted=interrupted)
+        notes = tuple(self._notes)
+        return Candidate(network, self._evidence, notes, problem, self._ambiguity, interrupted)
 
     def _recover(self) -> str | None:
         self._enter_active_subspace()
@@ -316,7 +318,12 @@ class ShallowRecovery:
         given, shown = self._options.width, self._evidence.width
         if shown is not None and seen < shown:
             self._notes.append(f"{seen} of {shown} directions were found in the span of the Hessians")
-        if given is not None and seen < given:
+        if given is not None and seen < given and self._region.has_box:
+            self._ambiguity = (
+                f"{given - seen} of the {given} neurons that were given do not act inside the domain: "
+                "nothing is known about them"
+            )
+        elif given is not None and seen < given:
             self._notes.append(
                 f"the target needs {seen} neurons where {given} were given: the others are dead, "
                 "duplicates, or have no outgoing weight; the minimal network is returned"
