@@ -36,6 +36,8 @@ UNDETERMINED = 1e-3
 """Standard error of a parameter, in normalised inputs, above which the answers do not determine it."""
 UNDETERMINED_FLOAT64 = 1e-5
 """The same for float64 answers, of which more can be asked."""
+_LEVERAGE = 0.005  # of the largest error bar: with the factors above, errors of five such bars pass
+_LARGEST_LEVERAGE = 1e-10  # error bars that are larger are no excuse
 _CORNER = 0.05  # rows at the corners of a box lie within this part of its half-width
 _NO_RECOVERY = 0.1  # error relative to the spread of the answers above which no floor excuses it
 
@@ -128,6 +130,10 @@ def _floor(candidate: Candidate, findings: Findings) -> Array:
     sigma = findings.noise.sigma_per_output
     spread = np.where(findings.output_scale > 0, findings.output_scale, 1.0)
     result: Array = np.hypot(sigma, (candidate.evidence.prediction_floor or 0.0) * spread)
+    # Where a parameter is poorly determined, predictions lean on it: the floor above is only their average.
+    bar = candidate.evidence.parameter_error_bar
+    if bar is not None:
+        result = np.maximum(result, _LEVERAGE * min(bar, _LARGEST_LEVERAGE) * spread)
     return np.maximum(result, np.finfo(np.float64).tiny)
 
 

@@ -63,6 +63,7 @@ _PENCIL_RESIDUAL = 0.03  # above it there are more neurons than dimensions: then
 _LINE_POINTS = 17
 _LINE_REACH = 3.5  # standard deviations of u_k . x covered by a line
 _OVERDETERMINED = 1.6  # equations per parameter in the final fit
+_SITES_PER_NEURON = 1.5  # at least, however many equations several outputs give per site
 _SITES_AT_NEURONS = 0.25  # sites per neuron placed where it acts, for the neurons that are seen least
 _CORRECTIONS = 4
 _SETTLED = 1e-9  # change of the weights below which another correction is not worth its time
@@ -425,7 +426,8 @@ class ShallowRecovery:
         assert self._model is not None
         with self._journal.stage("polish") as stage:
             per_site = (self._target.dimension + 1) * self._target.outputs
-            needed = int(np.ceil(_OVERDETERMINED * self._model.size / per_site)) - len(hessian_sites)
+            enough = max(_OVERDETERMINED * self._model.size / per_site, _SITES_PER_NEURON * self._model.width)
+            needed = int(np.ceil(enough)) - len(hessian_sites)
             self._jets = self._target.gradients(self._jets, max(needed, 1), self._steps.gradient)
             if not self._target.reduced:
                 self._add_sites_at_neurons(self._jets)
