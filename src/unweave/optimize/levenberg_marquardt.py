@@ -19,6 +19,7 @@ the bound (J^T J)^{-1} <= M^{-1} / lambda_min on the covariance.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -107,14 +108,16 @@ def levenberg_marquardt(
     return Fit(x, rms, tuple(history), condition, solver.iterations, covariance)
 
 
-class _Solver:
+class _Solver(ABC):
     iterations = 0
 
+    @abstractmethod
     def step(self, linear: Linearisation, residual: Array, damping: float) -> Array:
-        raise NotImplementedError
+        """Solution d of the damped normal equations."""
 
+    @abstractmethod
     def conditioning(self, linear: Linearisation) -> tuple[float, Array | None]:
-        raise NotImplementedError
+        """Condition number of the scaled Jacobian and the diagonal of (J^T J)^{-1}."""
 
 
 class _DenseSolver(_Solver):

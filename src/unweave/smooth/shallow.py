@@ -20,7 +20,7 @@ import numpy as np
 from unweave.access.probe import Findings
 from unweave.access.region import NormalisedQueries
 from unweave.activations import get_activation
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import Array
 from unweave.candidate import Candidate, Evidence
 from unweave.derivatives.active_subspace import SPARE_GRADIENTS, ActiveSubspace, active_subspace
 from unweave.derivatives.stencils import Jets
@@ -28,7 +28,7 @@ from unweave.errors import BudgetExhausted
 from unweave.evaluation import single_threaded_blas
 from unweave.journal import Journal
 from unweave.network import Network
-from unweave.optimize import Fit, LevenbergMarquardtOptions, levenberg_marquardt
+from unweave.smooth.final_fit import fit_all_parameters
 from unweave.smooth.frame_target import FrameTarget
 from unweave.smooth.hessian_route import (
     HessianSampler,
@@ -39,11 +39,9 @@ from unweave.smooth.hessian_route import (
     width_shown,
 )
 from unweave.smooth.lifting import lift
-from unweave.smooth.linear_part import fit_linear_part, mirror_back, skip_matrix
 from unweave.smooth.neuron_fits import model_of, rank_activations, rank_one_coefficients, refit
 from unweave.smooth.profiles import Profiles, fit_profiles
 from unweave.smooth.shallow_model import ShallowModel
-from unweave.smooth.sobolev_fit import SobolevFit
 from unweave.smooth.steps import difference_steps
 from unweave.smooth.truncation import hessian_truncation
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
@@ -69,9 +67,6 @@ _CORRECTIONS = 4
 _SETTLED = 1e-9  # change of the weights below which another correction is not worth its time
 _SAME_DIRECTION = 1e-8  # 1 - |cos| of directions that are one
 _RIVAL = 10.0  # an activation whose profiles fit at most this much worse than the best may be the right one
-_SKIP_SEEN = 1e-3  # skip matrix relative to the gradients, above which it is taken to be there
-_SKIP_NEGLIGIBLE = 1e-7  # the same after the final fit, below which it is taken out again
-_NOT_ACTING = 300.0  # times the floor: a neuron that contributes less is not there
 _LARGE = 400  # neurons from which the power steps run in single precision
 _ABOVE_FLOOR = 30.0  # times the floor: a residual that something else may explain better
 _LIFT_ABOVE_FLOOR = 1e4  # times the floor: far above what lifting loses, far below a missing direction
@@ -452,45 +447,20 @@ class ShallowRecovery:
 
     def _fit_all(self, jets: tuple[Jets, ...]) -> None:
         assert self._model is not None
-        start = self._with_linear_part(self._model, jets[0])
-        sites = sum(len(part) for part in jets)
-        floor = self._noise * float(np.sqrt(sum(len(part) * part.gradient_noise**2 for part in jets) / sites))
-        model, fit = self._minimise(start, jets, floor)
-        model = mirror_back(model)
-        if model.skip is not None and _is_negligible(model.skip, jets[0], floor):
-            start = replace(model, skip=None)  # a rough start had made it look like one
-            model, fit = self._minimise(start, jets, floor)
-        acting = _acting(model, jets, floor)
-        if 0 < acting.sum() < model.width:
-            start = model.keep(acting)
-            model, fit = self._minimise(start, jets, floor)
-            self._evidence = replace(self._evidence, width=model.width, found=model.width)
-        self._model = model
-        unknowns = start.size
-        equations = sites * (self._target.dimension + 1) * self._target.outputs
-        error_bar = None
-        if fit.covariance_diagonal is not None:
-            error_bar = max(fit.rms, floor) * float(np.sqrt(fit.covariance_diagonal.max()))
-        in_frame = floor * float(np.sqrt(unknowns / max(equations - unknowns, 1)))
+        fit = fit_all_parameters(
+            self._model, jets, self._noise, lambda step, _: self._journal.tell(step, None, "steps")
+        )
+        if fit.model.width < self._model.width:
+            self._evidence = replace(self._evidence, width=fit.model.width, found=fit.model.width)
+        self._model = fit.model
         self._evidence = replace(
             self._evidence,
             fit_history=fit.history,
-            fit_floor=floor,
-            prediction_floor=float(np.hypot(in_frame, self._lifting_floor())),
+            fit_floor=fit.floor,
+            prediction_floor=float(np.hypot(fit.prediction_floor, self._lifting_floor())),
             condition=fit.condition,
-            parameter_error_bar=error_bar,
+            parameter_error_bar=fit.error_bar,
         )
-
-    def _minimise(
-        self, start: ShallowModel, jets: tuple[Jets, ...], floor: float
-    ) -> tuple[ShallowModel, Fit]:
-        fit = levenberg_marquardt(
-            SobolevFit(start, jets),
-            start.to_vector(),
-            LevenbergMarquardtOptions(floor=floor),
-            on_step=lambda step, _: self._journal.tell(step, None, "steps"),
-        )
-        return start.from_vector(fit.vector), fit
 
     def _lifting_floor(self) -> float:
         """What the noise of the gradients that locate the subspace leaves of a prediction."""
@@ -499,12 +469,6 @@ class ShallowRecovery:
         jets, d = self._in_all_inputs, self._target.dimension
         spare = max((len(jets) - 1) * self._target.outputs - d, 1)
         return self._noise * jets.gradient_noise * float(np.sqrt(jets.sites.shape[1] * d / spare))
-
-    def _with_linear_part(self, model: ShallowModel, data: Jets) -> ShallowModel:
-        skip = skip_matrix(model, data)
-        size = float(np.sqrt(np.mean(data.gradients**2)))
-        seen = float(np.abs(skip).max()) > _SKIP_SEEN * max(size, np.finfo(np.float64).tiny)
-        return fit_linear_part(model, data, with_skip=seen)
 
     def _in_inputs(self, model: ShallowModel) -> Network:
         """The network in the target's own inputs and outputs."""
@@ -518,20 +482,6 @@ class ShallowRecovery:
             skip = model.skip / self._region.scale[:, None] * self._scale
             offset = offset - self._region.location @ skip
         return Network([weights, outgoing], [biases, offset], [model.activation.name, "identity"], skip=skip)
-
-
-def _is_negligible(skip: Array, jets: Jets, floor: float) -> bool:
-    size = float(np.sqrt(np.mean(jets.gradients**2)))
-    return float(np.abs(skip).max()) <= max(_SKIP_NEGLIGIBLE * size, _NOT_ACTING * floor)
-
-
-def _acting(model: ShallowModel, jets: tuple[Jets, ...], floor: float) -> BoolArray:
-    """(m,) which neurons contribute more than rounding or noise to the outputs at the sites."""
-    sites = np.concatenate([part.sites for part in jets])
-    variation = model.activation(sites @ model.weights + model.biases).std(axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):  # a fit that ran away
-        contribution = np.linalg.norm(model.outgoing, axis=1) * variation
-    return np.asarray(contribution > _NOT_ACTING * floor)
 
 
 def _residual(evidence: Evidence) -> float:
