@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from unweave.access.probe import Findings, look
 from unweave.access.queries import Queries
-from unweave.access.region import NormalisedQueries
+from unweave.access.region import NormalisedQueries, Region
 from unweave.access.target import as_queries
 from unweave.activations import get_activation
 from unweave.candidate import Candidate, Evidence
@@ -21,6 +23,7 @@ from unweave.methods import METHODS, Request, choose
 from unweave.result import Certificate, Recovery, Status
 
 _STREAM = 0x756E7765  # keeps the search's random numbers apart from those of a network planted with its seed
+_WIDER = 2.0  # factor by which a region that was searched for is widened at the second attempt
 _ORDER = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY, Status.APPROXIMATE, Status.FAILED)
 
 
@@ -155,21 +158,29 @@ class _Run:
         except BudgetExhausted as error:
             return self.tell(f"the budget ended while looking at the target: {error}")
         self._findings = findings
-        view = NormalisedQueries(self._queries, findings.region)
         methods, reasons = choose(self._request, findings)
         if not methods:
             return self.tell("; ".join(f"method {name}: {reason}" for name, reason in reasons.items()))
-        for method in methods:
-            candidate = method.run(view, findings, self._request, self._journal, self._rng)
+        for method, where in itertools.product(methods, self._places(findings)):
+            view = NormalisedQueries(self._queries, where.region)
+            candidate = method.run(view, where, self._request, self._journal, self._rng)
             if candidate.interrupted:
                 self._candidate = self._candidate if self._verdict else candidate
                 raise KeyboardInterrupt
             if self._verdict is None:
                 self._candidate = candidate  # kept even if verification is interrupted
-            self._consider(candidate, self._judged(candidate, view, findings))
+            self._consider(candidate, self._judged(candidate, view, where))
             if self._verdict is not None and self._verdict.status in _ORDER[:2]:
                 break
         return self.tell()
+
+    @staticmethod
+    def _places(findings: Findings) -> list[Findings]:
+        """Where to look: a region that had to be searched for may be too narrow to see every neuron act."""
+        if not findings.searched or findings.region.has_box:
+            return [findings]
+        region = findings.region
+        return [findings, replace(findings, region=Region(region.location, _WIDER * region.scale))]
 
     def _judged(self, candidate: Candidate, view: NormalisedQueries, findings: Findings) -> Verdict:
         sent = self._queries.sent
