@@ -12,8 +12,9 @@ import pytest
 
 import unweave
 from unweave import Network, Progress, Recovery, Status
-from unweave.access import look
+from unweave.access import as_queries, look
 from unweave.methods import METHODS, Request, choose
+from unweave.recover import _Run
 
 FLOOR = 1e-8
 """Largest parameter error of a recovered float64 network.
@@ -275,3 +276,16 @@ def test_the_example_in_the_docstring_runs() -> None:
     outcome = doctest.DocTestRunner().run(example)
     assert outcome.attempted >= 4
     assert outcome.failed == 0
+
+
+def test_a_region_that_had_to_be_searched_for_is_looked_at_again_wider() -> None:
+    network = Planted((6, 4, 1), "tanh", seed=1001).network()
+    scaled = as_queries(lambda x: network((x - 400.0) / 1e3), 6)
+    found = look(scaled, rng=np.random.default_rng(1002))
+    assert found.searched
+    first, second = _Run._places(found)
+    assert first is found
+    assert (second.region.scale > first.region.scale).all()
+    assert (second.region.location == first.region.location).all()
+    told = look(as_queries(network), rng=np.random.default_rng(1003), domain=(-2.0, 2.0))
+    assert _Run._places(told) == [told]

@@ -169,7 +169,7 @@ class _Run:
                 raise KeyboardInterrupt
             if self._verdict is None:
                 self._candidate = candidate  # kept even if verification is interrupted
-            self._consider(candidate, self._judged(candidate, view, where))
+            self._consider(candidate, self._judged(candidate, view, where), where)
             if self._verdict is not None and self._verdict.status in _ORDER[:2]:
                 break
         return self.tell()
@@ -195,10 +195,10 @@ class _Run:
             self._verification += self._queries.sent - sent
         return verdict
 
-    def _consider(self, candidate: Candidate, verdict: Verdict) -> None:
-        """Keep the better of what there is."""
+    def _consider(self, candidate: Candidate, verdict: Verdict, where: Findings) -> None:
+        """Keep the better of what there is, with the region it was found in."""
         if self._verdict is None or _ORDER.index(verdict.status) < _ORDER.index(self._verdict.status):
-            self._candidate, self._verdict = candidate, verdict
+            self._candidate, self._verdict, self._findings = candidate, verdict, where
 
     def tell(self, message: str | None = None) -> Recovery:
         """The result as it stands."""
