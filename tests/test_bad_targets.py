@@ -127,15 +127,18 @@ def test_kinks_taken_for_something_smooth_do_not_pass(activation: str) -> None:
 
 
 def test_two_hidden_layers_are_not_taken_for_one() -> None:
-    result = unweave.recover(planted([6, 5, 4, 1]))
+    result = unweave.recover(planted([6, 5, 4, 1]), hidden=[8])
     assert result.status not in GOOD
     assert "more than one hidden layer" in result.message
 
 
-def test_two_hidden_layers_asked_for() -> None:
-    result = unweave.recover(planted([6, 5, 4, 1]), hidden=[5, 4])
-    assert result.status not in GOOD
-    assert "one hidden layer, and 2 were asked for" in result.message
+@pytest.mark.parametrize("hidden", [None, [5, 4]])
+def test_two_hidden_layers_are_found(hidden: list[int] | None) -> None:
+    network = planted([6, 5, 4, 1])
+    result = unweave.recover(network, hidden=hidden)
+    assert_recovered(network, result)
+    assert result.network is not None
+    assert result.network.hidden == (5, 4)
 
 
 # -- targets that misbehave ----------------------------------------------------------------------------

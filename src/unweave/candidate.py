@@ -8,9 +8,28 @@ from unweave.arrays import Array
 from unweave.network import Network
 
 
+@dataclass(frozen=True)
+class LayerEvidence:
+    """What was measured while one hidden layer of several was found."""
+
+    layer: int
+    """Number of the layer, the first being 1."""
+    width: int
+    residual: float
+    """Relative part of the gradients (of the Hessians, for the last hidden layer) that it leaves
+    unexplained.
+    """
+    gap: float | None
+    """Ratio of singular values that shows the width of the next layer."""
+    off_diagonal: float | None
+    """Squared share of the Hessians that joint diagonalisation leaves: rounding for the last hidden layer."""
+    attempts: int
+    queries: int
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What was measured on the way to a one-hidden-layer network; None where the stage was not reached."""
+    """What was measured on the way to a network; None or empty where a stage was not reached."""
 
     spectrum: Array | None = None
     """Singular values of the sampled Hessians, descending."""
@@ -42,6 +61,8 @@ class Evidence:
     """Estimated condition number of the final fit's scaled Jacobian."""
     parameter_error_bar: float | None = None
     """Largest standard error of a parameter, in normalised inputs."""
+    layers: tuple[LayerEvidence, ...] = ()
+    """Hidden layers in the order they were found, where they are found one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,3 +79,5 @@ class Candidate:
     """The family of parameters that fits as well, or None."""
     interrupted: bool = False
     """Whether the user stopped the method."""
+    known_layers: Network | None = None
+    """The first layers, from the inputs to the last hidden states found, where the rest is missing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.access.probe import Findings
-from unweave.candidate import Candidate, Evidence
+from unweave.candidate import Candidate, Evidence, LayerEvidence
 from unweave.diagnose.incoherence import incoherence, unit_columns
 from unweave.judge import Verdict, largest_error_bar
 from unweave.network import Network
@@ -15,6 +15,7 @@ from unweave.subspace.hessian_span import CLEAR_GAP
 _RESIDUAL_OVER_FLOOR = 30.0
 _LARGEST_CONDITION = 1e10  # of the scaled Jacobian: beyond, rounding alone moves parameters by 1e-6
 _LARGEST_GRAM_CONDITION = 1e8
+_LARGEST_LAYER_RESIDUAL = 1e-2  # Hessians of second order leave up to this, gradients 1e-6
 
 
 def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -> Certificate:
@@ -25,6 +26,7 @@ def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -
     checks += _span_checks(candidate.evidence)
     if candidate.network is not None and len(candidate.network.hidden) == 1:
         checks += _weight_checks(candidate.network, findings)
+    checks += [_layer_check(layer) for layer in candidate.evidence.layers]
     checks += _fit_checks(candidate.evidence, largest_error_bar(findings))
     return Certificate(tuple(checks))
 
@@ -72,6 +74,13 @@ def _span_checks(evidence: Evidence) -> list[Check]:
         implies = "contraction of the power step at the worst direction: it is an isolated maximum"
         checks.append(_below("slowest rate", float(evidence.rates.max()), 1.0, implies))
     return checks
+
+
+def _layer_check(layer: LayerEvidence) -> Check:
+    what = "gradients" if layer.gap is not None else "Hessians"
+    implies
+    = f"what layer {layer.layer}
+    leaves unexplained of the {what} behind it: a wrong one leaves 1e-3 and more" return _below(f"layer {layer.layer} residual", layer.residual, _LARGEST_LAYER_RESIDUAL, implies)
 
 
 def _weight_checks(network: Network, findings: Findings) -> list[Check]:

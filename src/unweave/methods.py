@@ -15,12 +15,16 @@ from unweave.access.region import NormalisedQueries
 from unweave.activations import get_activation
 from unweave.affine import recover_affine
 from unweave.candidate import Candidate
+from unweave.deep.route import DEEP_ACTIVATIONS, DeepOptions, DeepRecovery
 from unweave.journal import Journal
 from unweave.smooth.published_route import recover_as_published
 from unweave.smooth.shallow import SMOOTH_ACTIVATIONS, ShallowOptions, ShallowRecovery
 
 PURE_NOISE = 0.3
 """Noise relative to the spread of the answers above which nothing is left to fit."""
+
+COARSEST_FOR_DEPTH = 1e-11
+"""Relative noise up to which inner layers can be told apart."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Request:
     hidden: tuple[int, ...] | None
     activation: str | None
     method: str | None = None
+    output_activation: str | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,36 @@ def _refuses_published(request: Request, findings: Findings) -> str | None:
     return _refuses_shallow(request, findings)
 
 
+def _refuses_deep(request: Request, findings: Findings) -> str | None:
+    if request.hidden is not None and len(request.hidden) < 2:
+        return f"it handles two hidden layers or more, and {len(request.hidden)} were asked for"
+    if request.activation is not None and request.activation not in DEEP_ACTIVATIONS:
+        return f"it handles {', '.join(DEEP_ACTIVATIONS)} units, and {request.activation} was asked for"
+    widening = _first_widening((findings.region.n_inputs, *(request.hidden or ())))
+    if widening is not None:
+        return (
+            f"it handles layers that are no wider than what they read, and layer {widening} of "
+            f"hidden={list(request.hidden or ())} is wider"
+        )
+    if findings.constant or findings.linear:
+        return "the target is affine: there is nothing curved to see"
+    if findings.kinks:
+        return "kinks were seen: the target is not smooth"
+    if findings.noise.relative > COARSEST_FOR_DEPTH:
+        return (
+            f"it needs answers to {COARSEST_FOR_DEPTH:.0e} of their spread, and these are good to "
+            f"{findings.noise.relative:.1e} ({findings.noise.kind}): second differences through a layer "
+            f"would drown. "
+            "A network with one hidden layer can still be recovered from such answers"
+        )
+    return None
+
+
+def _first_widening(widths: tuple[int, ...]) -> int | None:
+    """Number of the first layer that is wider than the one before, inputs first."""
+    return next((i for i in range(1, len(widths)) if widths[i] > widths[i - 1]), None)
+
+
 def _run_affine(
     view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
 ) -> Candidate:
@@ -108,6 +143,13 @@ def _run_published(
     return recover_as_published(view, request.hidden[0], request.activation, journal, rng)
 
 
+def _run_deep(
+    view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
+) -> Candidate:
+    options = DeepOptions(request.hidden, request.activation, request.output_activation)
+    return DeepRecovery(view, findings, options, journal, rng).run()
+
+
 METHODS = (
     Method("affine", "no hidden layer, by least squares", _refuses_affine, _run_affine),
     Method(
@@ -115,6 +157,12 @@ METHODS = (
         "one smooth hidden layer, through Hessians and Gauss-Newton",
         _refuses_shallow,
         _run_shallow,
+    ),
+    Method(
+        "deep",
+        "several smooth hidden layers, one by one from the inputs",
+        _refuses_deep,
+        _run_deep,
     ),
     Method(
         "published",

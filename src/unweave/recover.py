@@ -34,6 +34,7 @@ def recover(
     seed: int = 0,
     *,
     input_dim: int | None = None,
+    output_activation: str | None = None,
     domain: tuple[Any, Any] | None = None,
     examples: Any = None,
     max_queries: int | None = None,
@@ -58,6 +59,8 @@ def recover(
         Whole number >= 0. Same seed, same answers of the target, same result.
     input_dim
         D; needed for a plain callable.
+    output_activation
+        Name if known; None to find out among identity, tanh and sigmoid.
     domain
         ``(low, high)``, numbers or one per input: nothing outside is ever asked.
     examples
@@ -91,7 +94,7 @@ def recover(
     >>> result.status.name, unweave.compare(net, result.network).parameter_error < 1e-9
     ('RECOVERED', True)
     """
-    request = _checked_request(hidden, activation, method)
+    request = _checked_request(hidden, activation, output_activation, method)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InvalidInput(f"seed must be a whole number >= 0. Got {seed!r} instead.")
     if tolerance is not None and not tolerance > 0:
@@ -106,7 +109,9 @@ def recover(
         ) from interrupt
 
 
-def _checked_request(hidden: Sequence[int] | None, activation: str | None, method: str | None) -> Request:
+def _checked_request(
+    hidden: Sequence[int] | None, activation: str | None, output_activation: str | None, method: str | None
+) -> Request:
     widths = None
     if hidden is not None:
         try:
@@ -123,7 +128,8 @@ def _checked_request(hidden: Sequence[int] | None, activation: str | None, metho
     known = [entry.name for entry in METHODS]
     if method is not None and method not in known:
         raise InvalidInput(f"method must be one of {', '.join(known)} or None. Got {method!r} instead.")
-    return Request(widths, name, method)
+    output = None if output_activation is None else get_activation(output_activation).name
+    return Request(widths, name, method, output)
 
 
 class _Run:
@@ -224,4 +230,5 @@ class _Run:
             certificate=certificate,
             notes=candidate.notes,
             evidence=candidate.evidence,
+            known_layers=candidate.known_layers if network is None else None,
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unweave.candidate import Evidence
+from unweave.candidate import Evidence, LayerEvidence
 from unweave.errors import InvalidInput
 from unweave.files import network_arrays, network_from_arrays, read_archive
 from unweave.journal import Stage
@@ -19,6 +19,7 @@ from unweave.network import Network
 _FORMAT = "unweave-recovery"
 _VERSION = 1
 _EVIDENCE = "evidence_"
+_KNOWN = "known_"
 
 
 class Status(Enum):
@@ -103,6 +104,8 @@ class Recovery:
     notes: tuple[str, ...] = ()
     evidence: Evidence = field(default_factory=Evidence)
     """What was measured on the way: spectrum, misalignments, rates, convergence of the final fit."""
+    known_layers: Network | None = None
+    """Without a network: the first layers as far as they were found, from the inputs to hidden states."""
 
     @property
     def queries_per_parameter(self) -> float:
@@ -127,6 +130,7 @@ class Recovery:
                 "hidden": None if self.network is None else list(self.network.hidden),
                 "activations": None if self.network is None else list(self.network.activations),
                 "n_parameters": None if self.network is None else self.network.n_parameters,
+                "known_layers": None if self.known_layers is None else repr(self.known_layers),
                 "error": self.error,
                 "message": self.message,
                 "notes": list(self.notes),
@@ -136,6 +140,7 @@ class Recovery:
                 "queries_per_parameter": self.queries_per_parameter,
                 "seconds": self.seconds,
                 "stages": [asdict(stage) for stage in self.stages],
+                "layers": [asdict(layer) for layer in self.evidence.layers],
                 "certificate": [asdict(check) for check in self.certificate.checks],
             }
         )
@@ -159,11 +164,15 @@ class Recovery:
             "checks": [asdict(check) for check in self.certificate.checks],
         }
         arrays = {} if self.network is None else network_arrays(self.network)
+        if self.known_layers is not None:
+            arrays |= {_KNOWN + key: value for key, value in network_arrays(self.known_layers).items()}
         exact["evidence"] = {}
         for entry in fields(Evidence):
             value = getattr(self.evidence, entry.name)
             if isinstance(value, np.ndarray):
                 arrays[_EVIDENCE + entry.name] = value
+            elif entry.name == "layers":
+                exact["evidence"]["layers"] = [asdict(layer) for layer in value]
             else:
                 exact["evidence"][entry.name] = value
         header = json.dumps({"format": _FORMAT, "version": _VERSION, **exact}, default=float)
@@ -188,6 +197,7 @@ class Recovery:
         if header.get("format") != _FORMAT or header.get("version") != _VERSION:
             raise InvalidInput(f"{str(path)!r} must be a recovery of version {_VERSION}.")
         network = network_from_arrays(path, content) if "weight_0" in content else None
+        known = {key.removeprefix(_KNOWN): value for key, value in content.items() if key.startswith(_KNOWN)}
         return Recovery(
             network=network,
             status=Status[header["status"]],
@@ -201,6 +211,7 @@ class Recovery:
             certificate=Certificate(tuple(Check(**check) for check in header["checks"])),
             notes=tuple(header["notes"]),
             evidence=_read_evidence(header["evidence"], content),
+            known_layers=network_from_arrays(path, known) if known else None,
         )
 
 
@@ -208,7 +219,8 @@ def _read_evidence(plain: dict[str, Any], content: dict[str, Any]) -> Evidence:
     arrays = {
         key.removeprefix(_EVIDENCE): value for key, value in content.items() if key.startswith(_EVIDENCE)
     }
-    return Evidence(**{**plain, "fit_history": tuple(plain["fit_history"]), **arrays})
+    layers = tuple(LayerEvidence(**layer) for layer in plain.get("layers", ()))
+    return Evidence(**{**plain, "fit_history": tuple(plain["fit_history"]), "layers": layers, **arrays})
 
 
 def _for_json(value: Any) -> Any:

@@ -24,8 +24,9 @@ NETWORKS = (
     "few_neurons",
     "scaled_inputs",
     "baseline",
+    "deep_published",
 )
-SUBSPACES = ("restarts", "rank_one")
+SUBSPACES = ("restarts", "rank_one", "gauss_newton")
 SMALLER = {
     "shallow_table": {"SETTINGS": ((10, 25),)},
     "generic": {"INPUTS": 8, "WIDTH": 6},

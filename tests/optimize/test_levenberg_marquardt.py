@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from unweave.errors import InvalidInput
 from unweave.optimize import LevenbergMarquardtOptions, Linearisation, levenberg_marquardt
 
 # The package exports the function under the name of its module.
@@ -197,3 +198,44 @@ def test_a_parameter_without_effect_is_reported_as_undetermined() -> None:
     assert_allclose(fit.vector, [2.0, 3.0], atol=1e-12)
     assert fit.condition == np.inf
     assert fit.covariance_diagonal is None
+
+
+def test_bent_steps_need_fewer_of_them_in_a_curved_valley() -> None:
+    start = np.array([-1.2, 1.0])
+    straight = levenberg_marquardt(rosenbrock(), start, THOROUGH)
+    bent = levenberg_marquardt(rosenbrock(), start, replace(THOROUGH, acceleration=True))
+    assert_allclose(bent.vector, [1.0, 1.0], atol=1e-12)
+    assert len(bent.history) < len(straight.history)
+
+
+def test_noise_does_not_end_the_fit_above_its_minimum() -> None:
+    # 4 of 60 degrees of freedom go into the parameters: the minimum is 3 % below the noise.
+    noise = 1e-2
+    problem, _ = exponentials(noise=noise)
+    thorough = levenberg_marquardt(problem, START, THOROUGH)
+    stopped = levenberg_marquardt(problem, START, replace(THOROUGH, floor=1.05 * thorough.rms))
+    told = levenberg_marquardt(problem, START, replace(THOROUGH, rounding=1e-16))
+    assert stopped.rms > 1.0001 * thorough.rms
+    assert_allclose(told.rms, thorough.rms, rtol=1e-6)
+
+
+def test_at_a_minimum_above_rounding_it_stops_soon() -> None:
+    problem, _ = exponentials(noise=1e-2)
+    there = levenberg_marquardt(problem, START, THOROUGH).vector
+    problem.evaluations = 0
+    levenberg_marquardt(problem, there, replace(THOROUGH, rounding=1e-16))
+    assert problem.evaluations < 12
+
+
+@pytest.mark.parametrize("solver", ["dense", "conjugate gradients"])
+def test_the_solver_may_be_chosen(solver: str) -> None:
+    problem, true = exponentials()
+    fit = levenberg_marquardt(problem, START, replace(THOROUGH, solver=solver))
+    assert_allclose(fit.vector, true, atol=1e-10)
+    assert (fit.inner_iterations == 0) == (solver == "dense")
+
+
+def test_a_problem_without_a_gram_matrix_cannot_be_solved_with_it() -> None:
+    problem, _ = exponentials()
+    with pytest.raises(InvalidInput, match="without a cheap"):
+        levenberg_marquardt(problem, START, replace(THOROUGH, solver="gram"))

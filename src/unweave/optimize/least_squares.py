@@ -23,6 +23,10 @@ class Linearisation(ABC):
     def dense(self) -> Array:
         """J, (rows, P); only asked for when it is small."""
 
+    def gram(self) -> RealArray | None:
+        """J^T J (P, P) in C order, of which only the upper triangle is read; None if it is not cheap."""
+        return None
+
     @abstractmethod
     def in_single_precision(self) -> Linearisation:
         """The same Jacobian with products in float32, for solves to a few digits."""

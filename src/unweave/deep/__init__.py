@@ -1,0 +1,1 @@
+"""Networks with several smooth hidden layers: recovery layer by layer from queries."""

@@ -1,0 +1,99 @@
+"""Gradients and Hessians of a function around base points, each point with a step of its own.
+
+    gradient   (8 [f(h) - f(-h)] - [f(2h) - f(-2h)]) / 12h          4 d rows,            error h^4
+    Hessian    the compact stencil of unweave.derivatives.stencils  d^2 + d + 1 rows,    error h^2
+
+Peeled functions are only defined near their base points, and how near differs from point to point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.arrays import Array, IntArray
+from unweave.derivatives.gradient_rules import pair_incidence
+
+Around = Callable[[IntArray, Array], Array]
+"""(site numbers (n,), displacements (n, d)) to answers (n, K)."""
+
+GRADIENT_REACH = 2.0
+HESSIAN_REACH = 2.0  # |e_i + e_j|_1
+_ROWS_PER_CALL = 200_000
+_FIELDS = ("centre", "plus", "minus", "pairs_plus", "pairs_minus", "steps")
+
+
+def gradients_around(function: Around, steps: Array, dimension: int) -> Array:
+    """Gradients (n, d, K) at n sites with steps (n,)."""
+    n, eye = len(steps), np.eye(dimension)
+    offsets = np.concatenate([eye, -eye, 2 * eye, -2 * eye])
+    answers = _on_stencil(function, steps, offsets)
+    near = answers[:, :dimension] - answers[:, dimension : 2 * dimension]
+    far = answers[:, 2 * dimension : 3 * dimension] - answers[:, 3 * dimension :]
+    result = (8 * near - far) / 12
+    return np.asarray(result / steps.reshape(n, 1, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class HessianStencils:
+    """Answers on compact Hessian stencils, before any output transformation."""
+
+    centre: Array
+    """(n, K)"""
+    plus: Array
+    """(n, d, K) at +h e_i"""
+    minus: Array
+    pairs_plus: Array
+    """(n, d(d-1)/2, K) at +h (e_i + e_j)"""
+    pairs_minus: Array
+    steps: Array
+
+    def derivatives(self, transform: Callable[[Array], Array]) -> tuple[Array, Array]:
+        """Gradients (n, d, K) and Hessians (n, K, d, d) of the transformed answers."""
+        centre, plus, minus, above, below = (
+            transform(part)
+            for part in (self.centre, self.plus, self.minus, self.pairs_plus, self.pairs_minus)
+        )
+        n, d, outputs = plus.shape
+        h = self.steps.reshape(n, 1, 1)
+        along = plus + minus - 2 * centre[:, None]
+        rows, columns = np.triu_indices(d, 1)
+        hessians = np.empty((n, outputs, d, d))
+        hessians[:, :, np.arange(d), np.arange(d)] = (along / h**2).transpose(0, 2, 1)
+        both = above + below - 2 * centre[:, None] - along[:, rows] - along[:, columns]
+        mixed = (both / (2 * h**2)).transpose(0, 2, 1)
+        hessians[:, :, rows, columns] = hessians[:, :, columns, rows] = mixed
+        return np.asarray((plus - minus) / (2 * h)), hessians
+
+    def take(self, sites: Array) -> HessianStencils:
+        """The stencils of some of the sites."""
+        return HessianStencils(*(getattr(self, name)[sites] for name in _FIELDS))
+
+    @staticmethod
+    def concatenate(parts: list[HessianStencils]) -> HessianStencils:
+        """The stencils of several sets of sites as one."""
+        return HessianStencils(*(np.concatenate([getattr(p, name) for p in parts]) for name in _FIELDS))
+
+
+def hessian_stencils(function: Around, steps: Array, dimension: int) -> HessianStencils:
+    """Ask the compact Hessian stencil at n sites with steps (n,)."""
+    d, eye, sums = dimension, np.eye(dimension), pair_incidence(dimension)
+    offsets = np.concatenate([np.zeros((1, d)), eye, -eye, sums, -sums])
+    answers = _on_stencil(function, steps, offsets)
+    cuts = np.cumsum([1, d, d, len(sums)])
+    centre, plus, minus, above, below = np.split(answers, cuts, axis=1)
+    return HessianStencils(centre[:, 0], plus, minus, above, below, steps)
+
+
+def _on_stencil(function: Around, steps: Array, offsets: Array) -> Array:
+    """Answers (n, rows, K) at every site, displaced by its step times every offset."""
+    n, rows = len(steps), len(offsets)
+    per_call = max(1, _ROWS_PER_CALL // rows)
+    parts = []
+    for start in range(0, n, per_call):
+        sites = np.arange(start, min(n, start + per_call))
+        displacement = (steps[sites, None, None] * offsets).reshape(-1, offsets.shape[1])
+        parts.append(function(np.repeat(sites, rows), displacement).reshape(len(sites), rows, -1))
+    return np.concatenate(parts)

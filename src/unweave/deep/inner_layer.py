@@ -1,0 +1,278 @@
+"""A layer whose inputs can be set through the known layers below it.
+
+1. Hessians of the rest with respect to what the layer reads, at widely spread points; joint
+   diagonalisation gives a start (`unweave.deep.layer_start`), and is exact if only the output layer
+   follows: then that is all;
+2. gradients at other points: the layer and the range of the next, exactly (`unweave.deep.gradient_subspace`);
+3. if that ends in a wrong minimum, which its residual shows, the Hessians improve the start
+   (`unweave.deep.hessian_tail`), and 2 is done again; then all once more with more points.
+Where the next layer is as wide as this one, 2 has nothing to say and 3 stands alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.deep.base_points import AMPLITUDE, PointSource
+from unweave.deep.differences import (
+    GRADIENT_REACH,
+    HESSIAN_REACH,
+    HessianStencils,
+    gradients_around,
+    hessian_stencils,
+)
+from unweave.deep.gradient_subspace import GradientSubspace, LayerState
+from unweave.deep.hessian_tail import HessianTail, TailState, tail_dimension
+from unweave.deep.known_layers import Ask, KnownLayers, Layer, Peeled
+from unweave.deep.layer_found import LayerFound
+from unweave.deep.layer_start import LayerStart, layer_start
+from unweave.deep.output_layer import OutputActivation
+from unweave.deep.projected_descent import Descent, descend
+from unweave.journal import Journal
+
+_HESSIAN_STEP = 3e-3
+_GRADIENT_STEP = 2e-3
+_LAST = 1e-4  # squared off-diagonal share below which no hidden layer follows; 0.02 and more if one does
+_HESSIANS_IF_LAST = 3.0  # times m / K
+_FEWEST_HESSIANS, _HESSIANS = 60, 12.0  # the latter times m / K
+_EQUATIONS = 2.5  # per unknown of the gradient fit
+_ROUNDS = 3
+_SUCCESS = 1e-5  # residual of the gradient fit; wrong minima stay above 1e-4
+_TAIL_SUCCESS = 3e-3  # of the Hessian tail, whose differences are of second order
+_TAIL_AMPLITUDE = 0.85
+_TRIAL_WIDTHS = (0.75, 1.0, 0.5, 0.25)  # of m: ranges tried for a next layer of unknown width, m - 1 at most
+_RANK_GAP = 30.0
+_NO_ROOM = "no point leaves room for differences"
+
+
+class InnerLayerSearch:
+    """Finds one layer given all below it."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        points: PointSource,
+        known: KnownLayers,
+        frame: Array,
+        outputs: tuple[OutputActivation, ...],
+        n_outputs: int,
+        journal: Journal,
+        rng: np.random.Generator,
+    ) -> None:
+        self._ask = ask
+        self._points = points
+        self._known = known
+        self._frame = frame
+        self._outputs = outputs
+        self._n_outputs = n_outputs
+        self._journal = journal
+        self._rng = rng
+        self._width = frame.shape[1]
+        self._stencils: list[HessianStencils] = []
+        self._coordinates: list[Array] = []
+        self._attempts = 0
+
+    def run(self, next_width: int | None, last: bool | None, next_is_last: bool | None) -> LayerFound | str:
+        """The layer, or why there is none.
+
+        ``next_width``: width of the next hidden layer if known. ``last`` and ``next_is_last``: whether
+        this or the next is the last hidden layer; None to find out.
+        """
+        best: LayerFound | None = None
+        for found in self._attempted(next_width, last, next_is_last):
+            if best is None or found.residual < best.residual:
+                best = found
+            if best.problem is None:
+                break
+        return best if best is not None else _NO_ROOM
+
+    def _attempted(
+        self, next_width: int | None, last: bool | None, next_is_last: bool | None
+    ) -> Iterator[LayerFound]:
+        """Ever more expensive attempts at the layer."""
+        few = int(np.ceil(_HESSIANS_IF_LAST * self._width / self._n_outputs)) + 10
+        many = max(_FEWEST_HESSIANS, int(_HESSIANS * self._width / self._n_outputs))
+        for number in range(_ROUNDS):
+            amplitude = self._amplitude(number)
+            self._attempts += 1
+            if not self._sample_hessians(few if number == 0 else many, amplitude):
+                continue
+            start, output = self._start(normalise=number != 1)
+            if last or start.off_diagonal < _LAST:
+                yield self._as_last(start, output)
+                continue
+            if number == 0 and many > few and self._sample_hessians(many - few, amplitude):
+                start, _ = self._start(normalise=True)
+            if next_width is None or next_width < self._width:
+                yield from self._from_gradients(start, next_width, amplitude)
+            if next_width is not None:
+                self._attempts += 1
+                yield from self._from_tail(start, next_width, next_is_last, amplitude)
+
+    def _amplitude(self, number: int) -> float:
+        if number == 0:
+            return AMPLITUDE
+        g = self._known.g
+        z = float(g.inverse(np.array(AMPLITUDE))) * self._rng.uniform(0.6, 1.3)
+        return float(g.values(np.array(z)))
+
+    def _sample_hessians(self, count: int, amplitude: float) -> bool:
+        base = self._points.around(self._known, self._frame, count, _HESSIAN_STEP, HESSIAN_REACH, amplitude)
+        if base is None:
+            return False
+        peeled = Peeled(self._ask, self._known, base.states, self._frame)
+        self._stencils.append(hessian_stencils(peeled, base.steps, self._width))
+        self._coordinates.append(peeled.coordinates)
+        return True
+
+    def _start(self, normalise: bool) -> tuple[LayerStart, OutputActivation]:
+        """The start of the output activation that suits joint diagonalisation best, from all Hessians so
+        far.
+        """
+        stencils = HessianStencils.concatenate(self._stencils)
+        coordinates = np.concatenate(self._coordinates)
+        best: tuple[LayerStart, OutputActivation] | None = None
+        for output in self._outputs:
+            usable = output.usable(stencils.centre)
+            if usable.sum() < max(2, self._width // self._n_outputs):
+                continue
+            gradients, hessians = stencils.take(usable).derivatives(output.undo)
+            good = np.isfinite(hessians).all(axis=(1, 2, 3)) & np.isfinite(gradients).all(axis=(1, 2))
+            places = coordinates[usable][good]
+            start = layer_start(places, gradients[good], hessians[good], self._known.g, normalise)
+            if best is None or start.off_diagonal < best[0].off_diagonal:
+                best = start, output
+        assert best is not None  # the identity, or what the user said it is, is never saturated everywhere
+        return best
+
+    def _as_last(self, start: LayerStart, output: OutputActivation) -> LayerFound:
+        complaint = None
+        if start.off_diagonal > _LAST:
+            complaint = f"Hessians are not jointly diagonal ({start.off_diagonal:.1e}): more layers follow"
+        layer = Layer(self._frame, start.mixing, start.biases)
+        residual = float(np.sqrt(start.off_diagonal))
+        return LayerFound(layer, None, residual, None, start.off_diagonal, self._attempts, output, complaint)
+
+    def _from_gradients(
+        self, start: LayerStart, next_width: int | None, amplitude: float
+    ) -> Iterator[LayerFound]:
+        for k in self._widths_to_try(next_width):
+            fitted = self._gradient_fit(start, k, amplitude)
+            if fitted is None:
+                return
+            descent, problem = fitted
+            values = problem.spectrum(descent.state)[1]
+            width = k
+            if next_width is None and descent.residual < _SUCCESS:
+                width = _rank(values)
+                if width < k:
+                    descent = descend(problem, problem.with_range(descent.state, width))
+            solved = descent.residual < _SUCCESS
+            yield LayerFound(
+                layer=Layer(self._frame, descent.state.mixing, descent.state.biases),
+                next_range=descent.state.next_range,
+                residual=descent.residual,
+                gap=float(values[width - 1] / max(values[width], 1e-300)) if width < len(values) else None,
+                off_diagonal=start.off_diagonal,
+                attempts=self._attempts,
+                problem=None if solved else f"gradients leave a residual of {descent.residual:.1e}",
+            )
+            if solved:
+                return
+
+    def _widths_to_try(self, next_width: int | None) -> Iterator[int]:
+        if next_width is not None:
+            yield next_width
+            return
+        tried = set()
+        for share in _TRIAL_WIDTHS:
+            k = min(self._width - 1, max(1, int(np.ceil(share * self._width))))
+            if k not in tried and k > 0:
+                tried.add(k)
+                yield k
+
+    def _gradient_fit(
+        self, start: LayerStart, k: int, amplitude: float
+    ) -> tuple[Descent[LayerState], GradientSubspace] | None:
+        m = self._width
+        unknowns = m * m + m + m * k
+        count = int(np.ceil(_EQUATIONS * unknowns / ((m - k) * min(self._n_outputs, k)))) + 10
+        base = self._points.around(
+            self._known, self._frame, count, _GRADIENT_STEP, GRADIENT_REACH, amplitude, shortest_radius=0.3
+        )
+        if base is None:
+            return None
+        peeled = Peeled(self._ask, self._known, base.states, self._frame)
+        gradients = gradients_around(peeled, base.steps, m)
+        good = np.isfinite(gradients).all(axis=(1, 2))
+        problem = GradientSubspace(peeled.coordinates[good], gradients[good], self._known.g).compressed(k)
+        state = problem.with_range(LayerState(start.mixing, start.biases, np.zeros((m, k))), k)
+        return descend(problem, state, on_step=self._tell), problem
+
+    def _from_tail(
+        self, start: LayerStart, k: int, next_is_last: bool | None, amplitude: float
+    ) -> Iterator[LayerFound]:
+        """The start improved by Hessians with respect to the states, then gradients if they say something."""
+        improved = self._improved(start, k, next_is_last)
+        if improved is None:
+            return
+        better = LayerStart(improved.state.mixing, improved.state.biases, start.off_diagonal)
+        if k < self._width:
+            yield from self._from_gradients(better, k, amplitude)
+            return
+        solved = improved.residual < _TAIL_SUCCESS
+        yield LayerFound(
+            layer=Layer(self._frame, better.mixing, better.biases),
+            next_range=np.eye(self._width),
+            residual=improved.residual,
+            gap=None,
+            off_diagonal=start.off_diagonal,
+            attempts=self._attempts,
+            problem=None if solved else f"Hessians leave a residual of {improved.residual:.1e}",
+        )
+
+    def _improved(self, start: LayerStart, k: int, next_is_last: bool | None) -> Descent[TailState] | None:
+        count = int(np.ceil(max(2.5 * k, 80) / self._n_outputs)) + 10
+        base = self._points.around(
+            self._known,
+            self._frame,
+            count,
+            _HESSIAN_STEP,
+            HESSIAN_REACH,
+            _TAIL_AMPLITUDE,
+            shortest_radius=0.3,
+        )
+        if base is None:
+            return None
+        peeled = Peeled(self._ask, self._known, base.states, self._frame)
+        stencils = hessian_stencils(peeled, base.steps, self._width)
+        state = TailState(start.mixing, start.biases)
+        best: Descent[TailState] | None = None
+        for output in self._outputs:
+            usable = output.usable(stencils.centre)
+            gradients, hessians = stencils.take(usable).derivatives(output.undo)
+            dimension = tail_dimension(k, int(usable.sum()) * self._n_outputs, next_is_last)
+            if usable.sum() * self._n_outputs <= dimension:
+                continue
+            problem = HessianTail(
+                peeled.coordinates[usable], gradients, hessians, dimension, self._known.g, state
+            )
+            fit = descend(problem, state, steps=40, enough=1e-7, on_step=self._tell)
+            if best is None or fit.residual < best.residual:
+                best = fit
+            if best.residual < _TAIL_SUCCESS:
+                break
+        return best
+
+    def _tell(self, step: int, residual: float) -> None:
+        self._journal.tell(step, None, f"steps, residual {residual:.1e}")
+
+
+def _rank(values: Array) -> int:
+    """Number of singular values before the largest drop."""
+    ratios = values[:-1] / np.maximum(values[1:], 1e-300)
+    best = int(np.argmax(ratios))
+    return best + 1 if ratios[best] > _RANK_GAP else len(values)

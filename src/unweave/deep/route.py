@@ -1,0 +1,292 @@
+"""Networks with several smooth hidden layers from queries, layer by layer.
+
+1. what the first layer reads (`reading_frame`), and the layer itself from the far field (`first_layer`);
+   inside a box, where far away is out of reach, the first layer is found like any other;
+2. each further layer through the known ones (`inner_layer`), until what remains is affine up to an output
+activation;
+3. the output layer by linear least squares (`output_layer`);
+4. Gauss-Newton on all parameters (`value_fit`), to the last digit.
+
+Assumed: tanh, logistic or erf units; no layer wider than what it reads. Neither widths, depth nor the
+output activation need be known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unweave.access.probe import Findings
+from unweave.access.region import NormalisedQueries
+from unweave.arrays import Array
+from unweave.candidate import Candidate, Evidence, LayerEvidence
+from unweave.deep.base_points import PointSource
+from unweave.deep.far_field import NotFlat
+from unweave.deep.first_layer import FirstLayerSearch
+from unweave.deep.inner_layer import InnerLayerSearch
+from unweave.deep.known_layers import KnownLayers
+from unweave.deep.layer_found import LayerFound
+from unweave.deep.layered_model import LayeredModel
+from unweave.deep.output_layer import OutputActivation, OutputFit, fit_output, possible_outputs
+from unweave.deep.reading_frame import reading_frame
+from unweave.deep.saturating import ERF, TANH, as_logistic
+from unweave.deep.step_profiles import StepProfile
+from unweave.deep.value_fit import ValueFitResult, fit_values
+from unweave.errors import BudgetExhausted
+from unweave.evaluation import single_threaded_blas
+from unweave.journal import Journal
+from unweave.network import Network
+
+DEEP_ACTIVATIONS = ("tanh", "sigmoid", "erf")
+_AFFINE = 1e-5  # residual of the output layer's least squares at which nothing else remains
+_EQUATIONS = 1.5  # per parameter, of the final fit
+_SPARE_POINTS = 20
+_GOOD_PROFILE = 1e-4  # median misfit of the steps with the right activation
+_MOST_LAYERS = 12
+
+
+@dataclass(frozen=True)
+class DeepOptions:
+    """What is known beforehand; None where it is to be found."""
+
+    hidden: tuple[int, ...] | None = None
+    activation: str | None = None
+    output_activation: str | None = None
+
+
+class DeepRecovery:
+    """Runs the route; `run` never raises when budget or time is gone but hands back what there is."""
+
+    def __init__(
+        self,
+        view: NormalisedQueries,
+        findings: Findings,
+        options: DeepOptions,
+        journal: Journal,
+        rng: np.random.Generator,
+    ) -> None:
+        self._ask = view
+        self._findings = findings
+        self._options = options
+        self._journal = journal
+        self._rng = rng
+        self._points = PointSource(findings.region, rng)
+        self._outputs: tuple[OutputActivation, ...] = ()
+        self._known = KnownLayers((), ERF if options.activation == "erf" else TANH)
+        self._network: Network | None = None
+        self._evidence = Evidence()
+        self._notes: list[str] = []
+
+    def run(self) -> Candidate:
+        """Recover the network, as far as the budget goes."""
+        problem, interrupted = None, False
+        try:
+            with single_threaded_blas():
+                problem = self._recover()
+        except BudgetExhausted as error:
+            problem = f"{error}; layer {len(self._known.layers) + 1} was being looked for"
+        except KeyboardInterrupt:
+            problem, interrupted = "interrupted", True
+        except NotFlat as error:
+            problem = str(error)
+        except np.linalg.LinAlgError as error:
+            problem = f"the numbers broke down in layer {len(self._known.layers) + 1} ({error})"
+        known = self._known.as_network()
+        return Candidate(
+            network=None if self._network is None else self._in_inputs(self._network),
+            evidence=self._evidence,
+            notes=tuple(self._notes),
+            problem=problem,
+            interrupted=interrupted,
+            known_layers=None if known is None else self._in_inputs(known),
+        )
+
+    # Widths as told, for layer numbers that start at 1.
+
+    def _told_width(self, number: int) -> int | None:
+        hidden = self._options.hidden
+        return hidden[number - 1] if hidden is not None and number <= len(hidden) else None
+
+    def _told_last(self, number: int) -> bool | None:
+        return None if self._options.hidden is None else number >= len(self._options.hidden)
+
+    def _recover(self) -> str | None:
+        n_outputs = self._findings.n_outputs
+        with self._journal.stage("layer 1 inputs") as stage:
+            answers = self._ask(self._points.inputs(2 * self._findings.region.n_inputs + 20))
+            self._outputs = possible_outputs(answers, self._options.output_activation)
+            n_inputs = self._findings.region.n_inputs
+            frame, sample = reading_frame(self._ask, self._points, n_inputs, n_outputs, self._told_width(1))
+            stage.figures.update(inputs=n_inputs, read=frame.shape[1])
+        found: LayerFound | str
+        if self._findings.region.has_box:
+            found = self._inner_layer(1, frame)
+        else:
+            search = FirstLayerSearch(
+                self._ask, frame, sample, self._outputs, n_outputs, self._journal, self._rng
+            )
+            found = self._first_layer(search)
+        number = 1
+        while True:
+            if isinstance(found, str):
+                return f"layer {number}: {found}"
+            self._known = self._known.with_layer(found.layer)
+            output = self._output_layer(found)
+            if output is not None or number >= _MOST_LAYERS:
+                break
+            if found.problem is not None:
+                return f"layer {number}: {found.problem}"
+            number += 1
+            assert found.next_range is not None
+            found = self._inner_layer(number, found.next_range)
+        if output is None:
+            return f"no end after {number} layers"
+        self._network = self._assembled(*output)
+        self._compare_widths()
+        return self._polish(found.problem)
+
+    def _first_layer(self, search: FirstLayerSearch) -> LayerFound | str:
+        sent = self._ask.sent
+        with self._journal.stage("layer 1 directions") as stage:
+            problem = search.find_directions()
+            stage.figures.update(found=len(search.units), circles=search.circles)
+        if problem is not None:
+            return problem
+        with self._journal.stage("layer 1 norms") as stage:
+            profiles = search.find_profiles(self._known.g)
+            if self._options.activation is None and _typical(profiles) > _GOOD_PROFILE:
+                others = search.find_profiles(ERF)
+                if _typical(others) < _typical(profiles):
+                    profiles, self._known = others, KnownLayers((), ERF)
+            stage.figures.update(activation=self._known.g.name, residual=_typical(profiles))
+        with self._journal.stage("layer 1 biases") as stage:
+            found = search.find_biases(profiles, self._known.g, self._told_width(2), self._told_last(2))
+            self._note_layer(1, found, self._ask.sent - sent)
+            stage.figures.update(**_figures(found))
+        return found
+
+    def _inner_layer(self, number: int, frame: Array) -> LayerFound | str:
+        sent = self._ask.sent
+        with self._journal.stage(f"layer {number}") as stage:
+            found = InnerLayerSearch(
+                self._ask,
+                self._points,
+                self._known,
+                frame,
+                self._outputs,
+                self._findings.n_outputs,
+                self._journal,
+                self._rng,
+            ).run(self._told_width(number + 1), self._told_last(number), self._told_last(number + 1))
+            if isinstance(found, LayerFound):
+                self._note_layer(number, found, self._ask.sent - sent)
+                stage.figures.update(**_figures(found))
+        return found
+
+    def _note_layer(self, number: int, found: LayerFound, queries: int) -> None:
+        entry = LayerEvidence(
+            layer=number,
+            width=found.layer.width,
+            residual=found.residual,
+            gap=found.gap,
+            off_diagonal=found.off_diagonal,
+            attempts=found.attempts,
+            queries=queries,
+        )
+        self._evidence = replace(self._evidence, layers=(*self._evidence.layers, entry))
+
+    def _output_layer(self, found: LayerFound) -> tuple[OutputFit, OutputActivation] | None:
+        """The output layer, if nothing else is left after the known ones."""
+        with self._journal.stage("output layer") as stage:
+            points = self._points.for_values(self._known, 3 * found.layer.width + _SPARE_POINTS)
+            answers = self._ask(points)
+            states = self._known.states(points).last
+            outputs = self._outputs if found.output is None else (found.output,)
+            fits = [(fit_output(states, answers, output), output) for output in outputs]
+            best = min(fits, key=lambda pair: pair[0].residual)
+            stage.figures.update(residual=best[0].residual, activation=best[1].name)
+        return best if found.is_last or best[0].residual < _AFFINE else None
+
+    def _assembled(self, fit: OutputFit, output: OutputActivation) -> Network:
+        layers = self._known.layers
+        weights = [*(layer.weights for layer in layers), fit.weights]
+        biases = [*(layer.biases for layer in layers), fit.biases]
+        return Network(weights, biases, [self._known.g.name] * len(layers) + [output.name])
+
+    def _compare_widths(self) -> None:
+        assert self._network is not None
+        told, seen = self._options.hidden, self._network.hidden
+        if told is not None and told != seen:
+            self._notes.append(
+                f"hidden={list(told)} was said, {list(seen)} is what the answers show: units that do "
+                f"nothing or "
+                "do the same, and layers after which the rest is affine, cannot be seen"
+            )
+
+    def _polish(self, complaint: str | None) -> str | None:
+        assert self._network is not None
+        with self._journal.stage("polish") as stage:
+            count = points_to_fit(self._network)
+            points = self._points.for_values(self._known, count)
+            answers = self._ask(points)
+            sigma = float(self._findings.noise.sigma_per_output.max())
+
+            def tell(step: int, rms: float) -> None:
+                self._journal.tell(step, None, f"steps, residual {rms:.1e}")
+
+            fit = fit_values(LayeredModel.from_network(self._network), points, answers, sigma, tell)
+            stage.figures.update(residual=fit.history[-1], floor=fit.floor, steps=len(fit.history) - 1)
+        self._network = fit.model.to_network()
+        self._note_fit(fit)
+        return complaint
+
+    def _note_fit(self, fit: ValueFitResult) -> None:
+        spread = float(np.max(np.where(self._findings.output_scale > 0, self._findings.output_scale, 1.0)))
+        self._evidence = replace(
+            self._evidence,
+            fit_history=tuple(value / spread for value in fit.history),
+            fit_floor=fit.floor / spread,
+            prediction_floor=fit.prediction_floor / spread,
+            condition=fit.condition,
+            parameter_error_bar=fit.error_bar,
+        )
+
+    def _in_inputs(self, network: Network) -> Network:
+        """From normalised inputs to the target's own, and to logistic units if they were asked for."""
+        region = self._findings.region
+        first = network.weights[0] / region.scale[:, None]
+        weights = [first, *network.weights[1:]]
+        biases = [network.biases[0] - region.location @ first, *network.biases[1:]]
+        moved = Network(weights, biases, network.activations)
+        if self._options.activation == "sigmoid" and self._network is not None:
+            return as_logistic(moved)
+        return moved
+
+
+def points_to_fit(network: Network) -> int:
+    """Points with enough equations per parameter behind every bottleneck.
+
+    The parameters of layers 1..l act through every later layer, so a point gives no more equations
+    for them than the narrowest of those has units.
+    """
+    widths = (*network.hidden, network.n_outputs)
+    sizes = [w.size + b.size for w, b in zip(network.weights, network.biases, strict=True)]
+    per_point = [sum(sizes[: layer + 1]) / min(widths[layer:]) for layer in range(len(widths))]
+    return int(np.ceil(_EQUATIONS * max(per_point))) + _SPARE_POINTS
+
+
+def _typical(profiles: list[StepProfile]) -> float:
+    return float(np.median([profile.residual for profile in profiles]))
+
+
+def _figures(found: LayerFound) -> dict[str, float | int | str]:
+    figures: dict[str, float | int | str] = {"width": found.layer.width, "residual": found.residual}
+    if found.next_range is not None:
+        figures["next width"] = found.next_range.shape[1]
+    if found.gap is not None:
+        figures["gap"] = found.gap
+    if found.off_diagonal is not None:
+        figures["off-diagonal"] = found.off_diagonal
+    figures["attempts"] = found.attempts
+    return figures
