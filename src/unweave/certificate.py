@@ -78,9 +78,8 @@ def _span_checks(evidence: Evidence) -> list[Check]:
 
 def _layer_check(layer: LayerEvidence) -> Check:
     what = "gradients" if layer.gap is not None else "Hessians"
-    implies
-    = f"what layer {layer.layer}
-    leaves unexplained of the {what} behind it: a wrong one leaves 1e-3 and more" return _below(f"layer {layer.layer} residual", layer.residual, _LARGEST_LAYER_RESIDUAL, implies)
+    implies = f"share of the {what} behind layer {layer.layer} that it does not explain"
+    return _below(f"layer {layer.layer} residual", layer.residual, _LARGEST_LAYER_RESIDUAL, implies)
 
 
 def _weight_checks(network: Network, findings: Findings) -> list[Check]:
