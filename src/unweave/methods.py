@@ -186,4 +186,6 @@ def choose(request: Request, findings: Findings) -> tuple[list[Method], dict[str
             tried.append(method)
         else:
             reasons[method.name] = reason
+    if findings.layered:
+        tried.sort(key=lambda method: method.name == "shallow")  # stable: what was ruled out comes last
     return tried, reasons

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from unweave.access.far_look import far_look
 from unweave.access.probe import Findings, look
 from unweave.access.queries import Queries
 from unweave.access.region import NormalisedQueries, Region
@@ -161,9 +162,9 @@ class _Run:
                 stage.figures.update(
                     noise=findings.noise.kind, sigma=findings.noise.sigma, outputs=findings.n_outputs
                 )
+                findings = self._findings = self._with_far_look(findings)
         except BudgetExhausted as error:
             return self.tell(f"the budget ended while looking at the target: {error}")
-        self._findings = findings
         methods, reasons = choose(self._request, findings)
         if not methods:
             return self.tell("; ".join(f"method {name}: {reason}" for name, reason in reasons.items()))
@@ -179,6 +180,17 @@ class _Run:
             if self._verdict is not None and self._verdict.status in _ORDER[:2]:
                 break
         return self.tell()
+
+    def _with_far_look(self, findings: Findings) -> Findings:
+        """Depth from the far field, where it is not known and may be asked for."""
+        told = self._request.hidden is not None or self._request.method is not None
+        if told or findings.region.has_box or findings.kinks or findings.constant or findings.linear:
+            return findings
+        sent = self._queries.sent
+        view = NormalisedQueries(self._queries, findings.region)
+        far = far_look(view, findings.noise.relative, self._rng)
+        cost = findings.queries + self._queries.sent - sent
+        return replace(findings, layered=far.layered, queries=cost)
 
     @staticmethod
     def _places(findings: Findings) -> list[Findings]:

@@ -7,7 +7,7 @@ import importlib
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +25,9 @@ NETWORKS = (
     "scaled_inputs",
     "baseline",
     "deep_published",
+    "deep_table",
+    "deep_trained",
+    "deep_unknown",
 )
 SUBSPACES = ("restarts", "rank_one", "gauss_newton")
 SMALLER = {
@@ -36,6 +39,8 @@ SMALLER = {
     "near_limit": {"INPUTS": 10, "QUICK": (25,)},
     "baseline": {"QUICK": (5, 6), "RATES": {"SGD": (1e-3, 1e-2), "Adam": (1e-3, 1e-2)}},
     "rank_one": {"QUICK": (15, 60)},
+    "deep_table": {"QUICK": (6, (5, 3, 1))},
+    "deep_unknown": {"QUICK": (5, (4, 2, 1))},
 }
 """What is made smaller than --quick makes it: the code is the figure's own, the sizes are a test's."""
 
@@ -60,6 +65,8 @@ def test_every_script_is_tested_and_listed():
 
 @pytest.mark.parametrize("name", [*NETWORKS, *SUBSPACES])
 def test_smallest_setting(name, load, harness, tmp_path, capsys, monkeypatch):
+    if name == "deep_trained":
+        pytest.importorskip("sklearn", reason="the data and the training are scikit-learn's")
     script = load(name)
     for constant, value in SMALLER.get(name, {}).items():
         monkeypatch.setattr(script, constant, value)
@@ -108,6 +115,126 @@ def test_grid_widths(load):
     assert [grid.width_of(20, beta) for beta in grid.BETAS] == [2, 4, 8, 17, 36, 76, 111, 133, 160]
     assert grid.width_of(50, 2.0) == 1000
     assert all(len(seconds) == len(grid.BETAS) for seconds in grid.PUBLISHED_SECONDS.values())
+
+
+def test_planted_network_follows_its_law(load):
+    planted = load("planted")
+    for law in planted.LAWS.values():
+        net = planted.planted_network(60, (50, 40, 30), law, 1000, "sigmoid", "tanh")
+        assert net.activations == ("sigmoid", "sigmoid", "tanh")
+        assert (net.n_inputs, net.hidden, net.n_outputs) == (60, (50, 40), 30)
+        norms = np.concatenate([np.linalg.norm(weights, axis=0) for weights in net.weights])
+        low, high = law.norms
+        slack = 1e-12  # rounding of a norm
+        assert low - slack <= norms.min() <= norms.max() <= high + slack
+        # The standard deviation of n normal numbers is good to 1 / sqrt(2 n): four of these with n = 120.
+        deviation = np.concatenate(net.biases).std()
+        assert deviation == pytest.approx(law.bias, rel=4 / np.sqrt(240))
+    again = planted.planted_network(60, (50, 40, 30), law, 1000, "sigmoid", "tanh")
+    assert again == net
+
+
+def test_deep_rows_are_distinct_and_their_names_chosen(load):
+    table, unknown, trained = load("deep_table"), load("deep_unknown"), load("deep_trained")
+    for script in (table, unknown, trained):
+        names = [setting.name for setting in script.SETTINGS]
+        assert len(set(names)) == len(names)
+    assert len({setting.label for setting in table.SETTINGS}) == len(table.SETTINGS)
+    assert all(setting.plant(1000).n_parameters == setting.parameters for setting in table.SETTINGS)
+    read = table.chosen_from(["20:20-15-1", "20:10-5-1"])
+    assert read("20:10-5-1") == ["20:10-5-1"]
+    with pytest.raises(argparse.ArgumentTypeError, match="must be names of the table"):
+        read("20:10-5-1,nothing")
+
+
+def test_deep_rows_that_are_done_are_kept(load, tmp_path):
+    table = load("deep_table")
+    file = tmp_path / "rows.json"
+    measured = []
+
+    def measure(setting, seeds):
+        measured.append(setting)
+        return {"setting": setting}
+
+    settings = {"a": 1, "b": 2, "c": 3}
+    table.measure_all({"b": 2}, measure, range(1000, 1002), file)
+    table.measure_all({"c": 3}, measure, range(1000, 1001), file)  # fewer seeds: no use below
+    rows = table.measure_all(settings, measure, range(1000, 1002), file, order=["c", "b", "a"])
+    assert measured == [2, 3, 3, 1]
+    assert [row["setting"] for row in rows] == [1, 2, 3]
+    assert len(json.loads(file.read_text())) == 4
+
+
+def test_stages_are_grouped_by_layer(load):
+    table = load("deep_table")
+    names = ["look", "Hessians", "polish", "verification"]
+    names += ["layer 1 inputs", "layer 1 biases", "output layer", "layer 2", "output layer", "polish"]
+    stage = importlib.import_module("unweave.journal").Stage
+    result = SimpleNamespace(
+        stages=[stage(name, 2.0**-i, 10**i, {}) for i, name in enumerate([*names, "verification"])]
+    )
+    seconds, queries = table.stage_groups(result)
+    assert queries == {
+        "look": 1,
+        "one layer": 1_110,
+        "layer 1": 110_000,
+        "output": 101_000_000,
+        "layer 2": 10_000_000,
+        "polish": 10**9,
+        "verification": 10**10,
+    }
+    assert sum(seconds.values()) == sum(entry.seconds for entry in result.stages)
+    row = table.deep_row("one", [load("harness").Run(1000, True, extra={"group_queries": queries})])
+    assert list(row["stage_queries"]) == [
+        "look",
+        "one layer",
+        "layer 1",
+        "layer 2",
+        "output",
+        "polish",
+        "verification",
+    ]
+
+
+def test_deep_failures_are_told(load, harness):
+    table = load("deep_table")
+    refused = harness.run_recovery(
+        unweave.random_network([3, 2, 2, 1], seed=1000), 1000, hidden=[-1], extra=table.deep_figures
+    )
+    retried = harness.Run(1001, True, 1e-14, seconds=2.0, extra={"attempts": 3})
+    row = table.deep_row("some", [refused, retried])
+    assert row["failures"] == {"1000": "raised an error"}
+    assert (row["most_attempts"], row["retried"], row["max_seconds"]) == (3, 1, 2.0)
+    assert json.loads(json.dumps(row, allow_nan=False)) == row
+
+
+def test_wrong_widths_are_listed(load, harness, monkeypatch):
+    script = load("deep_unknown")
+    found = {1000: [4, 2], 1001: [4], 1002: None}
+    monkeypatch.setattr(
+        script,
+        "run_recovery",
+        lambda truth, seed, **_: harness.Run(seed, True, extra={"hidden": found[seed]}),
+    )
+    row = script.measure(script.Setting(5, (4, 2, 1)), range(1000, 1003))
+    assert (row["widths_exact"], row["widths_wrong"]) == (1, ["1001: 4", "1002: none"])
+
+
+@pytest.mark.parametrize("way", ["tanh", "logistic", "torch"])
+def test_trained_target_is_the_truth(way, load, monkeypatch):
+    pytest.importorskip("sklearn", reason="the data and the training are scikit-learn's")
+    script = load("deep_trained")
+    monkeypatch.setattr(script, "ITERATIONS", 3)
+    monkeypatch.setattr(script, "STEPS", 30)
+    x, y = script.standardised("digits")
+    assert (x.shape, y.shape) == ((1797, 61), (1797, 10))
+    np.testing.assert_allclose(x.std(axis=0), 1, rtol=1e-12)
+    setting = script.Setting("digits", (6, 4), way)
+    truth, target = script.train(setting, 1000)
+    # Sums of at most 61 products, in another order.
+    np.testing.assert_allclose(target(x), truth(x), rtol=0, atol=1e-13)
+    assert script.train(setting, 1000)[0] == truth
+    assert script.score(truth, x, truth(x)) == 1
 
 
 def test_search_never_starts_at_the_answer(load, harness):

@@ -60,6 +60,8 @@ class Findings:
     linear: bool
     searched: bool
     queries: int
+    layered: bool = False
+    """Whether the far field rules out a single hidden layer; only looked at when the depth is not known."""
 
 
 def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, examples: Any = None) -> Findings:

@@ -19,8 +19,8 @@ from unweave.arrays import Array, IntArray
 from unweave.deep.base_points import AMPLITUDE
 from unweave.deep.differences import hessian_stencils
 from unweave.deep.far_field import Unit, units_on_circle
-from unweave.deep.first_biases import ROWS_PER_UNIT, LinearBiases, linear_biases
-from unweave.deep.gradient_subspace import GradientSubspace, LayerState
+from unweave.deep.first_biases import ROWS_PER_UNIT, linear_biases
+from unweave.deep.gradient_subspace import GradientSubspace, LayerState, narrowed
 from unweave.deep.hessian_tail import HessianTail, TailState, tail_dimension
 from unweave.deep.known_layers import Ask, Layer
 from unweave.deep.layer_found import LayerFound
@@ -28,25 +28,35 @@ from unweave.deep.output_layer import OutputActivation
 from unweave.deep.projected_descent import Descent, descend
 from unweave.deep.reading_frame import GradientSample, sample_gradients
 from unweave.deep.saturating import Saturating
-from unweave.deep.step_profiles import StepProfile, fit_step_profile
+from unweave.deep.step_profiles import StepProfiles, fit_step_profiles
 from unweave.journal import Journal
 
 _FEWEST_CIRCLES, _MOST_CIRCLES = 3, 25
 _CIRCLES_WITHOUT = 6  # circles without any unit after which there is none to be seen
 _CLEAR_RANK = 30.0  # gap of the spectrum that shows the second layer's width
 _ACCEPTED = 1e-6  # relative residual of a gradient fit that is a solution; wrong minima stay above 1e-4
+_GRADIENT_STARTS = 4
 _HESSIAN_STEP = 2e-3
 _TAIL_AMPLITUDE = 1.3  # of the pre-activations at which Hessians are taken
 _TAIL_STARTS = 6
 _TAIL_ACCEPTED = 3e-3  # residual of a Hessian tail: differences of second order leave up to 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Rough:
-    """The layer before its biases are known."""
+    """The layer before its biases are known.
+
+    Differences are taken in its pre-activations s = B^T c, up to the biases: whatever the condition of B,
+    each unit is then moved by itself, and in these coordinates the layer to be found is nearly the identity.
+    """
 
     mixing: Array
+    """B with norms from the profiles, (m, m)."""
     biases: Array
+
+    def coordinates(self, s: Array) -> Array:
+        """c (n, m) with B^T c = s."""
+        return np.asarray(np.linalg.solve(self.mixing.T, s.T).T)
 
 
 class FirstLayerSearch:
@@ -93,23 +103,18 @@ class FirstLayerSearch:
             return f"far away only {len(self.units)} units of layer 1 are seen, gradients show {wanted}"
         return None
 
-    def find_profiles(self, g: Saturating) -> list[StepProfile]:
+    def find_profiles(self, g: Saturating) -> StepProfiles:
         """Norms and rough biases; asking for another ``g`` costs no query."""
-        profiles = []
-        for number, unit in enumerate(self.units):
-            profiles.append(fit_step_profile(self._ask, unit, g))
-            self._journal.tell(number + 1, len(self.units), "units")
-        return profiles
+        return fit_step_profiles(self._ask, self.units, g)
 
     def find_biases(
-        self, profiles: list[StepProfile], g: Saturating, next_width: int | None, next_is_last: bool | None
+        self, profiles: StepProfiles, g: Saturating, next_width: int | None, next_is_last: bool | None
     ) -> LayerFound:
         """The layer with its biases, and what the second layer reads."""
         directions = np.array([unit.direction for unit in self.units]).T
-        signs = np.array([1.0 if profile.norm > 0 else -1.0 for profile in profiles])
-        norms = np.array([abs(profile.norm) for profile in profiles])
-        rough = _Rough(directions * signs * norms, np.array([profile.bias for profile in profiles]))
-        m = len(norms)
+        mixing = directions * (profiles.signs * profiles.norms)
+        rough = _Rough(mixing, profiles.biases * profiles.signs)
+        m = len(profiles.norms)
         if next_width is None or next_width < m:
             found = self._from_gradients(rough, g, next_width)
             if found is not None:
@@ -118,78 +123,90 @@ class FirstLayerSearch:
 
     def _from_gradients(self, rough: _Rough, g: Saturating, next_width: int | None) -> LayerFound | None:
         """None if the gradients show no second layer that is narrower than the first."""
-        m = len(rough.biases)
-        if m < 2:
+        if len(rough.biases) < 2:
             return None
-        coordinates, gradients = self._gradients(rough, g)
-        linear: LinearBiases | None = None
-        biases, k, gap = rough.biases, next_width, None
+        places, gradients = self._gradients(rough, g)
+        problem = GradientSubspace(places, gradients, g, directions_known=True)
         if g.name == "tanh":
-            linear = linear_biases(rough.mixing, coordinates, gradients)
-            if linear.gap > _CLEAR_RANK:  # what is seen counts more than what was said
-                k = linear.next_width
-            elif k is None:
-                return None
-            else:
-                linear = linear_biases(rough.mixing, coordinates, gradients, k)
-            biases, gap = linear.biases, linear.gap
-        if k is None:
-            k = m // 2  # without a closed form the width is read off a fit that leaves room
-        problem = GradientSubspace(coordinates, gradients, g, directions_known=True)
-        fit = self._best_fit(problem.compressed(k), rough, biases, k, exact_start=linear is not None)
-        state, residual = fit.state, fit.residual
-        if residual > _ACCEPTED and next_width is None and linear is None:
-            return None
-        complaint = None
-        if residual > _ACCEPTED:
-            complaint = f"biases of layer 1 leave a residual of {residual:.1e} in the gradients"
-        layer = Layer(self._frame, state.mixing, state.biases)
-        return LayerFound(layer, state.next_range, residual, gap, None, 1, problem=complaint)
+            return self._in_closed_form(rough, problem, places, gradients, next_width)
+        return self._by_starts(rough, problem, next_width)
 
-    def _best_fit(
-        self, problem: GradientSubspace, rough: _Rough, biases: Array, k: int, exact_start: bool
-    ) -> Descent[LayerState]:
-        m = len(biases)
-        best: Descent[LayerState] | None = None
-        for attempt in range(1 if exact_start else 8):
-            start = biases
-            if attempt == 1:
-                start = biases / 2
-            elif attempt > 1:
-                start = biases + 0.3 * self._rng.standard_normal(m)
-            state = problem.with_range(LayerState(rough.mixing, start, np.zeros((m, k))), k)
-            fit = descend(problem, state, steps=40, damping=1e-4 if exact_start else 1e-2)
-            if best is None or fit.residual < best.residual:
-                best = fit
-            if best.residual < _ACCEPTED:
-                break
-        assert best is not None
-        return best
+    def _in_closed_form(
+        self,
+        rough: _Rough,
+        problem: GradientSubspace,
+        places: Array,
+        gradients: Array,
+        next_width: int | None,
+    ) -> LayerFound | None:
+        m = len(rough.biases)
+        linear = linear_biases(np.eye(m), places, gradients)
+        if linear.gap <= _CLEAR_RANK:  # else what is seen counts more than what was said
+            if next_width is None:
+                return None
+            linear = linear_biases(np.eye(m), places, gradients, next_width)
+        k = linear.next_width
+        compressed = problem.compressed(k)
+        state = compressed.with_range(LayerState(np.eye(m), linear.biases, np.zeros((m, k))), k)
+        fit = descend(compressed, state, steps=40, damping=1e-4)
+        return self._found(rough, fit, linear.gap)
+
+    def _by_starts(
+        self, rough: _Rough, problem: GradientSubspace, next_width: int | None
+    ) -> LayerFound | None:
+        """Without a closed form: from the profiles' biases, with ranges that leave room if k is not known."""
+        m = len(rough.biases)
+        shares = (next_width,) if next_width is not None else (3 * m // 4, m - 1, m // 2)
+        best: LayerFound | None = None
+        for k, attempt in itertools.product(dict.fromkeys(shares), range(_GRADIENT_STARTS)):
+            if not 0 < k < m:
+                continue
+            start = rough.biases / (1 + (attempt == 1))
+            if attempt > 1:
+                start = rough.biases + 0.3 * self._rng.standard_normal(m)
+            compressed = problem.compressed(k)
+            state = compressed.with_range(LayerState(np.eye(m), start, np.zeros((m, k))), k)
+            fit = descend(compressed, state, steps=40)
+            if next_width is None and fit.residual < _ACCEPTED:
+                fit = narrowed(compressed, fit, _ACCEPTED)
+            found = self._found(rough, fit, _gap(compressed, fit.state))
+            if best is None or found.residual < best.residual:
+                best = found
+            if best.problem is None:
+                return best
+        return best if next_width is not None else None
+
+    def _found(self, rough: _Rough, fit: Descent[LayerState], gap: float | None) -> LayerFound:
+        complaint = None
+        if fit.residual > _ACCEPTED:
+            complaint = f"biases leave a residual of {fit.residual:.1e} in the gradients"
+        layer = Layer(self._frame, rough.mixing @ fit.state.mixing, fit.state.biases)
+        return LayerFound(layer, fit.state.next_range, fit.residual, gap, None, 1, problem=complaint)
 
     def _gradients(self, rough: _Rough, g: Saturating) -> tuple[Array, Array]:
-        """Gradients in the frame, those that showed it included."""
+        """Places s (n, m) and gradients with respect to s (n, m, K), those that showed the frame included."""
         m = len(rough.biases)
-        coordinates, gradients = np.zeros((0, m)), np.zeros((0, m, self._n_outputs))
+        places, gradients = np.zeros((0, m)), np.zeros((0, m, self._n_outputs))
         if self._sample is not None:
-            coordinates = self._sample.points @ self._frame
-            gradients = self._frame.T @ self._sample.gradients
-        missing = int(np.ceil(ROWS_PER_UNIT * m / self._n_outputs)) + 4 - len(coordinates)
+            places = self._sample.points @ self._frame @ rough.mixing
+            gradients = np.asarray(np.linalg.solve(rough.mixing, self._frame.T @ self._sample.gradients))
+        missing = int(np.ceil(ROWS_PER_UNIT * m / self._n_outputs)) + 4 - len(places)
         if missing > 0:
             z = g.inverse(np.array(AMPLITUDE)) * self._rng.choice([-1.0, 1.0], (missing, m))
             z = z * self._rng.uniform(0.2, 1.0, (missing, m))
-            more = sample_gradients(self._ask, _coordinates_at(rough, z))
-            coordinates = np.concatenate([coordinates, more.points])
+            more = sample_gradients(lambda s: self._ask(rough.coordinates(s)), z - rough.biases)
+            places = np.concatenate([places, more.points])
             gradients = np.concatenate([gradients, more.gradients])
-        return coordinates, gradients
+        return places, gradients
 
     def _from_hessians(self, rough: _Rough, g: Saturating, k: int, next_is_last: bool | None) -> LayerFound:
         m = len(rough.biases)
         count = int(np.ceil(max(1.5 * k, 60) / self._n_outputs)) + 20
         dimension = tail_dimension(k, count * self._n_outputs, next_is_last)
-        c = _coordinates_at(rough, _TAIL_AMPLITUDE * self._rng.uniform(-1, 1, (count, m)))
+        places = _TAIL_AMPLITUDE * self._rng.uniform(-1, 1, (count, m)) - rough.biases
 
         def around(sites: IntArray, moves: Array) -> Array:
-            return self._ask(c[sites] + moves)
+            return self._ask(rough.coordinates(places[sites] + moves))
 
         stencils = hessian_stencils(around, np.full(count, _HESSIAN_STEP), m)
         best: Descent[TailState] | None = None
@@ -202,8 +219,10 @@ class FirstLayerSearch:
             biases = (rough.biases, rough.biases / 2, 0 * rough.biases)[min(attempt, 3) - 1]
             if attempt > 3:
                 biases = rough.biases + 0.3 * self._rng.standard_normal(m)
-            start = TailState(rough.mixing, biases)
-            problem = HessianTail(c[usable], gradients, hessians, dimension, g, start, directions_known=True)
+            start = TailState(np.eye(m), biases)
+            problem = HessianTail(
+                places[usable], gradients, hessians, dimension, g, start, directions_known=True
+            )
             fit = descend(problem, start, steps=60, enough=1e-7)
             if best is None or fit.residual < best.residual:
                 best = fit
@@ -212,11 +231,14 @@ class FirstLayerSearch:
         assert best is not None
         complaint = None
         if best.residual > _TAIL_ACCEPTED:
-            complaint = f"biases of layer 1 leave a residual of {best.residual:.1e} in the Hessians"
-        layer = Layer(self._frame, best.state.mixing, best.state.biases)
+            complaint = f"biases leave a residual of {best.residual:.1e} in the Hessians"
+            if next_is_last is False:
+                complaint += "; the next layer is as wide and more follow, which is out of reach"
+        layer = Layer(self._frame, rough.mixing @ best.state.mixing, best.state.biases)
         return LayerFound(layer, np.eye(m), best.residual, None, None, attempt, problem=complaint)
 
 
-def _coordinates_at(rough: _Rough, z: Array) -> Array:
-    """Coordinates (n, m) at which the pre-activations are about ``z``."""
-    return np.asarray(np.linalg.solve(rough.mixing.T, (z - rough.biases).T).T)
+def _gap(problem: GradientSubspace, state: LayerState) -> float | None:
+    """Ratio of singular values at the end of the next layer's range."""
+    values, k = problem.spectrum(state)[1], state.next_range.shape[1]
+    return float(values[k - 1] / max(values[k], 1e-300)) if k < len(values) else None

@@ -24,8 +24,10 @@ import numpy as np
 import scipy.linalg.blas
 
 from unweave.arrays import Array
+from unweave.deep.projected_descent import Descent, descend
 from unweave.deep.saturating import Saturating
 
+_NARROWING_STEPS = 20
 _CHUNK_ENTRIES = 3_000_000  # of J formed at once
 
 
@@ -157,3 +159,23 @@ class GradientSubspace:
     def with_range(self, state: LayerState, width: int) -> LayerState:
         """The state with the range of the next layer taken from the gradients."""
         return replace(state, next_range=self.spectrum(state)[0][:, :width])
+
+
+def narrowed(problem: GradientSubspace, fit: Descent[LayerState], solved: float) -> Descent[LayerState]:
+    """The solution with the narrowest next layer, from one whose range is wide enough or too wide.
+
+    A range with room to spare leaves other layers possible, so the spectrum's end is only where to begin;
+    from there the range shrinks as long as the residual stays below ``solved``.
+    """
+    k = fit.state.next_range.shape[1]
+    values = problem.spectrum(fit.state)[1][: k + 1]
+    guess = int(np.argmax(values[:-1] / np.maximum(values[1:], 1e-300))) + 1
+    for width in (guess, *range(k - 1, 0, -1)):
+        if width >= k:
+            continue
+        trial = descend(problem, problem.with_range(fit.state, width), steps=_NARROWING_STEPS)
+        if trial.residual < solved:
+            fit, k = trial, width
+        elif width != guess:
+            break
+    return fit

@@ -24,7 +24,7 @@ from unweave.deep.differences import (
     gradients_around,
     hessian_stencils,
 )
-from unweave.deep.gradient_subspace import GradientSubspace, LayerState
+from unweave.deep.gradient_subspace import GradientSubspace, LayerState, narrowed
 from unweave.deep.hessian_tail import HessianTail, TailState, tail_dimension
 from unweave.deep.known_layers import Ask, KnownLayers, Layer, Peeled
 from unweave.deep.layer_found import LayerFound
@@ -35,6 +35,7 @@ from unweave.journal import Journal
 
 _HESSIAN_STEP = 3e-3
 _GRADIENT_STEP = 2e-3
+_TAIL_STEP = 3e-3  # in pre-activations
 _LAST = 1e-4  # squared off-diagonal share below which no hidden layer follows; 0.02 and more if one does
 _HESSIANS_IF_LAST = 3.0  # times m / K
 _FEWEST_HESSIANS, _HESSIANS = 60, 12.0  # the latter times m / K
@@ -44,7 +45,6 @@ _SUCCESS = 1e-5  # residual of the gradient fit; wrong minima stay above 1e-4
 _TAIL_SUCCESS = 3e-3  # of the Hessian tail, whose differences are of second order
 _TAIL_AMPLITUDE = 0.85
 _TRIAL_WIDTHS = (0.75, 1.0, 0.5, 0.25)  # of m: ranges tried for a next layer of unknown width, m - 1 at most
-_RANK_GAP = 30.0
 _NO_ROOM = "no point leaves room for differences"
 
 
@@ -164,12 +164,10 @@ class InnerLayerSearch:
             if fitted is None:
                 return
             descent, problem = fitted
-            values = problem.spectrum(descent.state)[1]
-            width = k
             if next_width is None and descent.residual < _SUCCESS:
-                width = _rank(values)
-                if width < k:
-                    descent = descend(problem, problem.with_range(descent.state, width))
+                descent = narrowed(problem, descent, _SUCCESS)
+            values = problem.spectrum(descent.state)[1]
+            width = descent.state.next_range.shape[1]
             solved = descent.residual < _SUCCESS
             yield LayerFound(
                 layer=Layer(self._frame, descent.state.mixing, descent.state.biases),
@@ -235,21 +233,25 @@ class InnerLayerSearch:
         )
 
     def _improved(self, start: LayerStart, k: int, next_is_last: bool | None) -> Descent[TailState] | None:
+        """The Hessian tail's solution, differences taken in the start's own pre-activations."""
+        m = self._width
         count = int(np.ceil(max(2.5 * k, 80) / self._n_outputs)) + 10
+        directions = self._frame @ np.linalg.inv(start.mixing).T
         base = self._points.around(
             self._known,
-            self._frame,
+            directions,
             count,
-            _HESSIAN_STEP,
+            _TAIL_STEP,
             HESSIAN_REACH,
             _TAIL_AMPLITUDE,
             shortest_radius=0.3,
         )
         if base is None:
             return None
-        peeled = Peeled(self._ask, self._known, base.states, self._frame)
-        stencils = hessian_stencils(peeled, base.steps, self._width)
-        state = TailState(start.mixing, start.biases)
+        peeled = Peeled(self._ask, self._known, base.states, directions)
+        places = base.states.last @ self._frame @ start.mixing
+        stencils = hessian_stencils(peeled, base.steps, m)
+        state = TailState(np.eye(m), start.biases)
         best: Descent[TailState] | None = None
         for output in self._outputs:
             usable = output.usable(stencils.centre)
@@ -257,22 +259,16 @@ class InnerLayerSearch:
             dimension = tail_dimension(k, int(usable.sum()) * self._n_outputs, next_is_last)
             if usable.sum() * self._n_outputs <= dimension:
                 continue
-            problem = HessianTail(
-                peeled.coordinates[usable], gradients, hessians, dimension, self._known.g, state
-            )
+            problem = HessianTail(places[usable], gradients, hessians, dimension, self._known.g, state)
             fit = descend(problem, state, steps=40, enough=1e-7, on_step=self._tell)
             if best is None or fit.residual < best.residual:
                 best = fit
             if best.residual < _TAIL_SUCCESS:
                 break
-        return best
+        if best is None:
+            return None
+        found = TailState(start.mixing @ best.state.mixing, best.state.biases)
+        return Descent(found, best.residual, best.history)
 
     def _tell(self, step: int, residual: float) -> None:
         self._journal.tell(step, None, f"steps, residual {residual:.1e}")
-
-
-def _rank(values: Array) -> int:
-    """Number of singular values before the largest drop."""
-    ratios = values[:-1] / np.maximum(values[1:], 1e-300)
-    best = int(np.argmax(ratios))
-    return best + 1 if ratios[best] > _RANK_GAP else len(values)

@@ -31,7 +31,6 @@ from unweave.deep.layered_model import LayeredModel
 from unweave.deep.output_layer import OutputActivation, OutputFit, fit_output, possible_outputs
 from unweave.deep.reading_frame import reading_frame
 from unweave.deep.saturating import ERF, TANH, as_logistic
-from unweave.deep.step_profiles import StepProfile
 from unweave.deep.value_fit import ValueFitResult, fit_values
 from unweave.errors import BudgetExhausted
 from unweave.evaluation import single_threaded_blas
@@ -155,11 +154,11 @@ class DeepRecovery:
             return problem
         with self._journal.stage("layer 1 norms") as stage:
             profiles = search.find_profiles(self._known.g)
-            if self._options.activation is None and _typical(profiles) > _GOOD_PROFILE:
+            if self._options.activation is None and profiles.typical_residual > _GOOD_PROFILE:
                 others = search.find_profiles(ERF)
-                if _typical(others) < _typical(profiles):
+                if others.typical_residual < profiles.typical_residual:
                     profiles, self._known = others, KnownLayers((), ERF)
-            stage.figures.update(activation=self._known.g.name, residual=_typical(profiles))
+            stage.figures.update(activation=self._known.g.name, residual=profiles.typical_residual)
         with self._journal.stage("layer 1 biases") as stage:
             found = search.find_biases(profiles, self._known.g, self._told_width(2), self._told_last(2))
             self._note_layer(1, found, self._ask.sent - sent)
@@ -274,10 +273,6 @@ def points_to_fit(network: Network) -> int:
     sizes = [w.size + b.size for w, b in zip(network.weights, network.biases, strict=True)]
     per_point = [sum(sizes[: layer + 1]) / min(widths[layer:]) for layer in range(len(widths))]
     return int(np.ceil(_EQUATIONS * max(per_point))) + _SPARE_POINTS
-
-
-def _typical(profiles: list[StepProfile]) -> float:
-    return float(np.median([profile.residual for profile in profiles]))
 
 
 def _figures(found: LayerFound) -> dict[str, float | int | str]:

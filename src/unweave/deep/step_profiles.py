@@ -2,7 +2,8 @@
 
 Along its own direction u a far-field crossing shows f(c + t u) = F_c(g(a (u.c + t) + b)): a smooth outer
 function F_c, different at every crossing, of one sigmoid with the unit's norm a and bias b. F_c is
-replaced by a polynomial, eliminated by least squares, and (a, b) fitted to all crossings of the unit.
+replaced by a polynomial, eliminated by least squares, and (a, b) fitted to all crossings of the unit; all
+units at once.
 
 The norm comes out to 1e-4 or better. The bias does not: for tanh, g(z + s) is a rational function of g(z),
 which a smooth F_c absorbs; it is only a start for `unweave.deep.first_biases`.
@@ -10,94 +11,166 @@ which a smooth F_c absorbs; it is only a start for `unweave.deep.first_biases`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import least_squares
 
-from unweave.arrays import Array
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.deep.far_field import Ask, Unit
 from unweave.deep.saturating import Saturating
 
 _CROSSINGS = 3
 _SAMPLES = 33
 _HALF_WIDTH = 7.0  # of the profile, in units of about one pre-activation
-_NORMS = np.geomspace(0.2, 5, 40)  # of the norm that height and slope suggest
-_SHIFTS = np.linspace(-3, 3, 25)
+_NORMS = np.geomspace(0.2, 5, 21)  # of the norm that height and slope suggest
+_SHIFTS = np.linspace(-3, 3, 13)
 _GRID_DEGREE = 3
 _DEGREES = (3, 5, 8)
 _CLEAN = 1e-5  # misfit of profiles that only one unit has shaped
+_STEPS = 25
+_DIFFERENCE = 1e-6  # of norm and shift, for derivatives of the misfit
+_FALL, _RISE = 0.2, 5.0
 
 
-@dataclass(frozen=True)
-class StepProfile:
-    """What the steps of one unit show."""
+@dataclass(frozen=True, eq=False)
+class StepProfiles:
+    """What the steps of the units show; all arrays (m,)."""
 
-    norm: float
-    bias: float
-    residual: float
+    norms: Array
+    """Positive: the units' directions are turned to match."""
+    biases: Array
+    signs: Array
+    """-1 where a unit's direction is to be turned round."""
+    residuals: Array
     """Relative misfit of the polynomial profiles."""
-    straight: float
-    """The same with outer functions of degree one: at rounding level the network has one hidden layer."""
+
+    @property
+    def typical_residual(self) -> float:
+        """Median misfit: large if the activation is another."""
+        return float(np.median(self.residuals))
 
 
-def fit_step_profile(ask: Ask, unit: Unit, g: Saturating) -> StepProfile:
-    """Norm and approximate bias of ``unit``: about 100 rows."""
-    centres = np.array(unit.crossings[:_CROSSINGS])
+@dataclass(frozen=True, eq=False)
+class _Profiles:
+    """Samples of the steps: units u, crossings s, samples t, outputs K."""
+
+    positions: Array
+    """(u, s, t) along the unit's direction, from its first crossing."""
+    values: Array
+    """(u, s, t, K) centred, of unit norm per profile; zero where a profile does not count."""
+
+    def keeping(self, units: IntArray, crossings: BoolArray) -> _Profiles:
+        """Some of the units, with some of the crossings."""
+        values = self.values[units] * crossings[None, :, None, None]
+        return replace(self, positions=self.positions[units], values=values)
+
+
+def fit_step_profiles(ask: Ask, units: list[Unit], g: Saturating) -> StepProfiles:
+    """Norms and approximate biases of ``units``: about 100 rows each."""
+    profiles, offsets = _sampled(ask, units)
+    suggested = np.array([2 / unit.width for unit in units])
+    norms, shifts, residuals = _fitted(profiles, suggested, g)
+    # Another unit may be at work near one of the crossings: do without each in turn.
+    doubtful = np.flatnonzero(residuals > _CLEAN).astype(np.int64)
+    for left_out in range(_CROSSINGS if len(doubtful) else 0):
+        others = np.arange(_CROSSINGS) != left_out
+        again = _fitted(profiles.keeping(doubtful, others), suggested[doubtful], g)
+        better = again[2] < residuals[doubtful]
+        for old, new in zip((norms, shifts, residuals), again, strict=True):
+            old[doubtful[better]] = new[better]
+    signs = np.where(norms < 0, -1.0, 1.0)
+    return StepProfiles(np.abs(norms), shifts - norms * offsets, signs, residuals)
+
+
+def _sampled(ask: Ask, units: list[Unit]) -> tuple[_Profiles, Array]:
+    """All profiles in one batch of queries, and the place of each unit's first crossing."""
+    directions = np.array([unit.direction for unit in units])
     # Dense in the middle, so that a width that is off by a factor of a few does no harm.
-    times = np.sinh(np.linspace(-1, 1, _SAMPLES) * np.arcsinh(_HALF_WIDTH)) * unit.width / 2
-    points = centres[:, None, :] + times[:, None] * unit.direction
-    values = ask(points.reshape(-1, centres.shape[1])).reshape(len(centres), _SAMPLES, -1)
-    places = centres @ unit.direction
-    offset = float(places[0])
-    positions = (places - offset)[:, None] + times  # relative to the first crossing, for accuracy
-    values = values - values.mean(axis=1, keepdims=True)
-    values /= np.maximum(np.linalg.norm(values, axis=(1, 2), keepdims=True), np.finfo(np.float64).tiny)
-    best = _fit(positions, values, unit.width, g)
-    if best.residual > _CLEAN and len(centres) > 1:  # another unit may be at work near one of the crossings
-        for left_out in range(len(centres)):
-            kept = np.arange(len(centres)) != left_out
-            best = min(best, _fit(positions[kept], values[kept], unit.width, g), key=lambda fit: fit.residual)
-    return StepProfile(best.norm, best.bias - best.norm * offset, best.residual, best.straight)
+    shape = np.sinh(np.linspace(-1, 1, _SAMPLES) * np.arcsinh(_HALF_WIDTH))
+    times = np.array([unit.width for unit in units])[:, None] / 2 * shape
+    counts = [min(_CROSSINGS, len(unit.crossings)) for unit in units]
+    # A unit seen less often repeats its crossings, which then do not count.
+    padded = [
+        [unit.crossings[i % n] for i in range(_CROSSINGS)] for unit, n in zip(units, counts, strict=True)
+    ]
+    centres = np.array(padded)
+    points = centres[:, :, None, :] + times[:, None, :, None] * directions[:, None, None, :]
+    answers = ask(points.reshape(-1, points.shape[-1])).reshape(*points.shape[:3], -1)
+    values = answers - answers.mean(axis=2, keepdims=True)
+    norms = np.linalg.norm(values, axis=(2, 3), keepdims=True)
+    present = np.arange(_CROSSINGS) < np.array(counts)[:, None]
+    values = values / np.where(norms > 0, norms, 1.0) * present[:, :, None, None]
+    places = np.einsum("usd,ud->us", centres, directions)
+    positions = (places - places[:, :1])[:, :, None] + times[:, None, :]  # relative, for accuracy
+    return _Profiles(positions, values), places[:, 0]
 
 
-def _fit(positions: Array, values: Array, width: float, g: Saturating) -> StepProfile:
-    """The sigmoid common to profiles (n, samples, K) at ``positions`` (n, samples)."""
-    norm, shift = _best_on_grid(positions, values, 2 / width, g)
-
-    def residual(parameters: Array, degree: int) -> Array:
-        basis = _orthonormal_powers(g.values(parameters[0] * positions + parameters[1]), degree)
-        return np.asarray((values - basis @ (basis.transpose(0, 2, 1) @ values)).ravel())
-
-    def fitted(start: Array, degree: int) -> tuple[Array, float]:
-        scale = (0.1 * abs(norm), 0.1)
-        fit = least_squares(
-            residual, start, x_scale=scale, xtol=1e-14, ftol=1e-14, gtol=1e-15, max_nfev=25, args=(degree,)
-        )
-        return fit.x, float(np.linalg.norm(fit.fun) / np.sqrt(len(values)))
-
-    parameters, misfit = fitted(np.array([norm, shift]), _DEGREES[0])
-    straight = fitted(parameters, 1)[1]
-    for degree in _DEGREES[1:]:
-        parameters, misfit = fitted(parameters, degree)
-    return StepProfile(float(parameters[0]), float(parameters[1]), misfit, straight)
+def _fitted(profiles: _Profiles, suggested: Array, g: Saturating) -> tuple[Array, Array, Array]:
+    """Norms, shifts and misfits (u,) of the sigmoids common to each unit's profiles."""
+    parameters = _best_on_grid(profiles, suggested, g)
+    residuals = np.zeros(len(parameters))
+    for degree in _DEGREES:
+        parameters, residuals = _descended(profiles, parameters, degree, g)
+    return parameters[:, 0], parameters[:, 1], residuals
 
 
-def _best_on_grid(positions: Array, values: Array, about: float, g: Saturating) -> tuple[float, float]:
-    norms = np.repeat(_NORMS * about, len(_SHIFTS))
-    shifts = np.tile(_SHIFTS, len(_NORMS))
-    total = np.zeros(len(norms))
-    for place, value in zip(positions, values, strict=True):
-        y = g.values(norms[:, None] * place + shifts[:, None])
-        powers = np.stack([y**degree for degree in range(_GRID_DEGREE + 1)], axis=2)
-        powers /= np.linalg.norm(powers, axis=1, keepdims=True) + 1e-300
-        gram = powers.transpose(0, 2, 1) @ powers + 1e-10 * np.eye(_GRID_DEGREE + 1)
-        moments = powers.transpose(0, 2, 1) @ value
-        total += 1 - (moments * np.linalg.solve(gram, moments)).sum(axis=(1, 2))
-    best = int(np.argmin(total))
-    return float(norms[best]), float(shifts[best])
+def _misfits(profiles: _Profiles, parameters: Array, degree: int, g: Saturating) -> Array:
+    """Residuals (u, s t K) of polynomials of ``degree`` in the sigmoid."""
+    z = parameters[:, 0, None, None] * profiles.positions + parameters[:, 1, None, None]
+    basis = np.linalg.qr(np.polynomial.chebyshev.chebvander(g.values(z), degree))[0]
+    outside = profiles.values - basis @ (np.swapaxes(basis, 2, 3) @ profiles.values)
+    return np.asarray(outside.reshape(len(parameters), -1))
 
 
-def _orthonormal_powers(y: Array, degree: int) -> Array:
-    """(n, samples, degree + 1) orthonormal basis of the polynomials in y (n, samples)."""
-    return np.linalg.qr(np.polynomial.chebyshev.chebvander(y, degree))[0]
+def _descended(profiles: _Profiles, start: Array, degree: int, g: Saturating) -> tuple[Array, Array]:
+    """Levenberg-Marquardt in two parameters, for all units at once."""
+    parameters, damping = start.copy(), np.full(len(start), 1e-3)
+    residual = _misfits(profiles, parameters, degree, g)
+    cost = np.einsum("ur,ur->u", residual, residual)
+    for _ in range(_STEPS):
+        jacobian = []
+        for index in range(2):
+            step = np.zeros_like(parameters)
+            step[:, index] = _DIFFERENCE * np.maximum(1.0, np.abs(parameters[:, index]))
+            moved = _misfits(profiles, parameters + step, degree, g)
+            jacobian.append((moved - residual) / step[:, index, None])
+        columns = np.stack(jacobian, axis=2)
+        gram = np.swapaxes(columns, 1, 2) @ columns
+        gradient = np.einsum("urp,ur->up", columns, residual)
+        ridge = gram[:, [0, 1], [0, 1]] * damping[:, None] + 1e-300
+        gram[:, [0, 1], [0, 1]] += ridge
+        determinant = gram[:, 0, 0] * gram[:, 1, 1] - gram[:, 0, 1] ** 2
+        determinant = np.where(determinant > 0, determinant, np.inf)
+        first = gram[:, 1, 1] * gradient[:, 0] - gram[:, 0, 1] * gradient[:, 1]
+        second = gram[:, 0, 0] * gradient[:, 1] - gram[:, 0, 1] * gradient[:, 0]
+        trial = parameters - np.stack([first, second], axis=1) / determinant[:, None]
+        trial_residual = _misfits(profiles, trial, degree, g)
+        trial_cost = np.einsum("ur,ur->u", trial_residual, trial_residual)
+        better = trial_cost < cost
+        settled = better & (trial_cost > 0.9999 * cost)
+        parameters[better], cost[better] = trial[better], trial_cost[better]
+        residual[better] = trial_residual[better]
+        damping = np.where(better, damping * _FALL, np.maximum(damping, 1e-12) * _RISE)
+        if (settled | (damping > 1e8)).all():
+            break
+    counted = np.maximum(np.any(profiles.values, axis=(2, 3)).sum(axis=1), 1)
+    return parameters, np.sqrt(cost / counted)
+
+
+def _best_on_grid(profiles: _Profiles, suggested: Array, g: Saturating) -> Array:
+    """(u, 2) norm and shift of the best sigmoid on a grid."""
+    best, parameters = np.full(len(suggested), np.inf), np.zeros((len(suggested), 2))
+    for factor in _NORMS:
+        for shift in _SHIFTS:
+            z = (factor * suggested)[:, None, None] * profiles.positions + shift
+            y = g.values(z)
+            powers = np.stack([y**degree for degree in range(_GRID_DEGREE + 1)], axis=3)
+            powers /= np.linalg.norm(powers, axis=2, keepdims=True) + 1e-300
+            turned = np.swapaxes(powers, 2, 3)
+            gram = turned @ powers + 1e-10 * np.eye(_GRID_DEGREE + 1)
+            moments = turned @ profiles.values
+            explained = np.einsum("uspk,uspk->u", moments, np.linalg.solve(gram, moments))
+            better = -explained < best
+            best[better] = -explained[better]
+            parameters[better, 0], parameters[better, 1] = factor * suggested[better], shift
+    return parameters
