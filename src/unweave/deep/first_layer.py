@@ -34,7 +34,9 @@ from unweave.journal import Journal
 _FEWEST_CIRCLES, _MOST_CIRCLES = 3, 25
 _CIRCLES_WITHOUT = 6  # circles without any unit after which there is none to be seen
 _CLEAR_RANK = 30.0  # gap of the spectrum that shows the second layer's width
+_FAIR_RANK = 5.0  # gap that does not contradict a width that was said
 _ACCEPTED = 1e-6  # relative residual of a gradient fit that is a solution; wrong minima stay above 1e-4
+_LARGEST_STATE = 2.5  # pre-activation beyond which a unit's slope says little about its bias
 _GRADIENT_STARTS = 4
 _HESSIAN_STEP = 2e-3
 _TAIL_AMPLITUDE = 1.3  # of the pre-activations at which Hessians are taken
@@ -141,10 +143,13 @@ class FirstLayerSearch:
     ) -> LayerFound | None:
         m = len(rough.biases)
         linear = linear_biases(np.eye(m), places, gradients)
-        if linear.gap <= _CLEAR_RANK:  # else what is seen counts more than what was said
-            if next_width is None:
-                return None
-            linear = linear_biases(np.eye(m), places, gradients, next_width)
+        if next_width is None and linear.gap <= _CLEAR_RANK:
+            return None
+        if next_width is not None:
+            told = linear_biases(np.eye(m), places, gradients, next_width)
+            # Where the spectrum clearly ends elsewhere, what is seen counts more than what was said.
+            if told.gap > _FAIR_RANK or linear.gap <= _CLEAR_RANK:
+                linear = told
         k = linear.next_width
         compressed = problem.compressed(k)
         state = compressed.with_range(LayerState(np.eye(m), linear.biases, np.zeros((m, k))), k)
@@ -189,7 +194,10 @@ class FirstLayerSearch:
         places, gradients = np.zeros((0, m)), np.zeros((0, m, self._n_outputs))
         if self._sample is not None:
             places = self._sample.points @ self._frame @ rough.mixing
-            gradients = np.asarray(np.linalg.solve(rough.mixing, self._frame.T @ self._sample.gradients))
+            calm = np.abs(places + rough.biases).max(axis=1) < _LARGEST_STATE
+            places = places[calm]
+            pulled = self._frame.T @ self._sample.gradients[calm]
+            gradients = np.asarray(np.linalg.solve(rough.mixing, pulled))
         missing = int(np.ceil(ROWS_PER_UNIT * m / self._n_outputs)) + 4 - len(places)
         if missing > 0:
             z = g.inverse(np.array(AMPLITUDE)) * self._rng.choice([-1.0, 1.0], (missing, m))
