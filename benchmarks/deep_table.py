@@ -34,11 +34,12 @@ COLUMNS = {
     "stage_queries": "queries per stage",
     "most_attempts": "most attempts at a layer",
     "retried": "seeds with a second attempt",
-    "not_recovered": "seeds not recovered",
+    "failed_seeds": "seeds not recovered",
 }
 """Columns of all benchmarks of the deep route."""
 
 _ORDER = ("look", "one layer", "layer", "output", "polish", "verification")
+_SHARED = ("look", "polish", "verification")  # stages of every method
 
 T = TypeVar("T")
 
@@ -113,15 +114,18 @@ QUICK = (20, (10, 5, 1))
 def stage_groups(result: unweave.Recovery) -> tuple[dict[str, float], dict[str, int]]:
     """Seconds and queries by group: look, layer 1, layer 2, .., output, polish, verification.
 
-    What runs before the first layer is looked for, when the depth is not told, is "one layer": the attempt
-    to explain the target by a single hidden layer.
+    "one layer" is what an attempt to explain the target by a single hidden layer took, its own fit and
+    verification included; there is none when the depth is told.
     """
     seconds: dict[str, float] = {}
     queries: dict[str, int] = {}
-    deep = False
+    one_layer = False
     for stage in result.stages:
-        deep = deep or stage.name.startswith("layer ")
-        group = _group(stage.name) if deep or stage.name == "look" else "one layer"
+        group = _group(stage.name)
+        if group not in _SHARED:
+            one_layer = group == "one layer"
+        elif one_layer and stage.name != "look":
+            group = "one layer"
         seconds[group] = seconds.get(group, 0.0) + stage.seconds
         queries[group] = queries.get(group, 0) + stage.queries
     return seconds, queries
@@ -131,7 +135,9 @@ def _group(stage: str) -> str:
     words = stage.split()
     if words[0] == "layer":
         return " ".join(words[:2])
-    return "output" if stage == "output layer" else stage
+    if stage == "output layer":
+        return "output"
+    return stage if stage in _SHARED else "one layer"
 
 
 def _place(group: str) -> tuple[int, int]:
@@ -152,13 +158,16 @@ def deep_figures(result: unweave.Recovery) -> dict[str, Any]:
         "group_seconds": seconds,
         "group_queries": queries,
         "attempts": max((layer.attempts for layer in result.evidence.layers), default=0),
-        "message": None if recovered else result.message,
+        "message": None if recovered else "; ".join((result.message, *result.notes)),
     }
 
 
 def deep_row(setting: str, runs: Sequence[Run], **more: Any) -> Row:
     """The row of one setting, with stages by group; messages of failures go to the file only."""
     attempts = [run.extra.get("attempts", 0) for run in runs]
+    failures = {
+        str(run.seed): run.extra.get("message") or "raised an error" for run in runs if not run.recovered
+    }
     return summarise(
         setting,
         runs,
@@ -168,11 +177,8 @@ def deep_row(setting: str, runs: Sequence[Run], **more: Any) -> Row:
             "max_seconds": max((run.seconds for run in runs if math.isfinite(run.seconds)), default=None),
             "most_attempts": max(attempts),
             "retried": sum(count > 1 for count in attempts),
-            "failures": {
-                str(run.seed): run.extra.get("message") or "raised an error"
-                for run in runs
-                if not run.recovered
-            },
+            "failures": failures,
+            "failed_seeds": list(failures),
             **more,
         },
     )

@@ -1,9 +1,9 @@
 """Networks of two and three hidden layers with nothing told: neither depth nor widths nor activations.
 
 tanh units with weights and biases of the "generic" law of deep_table.py, linear and tanh outputs. Measured:
-at how many seeds depth and widths came out exactly, and what came out at the others. The recovery first
-tries to explain the target by one hidden layer; what that costs is the group "one layer" and part of the
-total number of queries. ``--rows`` and ``--json`` as in deep_table.py.
+at how many seeds depth and widths came out exactly, and what came out at the others. Queries are all that
+were sent; what was spent on explaining the target by one hidden layer before it was seen to have more, if
+anything, is the group "one layer". ``--rows`` and ``--json`` as in deep_table.py.
 """
 
 from __future__ import annotations

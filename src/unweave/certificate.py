@@ -15,7 +15,7 @@ from unweave.subspace.hessian_span import CLEAR_GAP
 _RESIDUAL_OVER_FLOOR = 30.0
 _LARGEST_CONDITION = 1e10  # of the scaled Jacobian: beyond, rounding alone moves parameters by 1e-6
 _LARGEST_GRAM_CONDITION = 1e8
-_LARGEST_LAYER_RESIDUAL = 1e-2  # Hessians of second order leave up to this, gradients 1e-6
+_LARGEST_LAYER_RESIDUAL = 0.1  # a layer's own start: the final fit is judged by its own residual
 
 
 def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -> Certificate:
@@ -79,6 +79,8 @@ def _span_checks(evidence: Evidence) -> list[Check]:
 def _layer_check(layer: LayerEvidence) -> Check:
     what = "gradients" if layer.gap is not None else "Hessians"
     implies = f"share of the {what} behind layer {layer.layer} that it does not explain"
+    if np.isnan(layer.residual):
+        return Check(f"layer {layer.layer} residual", layer.residual, None, None, implies)
     return _below(f"layer {layer.layer} residual", layer.residual, _LARGEST_LAYER_RESIDUAL, implies)
 
 

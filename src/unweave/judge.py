@@ -18,10 +18,11 @@ import numpy as np
 
 from unweave.access.probe import Findings
 from unweave.access.region import NormalisedQueries
+from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.candidate import Candidate
 from unweave.network import Network
-from unweave.placement import points_at_neurons
+from unweave.placement import REACH, points_at_neurons
 from unweave.result import Status
 
 FEWEST_ROWS = 100
@@ -36,9 +37,12 @@ UNDETERMINED = 1e-3
 """Standard error of a parameter, in normalised inputs, above which the answers do not determine it."""
 UNDETERMINED_FLOAT64 = 1e-5
 """The same for float64 answers, of which more can be asked."""
+FARTHEST_KINK = 1e6
+"""Typical radii of the region up to which rows are placed at units with a kink, where there is no box."""
 _LEVERAGE = 0.005  # of the largest error bar: with the factors above, errors of five such bars pass
 _LARGEST_LEVERAGE = 1e-10  # error bars that are larger are no excuse
 _CORNER = 0.05  # rows at the corners of a box lie within this part of its half-width
+_UNSETTLED = 300.0  # times its floor: a fit that stopped above has not come to its minimum
 _NO_RECOVERY = 0.1  # error relative to the spread of the answers above which no floor excuses it
 
 
@@ -78,6 +82,11 @@ def judge(
     threshold = threshold if tolerance is None else tolerance
     share = _share_of_spread(errors, answers, findings)
     precise = error <= threshold and share <= _NO_RECOVERY
+    settled = tolerance is not None or _settled(candidate)
+    if precise and not settled:
+        # Agreeing is not enough where the fit has not come to its minimum: parameters may be off by more.
+        reason = f"fresh rows agree to {error:.2g}, but the final fit has not settled"
+        return Verdict(Status.APPROXIMATE, error, threshold, len(points), reason)
     status, reason = _decide(candidate, precise, error, threshold, share, largest_error_bar(findings))
     return Verdict(status, error, threshold, len(points), reason)
 
@@ -121,8 +130,14 @@ def verification_points(network: Network, findings: Findings, rng: np.random.Gen
     width = network.hidden[0]
     placed = min(count, max(count // 2, width))  # every neuron is looked at, if there are rows enough
     neurons = rng.permutation(max(width, placed))[:placed] % width
-    points[:placed] = points_at_neurons(weights, biases, neurons, region, rng)
+    # A kink far out is as sharp as one nearby, and an answer there as good.
+    reach = FARTHEST_KINK if _is_kinked(network) and bounds is None else REACH
+    points[:placed] = points_at_neurons(weights, biases, neurons, region, rng, reach=reach)
     return points
+
+
+def _is_kinked(network: Network) -> bool:
+    return not get_activation(network.activations[0]).smooth
 
 
 def _floor(candidate: Candidate, findings: Findings) -> Array:
@@ -135,6 +150,14 @@ def _floor(candidate: Candidate, findings: Findings) -> Array:
     if bar is not None:
         result = np.maximum(result, _LEVERAGE * min(bar, _LARGEST_LEVERAGE) * spread)
     return np.maximum(result, np.finfo(np.float64).tiny)
+
+
+def _settled(candidate: Candidate) -> bool:
+    """Whether the final fit, if there was one, came down to what rounding or noise leaves."""
+    evidence = candidate.evidence
+    if not evidence.fit_history or not evidence.fit_floor:
+        return True
+    return evidence.fit_history[-1] <= _UNSETTLED * evidence.fit_floor
 
 
 def _decide(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unweave.deep.far_field import RADIUS, NotFlat, Unit, units_on_circle
+from unweave.deep.far_field import RADIUS, NotFlat, Unit, _directions, units_on_circle
 from unweave.network import Network
 from unweave.random_networks import random_network
 
@@ -116,13 +116,13 @@ def test_nothing_moves_nothing_is_seen() -> None:
     assert units == []
 
 
-def test_two_units_that_cross_together_are_not_taken_for_one() -> None:
-    # In the plane x2 = 0 both units are tanh(x1), so that every circle meets them at the same place.
-    weights = np.array([[1.0, 1.0], [0.5, -0.5]])
-    network = Network([weights, np.array([[1.0], [0.3]])], [np.zeros(2), np.zeros(1)], ["tanh", "identity"])
-    units: list[Unit] = []
-    units_on_circle(lambda x: network(x * [1.0, 1e-6]), 2, units, np.random.default_rng(1005))
-    assert units == []
+@pytest.mark.parametrize(("height", "expected"), [(0.0, 0), (1e3, 1)])
+def test_two_units_that_cross_together_are_not_taken_for_one(height: float, expected: int) -> None:
+    # On the third axis both units are at zero; at a height on the second only the first one is.
+    weights = np.array([[1.0, 1.0], [0.0, -0.5], [0.0, 0.0]])
+    network = Network([weights, np.array([[1.0], [0.6]])], [np.zeros(2), np.zeros(1)], ["tanh", "identity"])
+    point = np.array([[0.0, height, RADIUS]])
+    assert len(_directions(network, point, np.random.default_rng(1005))) == expected
 
 
 def test_a_unit_owns_what_lies_on_its_hyperplane() -> None:

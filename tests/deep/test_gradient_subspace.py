@@ -163,3 +163,13 @@ def test_descent_comes_back_from_a_perturbed_start(activation: str, known: bool)
     # Residuals are relative; the Jacobian's condition is some 1e3 here.
     assert_allclose(found.state.mixing, network.weights[0], rtol=0, atol=1e-8)
     assert_allclose(found.state.biases, network.biases[0], rtol=0, atol=1e-8)
+
+
+@pytest.mark.xfail(strict=True, reason="divides by a slope that is zero to rounding: a RuntimeWarning")
+def test_the_spectrum_bears_a_saturated_site() -> None:
+    network = planted()
+    points = np.random.default_rng(1001).standard_normal((30, M))
+    points[0] *= 1e3
+    gradients = network_gradients(network, points).transpose(0, 2, 1)
+    problem = GradientSubspace(points, gradients, TANH)
+    assert np.isfinite(problem.spectrum(truth(network))[1]).all()

@@ -43,7 +43,7 @@ TargetArgument = Annotated[
 ]
 Hidden = Annotated[
     str | None,
-    typer.Option(metavar="WIDTHS", help='Hidden widths if known, e.g. 30; "" for no hidden layer.'),
+    typer.Option(metavar="WIDTHS", help='Hidden widths if known, e.g. 30 or 50,25; "" for no hidden layer.'),
 ]
 Activation = Annotated[str | None, typer.Option(metavar="NAME", help="Activation if known, e.g. tanh.")]
 Inputs = Annotated[
@@ -84,6 +84,9 @@ def recover(
     target: TargetArgument,
     hidden: Hidden = None,
     activation: Activation = None,
+    output_activation: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Output activation if known: identity, tanh, sigmoid.")
+    ] = None,
     inputs: Inputs = None,
     domain: Domain = None,
     examples: Examples = None,
@@ -117,6 +120,7 @@ def recover(
     \b
     Examples:
       unweave recover teacher.npz --out copy.npz
+      unweave recover deep.npz --hidden 50,25
       unweave recover models:predict --inputs 20 --domain=-1,1 --max-queries 100000
       unweave recover models:model.predict --examples typical.csv --json
     """
@@ -126,6 +130,7 @@ def recover(
         target=target,
         hidden=hidden,
         activation=activation,
+        output_activation=output_activation,
         inputs=inputs,
         domain=domain,
         examples=examples,

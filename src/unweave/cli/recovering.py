@@ -26,6 +26,7 @@ class RecoverOptions:
     target: str
     hidden: str | None = None
     activation: str | None = None
+    output_activation: str | None = None
     inputs: int | None = None
     domain: str | None = None
     examples: Path | None = None
@@ -88,6 +89,7 @@ def _recover(options: RecoverOptions) -> Recovery:
             activation=options.activation,
             seed=options.seed,
             input_dim=input_width(target, options.inputs, examples),
+            output_activation=options.output_activation,
             domain=domain,
             examples=examples,
             max_queries=options.max_queries,

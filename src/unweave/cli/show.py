@@ -56,7 +56,9 @@ def summary(recovery: Recovery) -> str:
     network = recovery.network
     queries = f"{recovery.queries:,} queries"
     if network is None:
-        return f"no network, {queries}, {recovery.seconds:.1f} s"
+        known = recovery.known_layers
+        kept = "" if known is None else f" (first layers known: {describe(known)})"
+        return f"no network{kept}, {queries}, {recovery.seconds:.1f} s"
     parts = [
         describe(network),
         f"{network.n_parameters} parameters",
@@ -83,6 +85,10 @@ def _answer(recovery: Recovery) -> list[tuple[str, Cell]]:
     if network is not None:
         rows.append(("network", f"{describe(network)}, {network.n_parameters:,} parameters"))
         rows.append(("error", f"{_number(recovery.error, 2)} on fresh rows, relative to the largest answer"))
+    if recovery.known_layers is not None:
+        rows.append(
+            ("known", f"the first layers, {describe(recovery.known_layers)}: inputs to hidden states")
+        )
     spent = recovery.queries - recovery.probing_queries - recovery.verification_queries
     each = "" if network is None else f" = {recovery.queries_per_parameter:.1f} per parameter"
     rows.append(

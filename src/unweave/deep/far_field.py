@@ -15,7 +15,7 @@ Cost: about 40 rows per unit and circle, 4 d + 4 per unit for its direction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,12 +37,23 @@ _GRADIENT_STEP = 0.01
 _STEEP = 4.0  # estimated norm of a unit above which its gradient is taken again, with a smaller step
 _SIDEWAYS = (0.7, -1.3, 2.1)  # distances at right angles to the gradient at which nothing may change
 _CLEAN = 1e-6  # change sideways relative to the step's height
+_FEEBLE = 1e-3  # height of a step relative to the answers, below which a direction is not exact
+_STRONGER = 10.0  # times higher steps are worth another gradient
+_CENTRED = 5e-3  # slope over height of a step, below which the crossing is only its tail
 _SAME_DIRECTION = 1e-5  # 1 - |cos| of directions that are one
 _SAME_PLACE = 3.0  # distance from its known crossing, in widths of its step, at which a crossing is its own
 
 
 class NotFlat(Exception):
     """Far away the answers keep changing everywhere: the hidden units do not level off."""
+
+
+@dataclass(frozen=True, eq=False)
+class Crossing:
+    """A place (d,) of the far field near a unit's hyperplane, and how much f changes across it."""
+
+    point: Array
+    height: float
 
 
 @dataclass
@@ -53,28 +64,40 @@ class Unit:
     """(d,) unit vector, sign arbitrary."""
     width: float
     """Height of its step over its slope, about 2 / |w|."""
-    crossings: list[Array] = field(default_factory=list)
-    """Points (d,) of the far field near its hyperplane."""
+    crossings: list[Crossing]
+    """The first is where the direction was measured."""
+
+    @property
+    def height(self) -> float:
+        """Change of f where the direction was measured: what its accuracy depends on."""
+        return self.crossings[0].height
 
     def owns(self, point: Array) -> bool:
         """Whether a crossing at ``point`` lies on this unit's hyperplane."""
-        return abs(float(self.direction @ (point - self.crossings[0]))) < _SAME_PLACE * self.width
+        return abs(float(self.direction @ (point - self.crossings[0].point))) < _SAME_PLACE * self.width
+
+    def strongest(self, count: int) -> list[Array]:
+        """The points of the ``count`` highest steps."""
+        ordered = sorted(self.crossings, key=lambda crossing: -crossing.height)
+        return [crossing.point for crossing in ordered[:count]]
 
 
-def units_on_circle(ask: Ask, dimension: int, units: list[Unit], rng: np.random.Generator) -> int:
-    """Add what a random circle in R^d shows to ``units``; returns the number of crossings seen."""
+def units_on_circle(ask: Ask, dimension: int, units: list[Unit], rng: np.random.Generator) -> float:
+    """Add what a random circle in R^d shows to ``units``; returns the size of the answers on it."""
     circle = _Circle.random(dimension, rng)
-    crossings = [circle.at(np.array([angle]))[0] for angle in _crossing_angles(ask, circle)]
+    found, size = _crossings(ask, circle)
     new = []
-    for point in crossings:
-        owner = next((unit for unit in units if unit.owns(point)), None)
+    for crossing in found:
+        owner = next((unit for unit in units if unit.owns(crossing.point)), None)
         if owner is None:
-            new.append(point)
-        else:
-            owner.crossings.append(point)
-    for unit in _directions(ask, np.array(new), rng) if new else []:
+            new.append(crossing)
+            continue
+        owner.crossings.append(crossing)
+        if owner.height < _FEEBLE * size and crossing.height > _STRONGER * owner.height:
+            new.append(crossing)  # its direction is worth measuring again
+    for unit in _directions(ask, new, rng) if new else []:
         _merge(units, unit)
-    return len(crossings)
+    return size
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,17 +121,17 @@ class _Circle:
         )
 
 
-def _crossing_angles(ask: Ask, circle: _Circle) -> list[float]:
-    """Middles of the steps of f on half a turn."""
+def _crossings(ask: Ask, circle: _Circle) -> tuple[list[Crossing], float]:
+    """The steps of f on half a turn, and the size of f."""
     count = max(_FEWEST_GRID, _GRID_PER_UNIT * len(circle.first))
     angles = np.linspace(0, np.pi, count + 1)
     values = ask(circle.at(angles))
-    visible = _VISIBLE * np.maximum(np.abs(values).max(), np.finfo(np.float64).tiny)
+    size = float(np.maximum(np.abs(values).max(), np.finfo(np.float64).tiny))
+    visible = _VISIBLE * size
     if np.mean(np.abs(np.diff(values, axis=0)).max(axis=1) > visible) > _MOST_STEPS:
         raise NotFlat(
-            "layer 1: far away the answers do not level off between isolated steps, so the hidden units "
-            "do not "
-            "saturate; networks with several hidden layers need tanh, logistic or erf units"
+            "layer 1: far away the answers do not level off between isolated steps, so the hidden units do "
+            "not saturate; networks with several hidden layers need tanh, logistic or erf units"
         )
     left, right = angles[:-1], angles[1:]
     at_left, at_right = values[:-1], values[1:]
@@ -129,12 +152,14 @@ def _crossing_angles(ask: Ask, circle: _Circle) -> list[float]:
         breaks = np.flatnonzero(left[1:] - right[:-1] > _APART / RADIUS) + 1
         for run in np.split(np.arange(len(left)), breaks):
             steepest = run[np.argmax(change[run])]
-            result.append(float(left[steepest] + right[steepest]) / 2)
-    return result
+            point = circle.at(np.array([(left[steepest] + right[steepest]) / 2]))[0]
+            result.append(Crossing(point, float(change[run].sum())))
+    return result, size
 
 
-def _directions(ask: Ask, points: Array, rng: np.random.Generator) -> list[Unit]:
-    """The units that cross at ``points`` (n, d), where only one does."""
+def _directions(ask: Ask, crossings: list[Crossing], rng: np.random.Generator) -> list[Unit]:
+    """The units that cross at the given places, where only one does."""
+    points = np.array([crossing.point for crossing in crossings])
     n, d = points.shape
     gradients = _gradients(ask, points, np.full(n, _GRADIENT_STEP))
     along, strength = _leading(gradients)
@@ -152,8 +177,8 @@ def _directions(ask: Ask, points: Array, rng: np.random.Generator) -> list[Unit]
     moved = points + np.array(_SIDEWAYS)[:, None, None] * sideways
     answers = ask(np.concatenate([points, moved.reshape(-1, d)])).reshape(len(_SIDEWAYS) + 1, n, -1)
     change = np.abs(answers[1:] - answers[0]).max(axis=(0, 2))
-    clean = (change < _CLEAN * np.maximum(height, strength)) & (strength > 0)
-    return [Unit(along[i], float(height[i] / strength[i]), [points[i]]) for i in np.flatnonzero(clean)]
+    clean = (change < _CLEAN * np.maximum(height, strength)) & (strength > _CENTRED * height)
+    return [Unit(along[i], float(height[i] / strength[i]), [crossings[i]]) for i in np.flatnonzero(clean)]
 
 
 def _gradients(ask: Ask, points: Array, steps: Array) -> Array:
@@ -167,8 +192,11 @@ def _leading(gradients: Array) -> tuple[Array, Array]:
 
 
 def _merge(units: list[Unit], unit: Unit) -> None:
-    for known in units:
+    """Add a unit, or keep the better measured of two that are the same."""
+    for number, known in enumerate(units):
         if 1 - abs(float(known.direction @ unit.direction)) < _SAME_DIRECTION:
-            known.crossings.append(unit.crossings[0])
+            better, other = (unit, known) if unit.height > known.height else (known, unit)
+            others = [c for c in other.crossings if c is not better.crossings[0]]
+            units[number] = Unit(better.direction, better.width, [*better.crossings, *others])
             return
     units.append(unit)

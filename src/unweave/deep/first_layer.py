@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,24 +19,26 @@ from unweave.arrays import Array, IntArray
 from unweave.deep.base_points import AMPLITUDE
 from unweave.deep.differences import hessian_stencils
 from unweave.deep.far_field import Unit, units_on_circle
-from unweave.deep.first_biases import ROWS_PER_UNIT, linear_biases
-from unweave.deep.gradient_subspace import GradientSubspace, LayerState, narrowed
-from unweave.deep.hessian_tail import HessianTail, TailState, tail_dimension
+from unweave.deep.first_biases import ROWS_PER_UNIT, LinearBiases, linear_biases
+from unweave.deep.gradient_subspace import GradientSubspace, LayerState, is_solution, narrowed, range_gap
+from unweave.deep.hessian_tail import HessianTail, TailState, has_tail, tail_dimension
 from unweave.deep.known_layers import Ask, Layer
 from unweave.deep.layer_found import LayerFound
 from unweave.deep.output_layer import OutputActivation
 from unweave.deep.projected_descent import Descent, descend
 from unweave.deep.reading_frame import GradientSample, sample_gradients
 from unweave.deep.saturating import Saturating
-from unweave.deep.step_profiles import StepProfiles, fit_step_profiles
+from unweave.deep.step_profiles import DOUBTFUL, StepProfiles, fit_step_profiles
 from unweave.journal import Journal
 
 _FEWEST_CIRCLES, _MOST_CIRCLES = 3, 25
-_CIRCLES_WITHOUT = 6  # circles without any unit after which there is none to be seen
+_ENOUGH_CIRCLES = 8
+_QUIET_CIRCLES = 7  # without a new unit: there are no more
+_MORE_CIRCLES = 4  # for units whose steps do not fit
+_LOW_STEP = 1e-5  # height of a step relative to the answers that leaves a direction to 1e-6
 _CLEAR_RANK = 30.0  # gap of the spectrum that shows the second layer's width
-_FAIR_RANK = 5.0  # gap that does not contradict a width that was said
-_ACCEPTED = 1e-6  # relative residual of a gradient fit that is a solution; wrong minima stay above 1e-4
 _LARGEST_STATE = 2.5  # pre-activation beyond which a unit's slope says little about its bias
+_GRADIENT_AMOUNTS = (1.0, 3.0)  # more of them if the first do not fit
 _GRADIENT_STARTS = 4
 _HESSIAN_STEP = 2e-3
 _TAIL_AMPLITUDE = 1.3  # of the pre-activations at which Hessians are taken
@@ -83,6 +85,7 @@ class FirstLayerSearch:
         self._rng = rng
         self.units: list[Unit] = []
         self.circles = 0
+        self._size = 0.0
 
     def _ask(self, c: Array) -> Array:
         return self._ask_inputs(c @ self._frame.T)
@@ -90,11 +93,15 @@ class FirstLayerSearch:
     def find_directions(self) -> str | None:
         """Circle until there are as many units as coordinates they read; returns why there are not."""
         wanted = self._frame.shape[1]
-        for self.circles in range(1, _MOST_CIRCLES + 1):
-            units_on_circle(self._ask, wanted, self.units, self._rng)
-            self._journal.tell(len(self.units), wanted, "directions")
+        quiet = 0
+        while self.circles < _MOST_CIRCLES:
+            before = len(self.units)
+            self._circle()
+            quiet = quiet + 1 if len(self.units) == before else 0
             complete = len(self.units) >= wanted and self.circles >= _FEWEST_CIRCLES
-            if complete or (self.circles >= _CIRCLES_WITHOUT and not self.units):
+            if complete and (self.circles >= _ENOUGH_CIRCLES or not self._feeble()):
+                break
+            if quiet >= _QUIET_CIRCLES:
                 break
         if len(self.units) > wanted:
             return (
@@ -102,12 +109,30 @@ class FirstLayerSearch:
                 "layers must not be wider than what they read"
             )
         if len(self.units) < wanted:
-            return f"far away only {len(self.units)} units of layer 1 are seen, gradients show {wanted}"
+            return f"far away only {len(self.units)} units of layer 1 are seen where {wanted} were expected"
         return None
 
+    def _circle(self) -> None:
+        self.circles += 1
+        size = units_on_circle(self._ask, self._frame.shape[1], self.units, self._rng)
+        self._size = max(self._size, size)
+        self._journal.tell(len(self.units), self._frame.shape[1], "directions")
+
+    def _feeble(self) -> bool:
+        """Whether some direction was measured at a step that is too low for it to be exact."""
+        return min(unit.height for unit in self.units) < _LOW_STEP * self._size
+
     def find_profiles(self, g: Saturating) -> StepProfiles:
-        """Norms and rough biases; asking for another ``g`` costs no query."""
-        return fit_step_profiles(self._ask, self.units, g)
+        """Norms and rough biases; asking for another ``g`` costs few queries."""
+        profiles = fit_step_profiles(self._ask, self.units, g)
+        for _ in range(_MORE_CIRCLES):
+            if profiles.residuals.max() < DOUBTFUL or profiles.typical_residual > DOUBTFUL:
+                break  # all is well, or the activation is another
+            self._circle()
+            again = fit_step_profiles(self._ask, self.units, g)
+            if len(again.residuals) == len(profiles.residuals):
+                profiles = again.where_better_than(profiles)
+        return profiles
 
     def find_biases(
         self, profiles: StepProfiles, g: Saturating, next_width: int | None, next_is_last: bool | None
@@ -115,11 +140,11 @@ class FirstLayerSearch:
         """The layer with its biases, and what the second layer reads."""
         directions = np.array([unit.direction for unit in self.units]).T
         mixing = directions * (profiles.signs * profiles.norms)
-        rough = _Rough(mixing, profiles.biases * profiles.signs)
+        rough = _Rough(mixing, profiles.biases)
         m = len(profiles.norms)
         if next_width is None or next_width < m:
             found = self._from_gradients(rough, g, next_width)
-            if found is not None:
+            if found is not None and (found.problem is None or next_width is not None):
                 return found
         return self._from_hessians(rough, g, m, next_is_last)
 
@@ -127,11 +152,18 @@ class FirstLayerSearch:
         """None if the gradients show no second layer that is narrower than the first."""
         if len(rough.biases) < 2:
             return None
-        places, gradients = self._gradients(rough, g)
-        problem = GradientSubspace(places, gradients, g, directions_known=True)
-        if g.name == "tanh":
-            return self._in_closed_form(rough, problem, places, gradients, next_width)
-        return self._by_starts(rough, problem, next_width)
+        found: LayerFound | None = None
+        for attempt, amount in enumerate(_GRADIENT_AMOUNTS, start=1):
+            places, gradients = self._gradients(rough, g, amount)
+            problem = GradientSubspace(places, gradients, g, directions_known=True)
+            if g.name == "tanh":
+                found = self._in_closed_form(rough, problem, places, gradients, next_width)
+            else:
+                found = self._by_starts(rough, problem, next_width)
+            if found is None or found.problem is None:
+                break
+            found = replace(found, attempts=attempt)
+        return found
 
     def _in_closed_form(
         self,
@@ -142,19 +174,24 @@ class FirstLayerSearch:
         next_width: int | None,
     ) -> LayerFound | None:
         m = len(rough.biases)
-        linear = linear_biases(np.eye(m), places, gradients)
-        if next_width is None and linear.gap <= _CLEAR_RANK:
-            return None
-        if next_width is not None:
-            told = linear_biases(np.eye(m), places, gradients, next_width)
-            # Where the spectrum clearly ends elsewhere, what is seen counts more than what was said.
-            if told.gap > _FAIR_RANK or linear.gap <= _CLEAR_RANK:
-                linear = told
-        k = linear.next_width
+        seen = linear_biases(np.eye(m), places, gradients)
+        clear = seen.gap > _CLEAR_RANK
+        if next_width is None:
+            return self._refined(rough, problem, seen) if clear else None
+        told = linear_biases(np.eye(m), places, gradients, next_width)
+        # Fewer directions than units that were said are believed at once; more only if nothing else fits.
+        order = [seen, told] if clear and seen.next_width < next_width else [told, seen] if clear else [told]
+        found = [self._refined(rough, problem, order[0])]
+        if found[0].problem is not None and len(order) > 1:
+            found.append(self._refined(rough, problem, order[1]))
+        return min(found, key=lambda layer: layer.residual)
+
+    def _refined(self, rough: _Rough, problem: GradientSubspace, linear: LinearBiases) -> LayerFound:
+        """Norms, biases and range together, from the closed form."""
+        m, k = len(rough.biases), linear.next_width
         compressed = problem.compressed(k)
         state = compressed.with_range(LayerState(np.eye(m), linear.biases, np.zeros((m, k))), k)
-        fit = descend(compressed, state, steps=40, damping=1e-4)
-        return self._found(rough, fit, linear.gap)
+        return self._found(rough, descend(compressed, state, steps=40, damping=1e-4), compressed)
 
     def _by_starts(
         self, rough: _Rough, problem: GradientSubspace, next_width: int | None
@@ -172,23 +209,23 @@ class FirstLayerSearch:
             compressed = problem.compressed(k)
             state = compressed.with_range(LayerState(np.eye(m), start, np.zeros((m, k))), k)
             fit = descend(compressed, state, steps=40)
-            if next_width is None and fit.residual < _ACCEPTED:
-                fit = narrowed(compressed, fit, _ACCEPTED)
-            found = self._found(rough, fit, _gap(compressed, fit.state))
+            if next_width is None:
+                fit = narrowed(compressed, fit)
+            found = self._found(rough, fit, compressed)
             if best is None or found.residual < best.residual:
                 best = found
             if best.problem is None:
                 return best
         return best if next_width is not None else None
 
-    def _found(self, rough: _Rough, fit: Descent[LayerState], gap: float | None) -> LayerFound:
-        complaint = None
-        if fit.residual > _ACCEPTED:
+    def _found(self, rough: _Rough, fit: Descent[LayerState], problem: GradientSubspace) -> LayerFound:
+        gap, complaint = range_gap(problem, fit.state), None
+        if not is_solution(fit.residual, gap):
             complaint = f"biases leave a residual of {fit.residual:.1e} in the gradients"
         layer = Layer(self._frame, rough.mixing @ fit.state.mixing, fit.state.biases)
         return LayerFound(layer, fit.state.next_range, fit.residual, gap, None, 1, problem=complaint)
 
-    def _gradients(self, rough: _Rough, g: Saturating) -> tuple[Array, Array]:
+    def _gradients(self, rough: _Rough, g: Saturating, amount: float) -> tuple[Array, Array]:
         """Places s (n, m) and gradients with respect to s (n, m, K), those that showed the frame included."""
         m = len(rough.biases)
         places, gradients = np.zeros((0, m)), np.zeros((0, m, self._n_outputs))
@@ -198,7 +235,7 @@ class FirstLayerSearch:
             places = places[calm]
             pulled = self._frame.T @ self._sample.gradients[calm]
             gradients = np.asarray(np.linalg.solve(rough.mixing, pulled))
-        missing = int(np.ceil(ROWS_PER_UNIT * m / self._n_outputs)) + 4 - len(places)
+        missing = int(np.ceil(amount * ROWS_PER_UNIT * m / self._n_outputs)) + 4 - len(places)
         if missing > 0:
             z = g.inverse(np.array(AMPLITUDE)) * self._rng.choice([-1.0, 1.0], (missing, m))
             z = z * self._rng.uniform(0.2, 1.0, (missing, m))
@@ -221,7 +258,7 @@ class FirstLayerSearch:
         attempt = 0
         for attempt, output in itertools.product(range(1, _TAIL_STARTS + 1), self._outputs):
             usable = output.usable(stencils.centre)
-            if usable.sum() * self._n_outputs <= dimension:
+            if not has_tail(dimension, int(usable.sum()) * self._n_outputs, m):
                 continue
             gradients, hessians = stencils.take(usable).derivatives(output.undo)
             biases = (rough.biases, rough.biases / 2, 0 * rough.biases)[min(attempt, 3) - 1]
@@ -236,7 +273,11 @@ class FirstLayerSearch:
                 best = fit
             if best.residual < _TAIL_ACCEPTED:
                 break
-        assert best is not None
+        if best is None:
+            # A single unit, or hardly any outputs: the profiles' biases are all there is to start from.
+            return LayerFound(
+                Layer(self._frame, rough.mixing, rough.biases), np.eye(m), np.nan, None, None, 1
+            )
         complaint = None
         if best.residual > _TAIL_ACCEPTED:
             complaint = f"biases leave a residual of {best.residual:.1e} in the Hessians"
@@ -244,9 +285,3 @@ class FirstLayerSearch:
                 complaint += "; the next layer is as wide and more follow, which is out of reach"
         layer = Layer(self._frame, rough.mixing @ best.state.mixing, best.state.biases)
         return LayerFound(layer, np.eye(m), best.residual, None, None, attempt, problem=complaint)
-
-
-def _gap(problem: GradientSubspace, state: LayerState) -> float | None:
-    """Ratio of singular values at the end of the next layer's range."""
-    values, k = problem.spectrum(state)[1], state.next_range.shape[1]
-    return float(values[k - 1] / max(values[k], 1e-300)) if k < len(values) else None

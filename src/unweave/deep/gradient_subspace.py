@@ -28,6 +28,8 @@ from unweave.deep.projected_descent import Descent, descend
 from unweave.deep.saturating import Saturating
 
 _NARROWING_STEPS = 20
+_SOLVED = 1e-5  # relative residual of a solution; wrong minima mostly stay above 1e-4
+_CLEAR_END = 100.0  # ratio of singular values at the end of the next layer's range; 1 to 30 in wrong minima
 _CHUNK_ENTRIES = 3_000_000  # of J formed at once
 
 
@@ -149,6 +151,7 @@ class GradientSubspace:
         """
         slope, _ = self._g.slopes(self._c @ state.mixing + state.biases)
         m = len(state.biases)
+        slope = np.maximum(slope, np.finfo(np.float64).eps)  # a saturated unit says nothing
         pulled = np.linalg.solve(state.mixing, self._gradients) / slope[:, :, None]
         columns = pulled.transpose(1, 0, 2).reshape(m, -1)
         lengths = np.linalg.norm(columns, axis=0)
@@ -161,11 +164,26 @@ class GradientSubspace:
         return replace(state, next_range=self.spectrum(state)[0][:, :width])
 
 
-def narrowed(problem: GradientSubspace, fit: Descent[LayerState], solved: float) -> Descent[LayerState]:
+def range_gap(problem: GradientSubspace, state: LayerState) -> float | None:
+    """Ratio of singular values at the end of the next layer's range; None if the range is everything."""
+    values, k = problem.spectrum(state)[1], state.next_range.shape[1]
+    return float(values[k - 1] / max(values[k], 1e-300)) if k < len(values) else None
+
+
+def is_solution(residual: float, gap: float | None) -> bool:
+    """Whether a fit is the layer: nothing left, and a range that clearly ends.
+
+    With a next layer that is hardly narrower the residual alone says little: a wrong layer leaves little,
+    too.
+    """
+    return residual < _SOLVED and (gap is None or gap > _CLEAR_END)
+
+
+def narrowed(problem: GradientSubspace, fit: Descent[LayerState]) -> Descent[LayerState]:
     """The solution with the narrowest next layer, from one whose range is wide enough or too wide.
 
     A range with room to spare leaves other layers possible, so the spectrum's end is only where to begin;
-    from there the range shrinks as long as the residual stays below ``solved``.
+    from there the range shrinks as long as there is a solution.
     """
     k = fit.state.next_range.shape[1]
     values = problem.spectrum(fit.state)[1][: k + 1]
@@ -174,7 +192,7 @@ def narrowed(problem: GradientSubspace, fit: Descent[LayerState], solved: float)
         if width >= k:
             continue
         trial = descend(problem, problem.with_range(fit.state, width), steps=_NARROWING_STEPS)
-        if trial.residual < solved:
+        if trial.residual < _SOLVED:
             fit, k = trial, width
         elif width != guess:
             break

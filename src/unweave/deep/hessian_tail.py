@@ -166,3 +166,8 @@ def tail_dimension(next_width: int, matrices: int, next_is_last: bool | None) ->
     if next_is_last:
         return next_width
     return max(1, min(3 * next_width, matrices // 3))
+
+
+def has_tail(dimension: int, matrices: int, width: int) -> bool:
+    """Whether ``matrices`` Hessians of a layer leave a tail beyond ``dimension``."""
+    return dimension < min(matrices, width * (width + 1) // 2)

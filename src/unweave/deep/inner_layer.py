@@ -12,6 +12,7 @@ Where the next layer is as wide as this one, 2 has nothing to say and 3 stands a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,8 +25,8 @@ from unweave.deep.differences import (
     gradients_around,
     hessian_stencils,
 )
-from unweave.deep.gradient_subspace import GradientSubspace, LayerState, narrowed
-from unweave.deep.hessian_tail import HessianTail, TailState, tail_dimension
+from unweave.deep.gradient_subspace import GradientSubspace, LayerState, is_solution, narrowed, range_gap
+from unweave.deep.hessian_tail import HessianTail, TailState, has_tail, tail_dimension
 from unweave.deep.known_layers import Ask, KnownLayers, Layer, Peeled
 from unweave.deep.layer_found import LayerFound
 from unweave.deep.layer_start import LayerStart, layer_start
@@ -41,7 +42,7 @@ _HESSIANS_IF_LAST = 3.0  # times m / K
 _FEWEST_HESSIANS, _HESSIANS = 60, 12.0  # the latter times m / K
 _EQUATIONS = 2.5  # per unknown of the gradient fit
 _ROUNDS = 3
-_SUCCESS = 1e-5  # residual of the gradient fit; wrong minima stay above 1e-4
+_WORTH_NARROWING = 1e-4  # residual at which a range that is too wide may hide the solution
 _TAIL_SUCCESS = 3e-3  # of the Hessian tail, whose differences are of second order
 _TAIL_AMPLITUDE = 0.85
 _TRIAL_WIDTHS = (0.75, 1.0, 0.5, 0.25)  # of m: ranges tried for a next layer of unknown width, m - 1 at most
@@ -83,10 +84,10 @@ class InnerLayerSearch:
         """
         best: LayerFound | None = None
         for found in self._attempted(next_width, last, next_is_last):
+            if found.problem is None:
+                return found
             if best is None or found.residual < best.residual:
                 best = found
-            if best.problem is None:
-                break
         return best if best is not None else _NO_ROOM
 
     def _attempted(
@@ -101,16 +102,18 @@ class InnerLayerSearch:
             if not self._sample_hessians(few if number == 0 else many, amplitude):
                 continue
             start, output = self._start(normalise=number != 1)
-            if last or start.off_diagonal < _LAST:
+            if last or start.mismatch < _LAST:
                 yield self._as_last(start, output)
                 continue
             if number == 0 and many > few and self._sample_hessians(many - few, amplitude):
                 start, _ = self._start(normalise=True)
             if next_width is None or next_width < self._width:
                 yield from self._from_gradients(start, next_width, amplitude)
+            self._attempts += 1
             if next_width is not None:
-                self._attempts += 1
                 yield from self._from_tail(start, next_width, next_is_last, amplitude)
+            else:  # nothing narrower follows: as wide a layer, then, and the last one or it is out of reach
+                yield from self._from_tail(start, self._width, True, amplitude)
 
     def _amplitude(self, number: int) -> float:
         if number == 0:
@@ -143,15 +146,15 @@ class InnerLayerSearch:
             good = np.isfinite(hessians).all(axis=(1, 2, 3)) & np.isfinite(gradients).all(axis=(1, 2))
             places = coordinates[usable][good]
             start = layer_start(places, gradients[good], hessians[good], self._known.g, normalise)
-            if best is None or start.off_diagonal < best[0].off_diagonal:
+            if best is None or start.mismatch < best[0].mismatch:
                 best = start, output
         assert best is not None  # the identity, or what the user said it is, is never saturated everywhere
         return best
 
     def _as_last(self, start: LayerStart, output: OutputActivation) -> LayerFound:
         complaint = None
-        if start.off_diagonal > _LAST:
-            complaint = f"Hessians are not jointly diagonal ({start.off_diagonal:.1e}): more layers follow"
+        if start.mismatch > _LAST:
+            complaint = f"Hessians are not jointly diagonal ({start.mismatch:.1e}): more layers follow"
         layer = Layer(self._frame, start.mixing, start.biases)
         residual = float(np.sqrt(start.off_diagonal))
         return LayerFound(layer, None, residual, None, start.off_diagonal, self._attempts, output, complaint)
@@ -164,16 +167,15 @@ class InnerLayerSearch:
             if fitted is None:
                 return
             descent, problem = fitted
-            if next_width is None and descent.residual < _SUCCESS:
-                descent = narrowed(problem, descent, _SUCCESS)
-            values = problem.spectrum(descent.state)[1]
-            width = descent.state.next_range.shape[1]
-            solved = descent.residual < _SUCCESS
+            if next_width is None and descent.residual < _WORTH_NARROWING:
+                descent = narrowed(problem, descent)
+            gap = range_gap(problem, descent.state)
+            solved = is_solution(descent.residual, gap)
             yield LayerFound(
                 layer=Layer(self._frame, descent.state.mixing, descent.state.biases),
                 next_range=descent.state.next_range,
                 residual=descent.residual,
-                gap=float(values[width - 1] / max(values[width], 1e-300)) if width < len(values) else None,
+                gap=gap,
                 off_diagonal=start.off_diagonal,
                 attempts=self._attempts,
                 problem=None if solved else f"gradients leave a residual of {descent.residual:.1e}",
@@ -217,7 +219,7 @@ class InnerLayerSearch:
         improved = self._improved(start, k, next_is_last)
         if improved is None:
             return
-        better = LayerStart(improved.state.mixing, improved.state.biases, start.off_diagonal)
+        better = replace(start, mixing=improved.state.mixing, biases=improved.state.biases)
         if k < self._width:
             yield from self._from_gradients(better, k, amplitude)
             return
@@ -257,7 +259,7 @@ class InnerLayerSearch:
             usable = output.usable(stencils.centre)
             gradients, hessians = stencils.take(usable).derivatives(output.undo)
             dimension = tail_dimension(k, int(usable.sum()) * self._n_outputs, next_is_last)
-            if usable.sum() * self._n_outputs <= dimension:
+            if not has_tail(dimension, int(usable.sum()) * self._n_outputs, m):
                 continue
             problem = HessianTail(places[usable], gradients, hessians, dimension, self._known.g, state)
             fit = descend(problem, state, steps=40, enough=1e-7, on_step=self._tell)

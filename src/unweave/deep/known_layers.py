@@ -24,6 +24,7 @@ from unweave.network import Network
 Ask = Callable[[Array], Array]
 """(n, D) normalised inputs to (n, K) answers."""
 
+_SATURATED = 1e-150  # slope that stands for zero: such a unit leaves no room anyway
 _SAFE = 0.25  # part of the distance to the box +-1 that a stencil may use up, in every layer
 
 
@@ -124,9 +125,9 @@ class KnownLayers:
         most = np.full(n, np.finfo(np.float64).tiny)
         for depth in reversed(range(len(self.layers))):
             layer, y = self.layers[depth], base.post[depth]
-            room = 1 - np.abs(y)
+            room = np.maximum(1 - np.abs(y), np.finfo(np.float64).eps)
             most = np.maximum(most, (np.abs(moves) / room[:, None, :]).max(axis=(1, 2)))
-            slope = self.g.slopes(base.pre[depth])[0]
+            slope = np.maximum(self.g.slopes(base.pre[depth])[0], _SATURATED)
             moves = ((moves / slope[:, None, :]) @ layer.unmixing) @ layer.frame.T
         if bounds is not None:
             room = np.minimum(base.inputs - bounds[0], bounds[1] - base.inputs)

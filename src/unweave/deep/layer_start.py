@@ -39,6 +39,13 @@ class LayerStart:
     biases: Array
     off_diagonal: float
     """What joint diagonalisation leaves: at rounding level this is the last hidden layer."""
+    misfit: float
+    """Relative misfit of the diagonal: at rounding level too, then."""
+
+    @property
+    def mismatch(self) -> float:
+        """Squared share of the Hessians that a last hidden layer would not explain."""
+        return max(self.off_diagonal, self.misfit**2)
 
 
 def layer_start(
@@ -49,14 +56,16 @@ def layer_start(
     flat = hessians.reshape(-1, m, m)
     flat = flat[np.linalg.norm(flat, axis=(1, 2)) > 0]
     diagonal = diagonalise_by_congruence(flat, normalise)
-    norms, biases = norms_and_biases(diagonal.directions, coordinates, gradients, hessians, g)
-    return LayerStart(diagonal.directions * norms, biases, diagonal.off_diagonal)
+    norms, biases, misfit = norms_and_biases(diagonal.directions, coordinates, gradients, hessians, g)
+    return LayerStart(diagonal.directions * norms, biases, diagonal.off_diagonal, misfit)
 
 
 def norms_and_biases(
     directions: Array, coordinates: Array, gradients: Array, hessians: Array, g: Saturating
-) -> tuple[Array, Array]:
-    """Least squares fit of S = a r(a u.c + tau) p, r = g''/g', over all sites and outputs: (m,), (m,)."""
+) -> tuple[Array, Array, float]:
+    """Least squares fit of S = a r(a u.c + tau) p, r = g''/g', over all sites and outputs: (m,), (m,),
+    misfit.
+    """
     inverse = np.linalg.inv(directions)
     diagonal = np.einsum("ja,noab,jb->noj", inverse, hessians, inverse, optimize=True)
     slopes = np.einsum("ja,nao->noj", inverse, gradients)
@@ -75,7 +84,9 @@ def norms_and_biases(
         norms = norms - np.clip((a22 * b1 - a12 * b2) / determinant, -_LONGEST[0], _LONGEST[0])
         biases = biases - np.clip((a11 * b2 - a12 * b1) / determinant, -_LONGEST[1], _LONGEST[1])
         norms, biases = np.clip(norms, *_NORM_RANGE), np.clip(biases, -_BIAS_RANGE, _BIAS_RANGE)
-    return norms, biases
+    r = norms * g.bending(norms * places + biases)[0]
+    left = (squares * r * r - 2 * mixed * r).sum() + (diagonal**2).sum()
+    return norms, biases, float(np.sqrt(max(left, 0.0) / max((diagonal**2).sum(), 1e-300)))
 
 
 def _best_on_grid(places: Array, mixed: Array, squares: Array, g: Saturating) -> tuple[Array, Array]:

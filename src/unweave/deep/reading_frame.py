@@ -49,15 +49,16 @@ def reading_frame(
     if width is not None and width >= n_inputs:
         return np.eye(n_inputs), None
     sample = GradientSample(np.zeros((0, n_inputs)), np.zeros((0, n_inputs, n_outputs)))
-    wanted = min(n_inputs, width or _FIRST_GUESS)
+    wanted, per_site = min(n_inputs, width or _FIRST_GUESS), n_outputs
     while True:
-        missing = int(np.ceil((wanted + _SPARE) / n_outputs)) + 1 - len(sample.points)
+        missing = int(np.ceil((wanted + _SPARE) / per_site)) + 1 - len(sample.points)
         if missing > 0:
             more = sample_gradients(ask, points.inputs(missing, margin=GRADIENT_REACH * _STEP))
             sample = GradientSample(
                 np.concatenate([sample.points, more.points]),
                 np.concatenate([sample.gradients, more.gradients]),
             )
+        per_site = independent_outputs(sample)
         columns = sample.gradients.transpose(1, 0, 2).reshape(n_inputs, -1)
         lengths = np.linalg.norm(columns, axis=0)
         seen = columns[:, lengths > 0] / lengths[lengths > 0]
@@ -65,6 +66,12 @@ def reading_frame(
         rank = int(np.sum(values > _RANK * values[0])) if len(values) else 0
         if rank >= n_inputs:
             return np.eye(n_inputs), sample
-        if rank + _SPARE <= columns.shape[1]:
+        if rank + _SPARE <= per_site * len(sample.points):
             return np.asarray(left[:, :rank]), sample
         wanted = min(n_inputs, max(2 * wanted, rank + _SPARE))
+
+
+def independent_outputs(sample: GradientSample) -> int:
+    """How many outputs' gradients are independent at a site: a bottleneck or equal outputs leave fewer."""
+    values = np.linalg.svd(sample.gradients, compute_uv=False)
+    return max(1, int((values > _RANK * values[:, :1]).sum(axis=1).max(initial=1)))

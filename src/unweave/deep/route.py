@@ -29,7 +29,7 @@ from unweave.deep.known_layers import KnownLayers
 from unweave.deep.layer_found import LayerFound
 from unweave.deep.layered_model import LayeredModel
 from unweave.deep.output_layer import OutputActivation, OutputFit, fit_output, possible_outputs
-from unweave.deep.reading_frame import reading_frame
+from unweave.deep.reading_frame import GradientSample, independent_outputs, reading_frame
 from unweave.deep.saturating import ERF, TANH, as_logistic
 from unweave.deep.value_fit import ValueFitResult, fit_values
 from unweave.errors import BudgetExhausted
@@ -73,6 +73,8 @@ class DeepRecovery:
         self._points = PointSource(findings.region, rng)
         self._outputs: tuple[OutputActivation, ...] = ()
         self._known = KnownLayers((), ERF if options.activation == "erf" else TANH)
+        # A bottleneck lets no more outputs through than it has units.
+        self._independent = min(findings.n_outputs, *(options.hidden or (findings.n_outputs,)))
         self._network: Network | None = None
         self._evidence = Evidence()
         self._notes: list[str] = []
@@ -111,31 +113,28 @@ class DeepRecovery:
         return None if self._options.hidden is None else number >= len(self._options.hidden)
 
     def _recover(self) -> str | None:
-        n_outputs = self._findings.n_outputs
         with self._journal.stage("layer 1 inputs") as stage:
             answers = self._ask(self._points.inputs(2 * self._findings.region.n_inputs + 20))
             self._outputs = possible_outputs(answers, self._options.output_activation)
             n_inputs = self._findings.region.n_inputs
-            frame, sample = reading_frame(self._ask, self._points, n_inputs, n_outputs, self._told_width(1))
+            frame, sample = self._reading_frame(self._told_width(1))
             stage.figures.update(inputs=n_inputs, read=frame.shape[1])
         found: LayerFound | str
         if self._findings.region.has_box:
             found = self._inner_layer(1, frame)
         else:
-            search = FirstLayerSearch(
-                self._ask, frame, sample, self._outputs, n_outputs, self._journal, self._rng
-            )
-            found = self._first_layer(search)
+            found = self._first_layer(frame, sample)
         number = 1
         while True:
             if isinstance(found, str):
                 return f"layer {number}: {found}"
-            self._known = self._known.with_layer(found.layer)
-            output = self._output_layer(found)
+            known = self._known.with_layer(found.layer)
+            output = self._output_layer(known, found)
+            if output is None and found.problem is not None:
+                return f"layer {number}: {found.problem}"
+            self._known = known
             if output is not None or number >= _MOST_LAYERS:
                 break
-            if found.problem is not None:
-                return f"layer {number}: {found.problem}"
             number += 1
             assert found.next_range is not None
             found = self._inner_layer(number, found.next_range)
@@ -145,10 +144,24 @@ class DeepRecovery:
         self._compare_widths()
         return self._polish(found.problem)
 
-    def _first_layer(self, search: FirstLayerSearch) -> LayerFound | str:
+    def _reading_frame(self, width: int | None) -> tuple[Array, GradientSample | None]:
+        """The frame of layer 1, and how many outputs are independent."""
+        n_inputs, n_outputs = self._findings.region.n_inputs, self._findings.n_outputs
+        frame, sample = reading_frame(self._ask, self._points, n_inputs, n_outputs, width)
+        if sample is not None:
+            self._independent = independent_outputs(sample)
+        return frame, sample
+
+    def _first_layer(self, frame: Array, sample: GradientSample | None) -> LayerFound | str:
         sent = self._ask.sent
         with self._journal.stage("layer 1 directions") as stage:
+            search = self._first_search(frame, sample)
             problem = search.find_directions()
+            if problem is not None and sample is None:  # said to be as wide as the inputs, but is it?
+                frame, sample = self._reading_frame(None)
+                if frame.shape[1] < len(frame):
+                    search = self._first_search(frame, sample)
+                    problem = search.find_directions()
             stage.figures.update(found=len(search.units), circles=search.circles)
         if problem is not None:
             return problem
@@ -165,6 +178,11 @@ class DeepRecovery:
             stage.figures.update(**_figures(found))
         return found
 
+    def _first_search(self, frame: Array, sample: GradientSample | None) -> FirstLayerSearch:
+        return FirstLayerSearch(
+            self._ask, frame, sample, self._outputs, self._independent, self._journal, self._rng
+        )
+
     def _inner_layer(self, number: int, frame: Array) -> LayerFound | str:
         sent = self._ask.sent
         with self._journal.stage(f"layer {number}") as stage:
@@ -174,7 +192,7 @@ class DeepRecovery:
                 self._known,
                 frame,
                 self._outputs,
-                self._findings.n_outputs,
+                self._independent,
                 self._journal,
                 self._rng,
             ).run(self._told_width(number + 1), self._told_last(number), self._told_last(number + 1))
@@ -195,12 +213,14 @@ class DeepRecovery:
         )
         self._evidence = replace(self._evidence, layers=(*self._evidence.layers, entry))
 
-    def _output_layer(self, found: LayerFound) -> tuple[OutputFit, OutputActivation] | None:
+    def _output_layer(
+        self, known: KnownLayers, found: LayerFound
+    ) -> tuple[OutputFit, OutputActivation] | None:
         """The output layer, if nothing else is left after the known ones."""
         with self._journal.stage("output layer") as stage:
-            points = self._points.for_values(self._known, 3 * found.layer.width + _SPARE_POINTS)
+            points = self._points.for_values(known, 3 * found.layer.width + _SPARE_POINTS)
             answers = self._ask(points)
-            states = self._known.states(points).last
+            states = known.states(points).last
             outputs = self._outputs if found.output is None else (found.output,)
             fits = [(fit_output(states, answers, output), output) for output in outputs]
             best = min(fits, key=lambda pair: pair[0].residual)

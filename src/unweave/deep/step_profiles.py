@@ -11,6 +11,7 @@ which a smooth F_c absorbs; it is only a start for `unweave.deep.first_biases`.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,11 +23,17 @@ from unweave.deep.saturating import Saturating
 _CROSSINGS = 3
 _SAMPLES = 33
 _HALF_WIDTH = 7.0  # of the profile, in units of about one pre-activation
-_NORMS = np.geomspace(0.2, 5, 21)  # of the norm that height and slope suggest
-_SHIFTS = np.linspace(-3, 3, 13)
+_NORMS = np.geomspace(0.2, 5, 41)  # of the norm that height and slope suggest
+_SHIFTS = np.linspace(-3, 3, 25)
 _GRID_DEGREE = 3
 _DEGREES = (3, 5, 8)
 _CLEAN = 1e-5  # misfit of profiles that only one unit has shaped
+DOUBTFUL = 3e-4
+"""Misfit that calls for other crossings."""
+_SUBSETS = tuple(
+    kept for kept in itertools.product((False, True), repeat=_CROSSINGS) if 0 < sum(kept) < _CROSSINGS
+)
+_MUCH_BETTER = 0.2  # fewer profiles always fit somewhat better
 _STEPS = 25
 _DIFFERENCE = 1e-6  # of norm and shift, for derivatives of the misfit
 _FALL, _RISE = 0.2, 5.0
@@ -43,6 +50,16 @@ class StepProfiles:
     """-1 where a unit's direction is to be turned round."""
     residuals: Array
     """Relative misfit of the polynomial profiles."""
+
+    def where_better_than(self, other: StepProfiles) -> StepProfiles:
+        """Unit by unit, the profile that fits better."""
+        better = self.residuals < other.residuals
+        return StepProfiles(
+            norms=np.where(better, self.norms, other.norms),
+            biases=np.where(better, self.biases, other.biases),
+            signs=np.where(better, self.signs, other.signs),
+            residuals=np.where(better, self.residuals, other.residuals),
+        )
 
     @property
     def typical_residual(self) -> float:
@@ -69,13 +86,13 @@ def fit_step_profiles(ask: Ask, units: list[Unit], g: Saturating) -> StepProfile
     """Norms and approximate biases of ``units``: about 100 rows each."""
     profiles, offsets = _sampled(ask, units)
     suggested = np.array([2 / unit.width for unit in units])
-    norms, shifts, residuals = _fitted(profiles, suggested, g)
-    # Another unit may be at work near one of the crossings: do without each in turn.
+    norms, shifts, residuals = _fitted(profiles, _best_on_grid(profiles, suggested, g, fine=False), g)
+    # Another unit may be at work near some of the crossings: do without them.
     doubtful = np.flatnonzero(residuals > _CLEAN).astype(np.int64)
-    for left_out in range(_CROSSINGS if len(doubtful) else 0):
-        others = np.arange(_CROSSINGS) != left_out
-        again = _fitted(profiles.keeping(doubtful, others), suggested[doubtful], g)
-        better = again[2] < residuals[doubtful]
+    for kept in _SUBSETS if len(doubtful) else ():
+        fewer = profiles.keeping(doubtful, np.array(kept))
+        again = _fitted(fewer, _best_on_grid(fewer, suggested[doubtful], g, fine=True), g)
+        better = again[2] < _MUCH_BETTER * residuals[doubtful]
         for old, new in zip((norms, shifts, residuals), again, strict=True):
             old[doubtful[better]] = new[better]
     signs = np.where(norms < 0, -1.0, 1.0)
@@ -88,12 +105,10 @@ def _sampled(ask: Ask, units: list[Unit]) -> tuple[_Profiles, Array]:
     # Dense in the middle, so that a width that is off by a factor of a few does no harm.
     shape = np.sinh(np.linspace(-1, 1, _SAMPLES) * np.arcsinh(_HALF_WIDTH))
     times = np.array([unit.width for unit in units])[:, None] / 2 * shape
-    counts = [min(_CROSSINGS, len(unit.crossings)) for unit in units]
     # A unit seen less often repeats its crossings, which then do not count.
-    padded = [
-        [unit.crossings[i % n] for i in range(_CROSSINGS)] for unit, n in zip(units, counts, strict=True)
-    ]
-    centres = np.array(padded)
+    strongest = [unit.strongest(_CROSSINGS) for unit in units]
+    counts = [len(points) for points in strongest]
+    centres = np.array([[points[i % len(points)] for i in range(_CROSSINGS)] for points in strongest])
     points = centres[:, :, None, :] + times[:, None, :, None] * directions[:, None, None, :]
     answers = ask(points.reshape(-1, points.shape[-1])).reshape(*points.shape[:3], -1)
     values = answers - answers.mean(axis=2, keepdims=True)
@@ -105,9 +120,11 @@ def _sampled(ask: Ask, units: list[Unit]) -> tuple[_Profiles, Array]:
     return _Profiles(positions, values), places[:, 0]
 
 
-def _fitted(profiles: _Profiles, suggested: Array, g: Saturating) -> tuple[Array, Array, Array]:
-    """Norms, shifts and misfits (u,) of the sigmoids common to each unit's profiles."""
-    parameters = _best_on_grid(profiles, suggested, g)
+def _fitted(profiles: _Profiles, start: Array, g: Saturating) -> tuple[Array, Array, Array]:
+    """Norms, shifts and misfits (u,) of the sigmoids common to each unit's profiles, from ``start`` (u,
+    2).
+    """
+    parameters = start
     residuals = np.zeros(len(parameters))
     for degree in _DEGREES:
         parameters, residuals = _descended(profiles, parameters, degree, g)
@@ -153,15 +170,16 @@ def _descended(profiles: _Profiles, start: Array, degree: int, g: Saturating) ->
         damping = np.where(better, damping * _FALL, np.maximum(damping, 1e-12) * _RISE)
         if (settled | (damping > 1e8)).all():
             break
-    counted = np.maximum(np.any(profiles.values, axis=(2, 3)).sum(axis=1), 1)
-    return parameters, np.sqrt(cost / counted)
+    counted = np.any(profiles.values, axis=(2, 3)).sum(axis=1)
+    return parameters, np.where(counted > 0, np.sqrt(cost / np.maximum(counted, 1)), np.inf)
 
 
-def _best_on_grid(profiles: _Profiles, suggested: Array, g: Saturating) -> Array:
+def _best_on_grid(profiles: _Profiles, suggested: Array, g: Saturating, fine: bool) -> Array:
     """(u, 2) norm and shift of the best sigmoid on a grid."""
     best, parameters = np.full(len(suggested), np.inf), np.zeros((len(suggested), 2))
-    for factor in _NORMS:
-        for shift in _SHIFTS:
+    each = 1 if fine else 2
+    for factor in _NORMS[::each]:
+        for shift in _SHIFTS[::each]:
             z = (factor * suggested)[:, None, None] * profiles.positions + shift
             y = g.values(z)
             powers = np.stack([y**degree for degree in range(_GRID_DEGREE + 1)], axis=3)

@@ -44,7 +44,8 @@ class DenseSolver(Solver):
         if len(r) < len(scale) or values[-1] <= np.finfo(np.float64).eps * values[0]:
             return np.inf, None
         inverse = scipy.linalg.solve_triangular(r, np.eye(len(scale)), check_finite=False)
-        return float(values[0] / values[-1]), np.einsum("ij,ij->i", inverse, inverse) / scale**2
+        with np.errstate(over="ignore", divide="ignore"):  # a parameter that ran away has no error bar
+            return float(values[0] / values[-1]), np.einsum("ij,ij->i", inverse, inverse) / scale**2
 
 
 def _column_norms(matrix: Array) -> Array:
