@@ -108,14 +108,15 @@ def test_pure_noise(given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 def test_kinks_are_seen_and_named(activation: str) -> None:
-    result = unweave.recover(planted([6, 4, 1], activation))
+    result = unweave.recover(planted([6, 4, 1], activation), method="shallow")
     assert (result.status, result.network) == (Status.FAILED, None)
     assert "kink" in result.message
 
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 def test_kinks_that_the_user_names_are_refused_by_the_smooth_method(activation: str) -> None:
-    result = unweave.recover(planted([6, 4, 1], activation), hidden=[4], activation=activation)
+    network = planted([6, 4, 1], activation)
+    result = unweave.recover(network, hidden=[4], activation=activation, method="shallow")
     assert result.status is Status.FAILED
     assert f"{activation} has a kink" in result.message
 
@@ -282,7 +283,7 @@ def test_an_unknown_activation() -> None:
 
 
 def test_an_unknown_method() -> None:
-    with pytest.raises(InvalidInput, match="method must be one of affine, shallow"):
+    with pytest.raises(InvalidInput, match="method must be one of affine, lines, shallow"):
         unweave.recover(planted([6, 4, 1]), method="magic")
 
 

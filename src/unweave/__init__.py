@@ -1,6 +1,7 @@
 """Recover a neural network from what it answers, with a certificate of how sure that is."""
 
 from unweave.access.queries import Queries
+from unweave.access.samples import Samples
 from unweave.activations import (
     Activation,
     Reflection,
@@ -33,6 +34,7 @@ __all__ = [
     "Queries",
     "Recovery",
     "Reflection",
+    "Samples",
     "Stage",
     "Status",
     "TargetError",

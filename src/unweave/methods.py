@@ -17,11 +17,16 @@ from unweave.affine import recover_affine
 from unweave.candidate import Candidate
 from unweave.deep.route import DEEP_ACTIVATIONS, DeepOptions, DeepRecovery
 from unweave.journal import Journal
+from unweave.relu.line_route import LineOptions, recover_by_lines
+from unweave.relu.signs import KINKED
 from unweave.smooth.published_route import recover_as_published
 from unweave.smooth.shallow import SMOOTH_ACTIVATIONS, ShallowOptions, ShallowRecovery
 
 PURE_NOISE = 0.3
 """Noise relative to the spread of the answers above which nothing is left to fit."""
+
+COARSEST_FOR_LINES = 1e-11
+"""Relative noise up to which kinks on a line are told from straight pieces."""
 
 COARSEST_FOR_DEPTH = 1e-11
 """Relative noise up to which inner layers can be told apart."""
@@ -76,6 +81,25 @@ def _refuses_shallow(request: Request, findings: Findings) -> str | None:
     return None
 
 
+def _refuses_lines(request: Request, findings: Findings) -> str | None:
+    if request.hidden is not None and len(request.hidden) != 1:
+        return f"it handles one hidden layer, and {len(request.hidden)} were asked for"
+    if request.activation is not None and request.activation not in KINKED:
+        return f"it handles {' and '.join(KINKED)} units, and {request.activation} was asked for"
+    if request.output_activation not in (None, "identity"):
+        return f"it handles affine output layers, and {request.output_activation} was asked for"
+    if findings.constant or findings.linear:
+        return "the target is affine: there are no kinks to see"
+    if request.activation is None and not findings.kinks:
+        return "no kinks were seen: the target is smooth"
+    if findings.noise.kind != "float64" or findings.noise.relative > COARSEST_FOR_LINES:
+        return (
+            f"it needs answers to {COARSEST_FOR_LINES:.0e} of their spread, and these are good to "
+            f"{findings.noise.relative:.1e} ({findings.noise.kind})"
+        )
+    return None
+
+
 def _refuses_published(request: Request, findings: Findings) -> str | None:
     if request.hidden is None or len(request.hidden) != 1 or request.activation is None:
         return "it needs hidden=[m] and activation to be given"
@@ -125,6 +149,13 @@ def _run_affine(
     return recover_affine(view, findings, journal, rng)
 
 
+def _run_lines(
+    view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
+) -> Candidate:
+    options = LineOptions(request.hidden[0] if request.hidden else None, request.activation)
+    return recover_by_lines(view, findings, options, journal, rng)
+
+
 def _run_shallow(
     view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
 ) -> Candidate:
@@ -152,6 +183,12 @@ def _run_deep(
 
 METHODS = (
     Method("affine", "no hidden layer, by least squares", _refuses_affine, _run_affine),
+    Method(
+        "lines",
+        "one hidden layer of kinked units, from the kinks on a long line",
+        _refuses_lines,
+        _run_lines,
+    ),
     Method(
         "shallow",
         "one smooth hidden layer, through Hessians and Gauss-Newton",

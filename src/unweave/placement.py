@@ -9,7 +9,8 @@ from unweave.arrays import Array, IntArray
 
 _NEAR = 2.0  # pre-activations of points placed at a neuron lie within this
 _ATTEMPTS = 20
-_REACH = 2.0  # placed points stay within this many typical radii of the region
+REACH = 2.0
+"""Placed points stay within this many typical radii of the region, unless told otherwise."""
 
 
 def points_at_neurons(
@@ -19,10 +20,12 @@ def points_at_neurons(
     region: Region,
     rng: np.random.Generator,
     margin: float = 0.0,
+    reach: float = REACH,
 ) -> Array:
     """One point (n, D) of the region per entry of ``neurons``, moved along its weight until it acts.
 
-    ``weights`` (D, m) and ``biases`` (m,) are in normalised inputs. Points that would leave the region are
+    ``weights`` (D, m) and ``biases`` (m,) are in normalised inputs; ``reach`` is the largest norm of a point,
+    in typical radii of the region. Points that would leave the region are
     drawn again; where that keeps failing the neuron acts nowhere in the region, and any point will do.
     """
     points = region.sample(len(neurons), rng, margin=margin)
@@ -37,7 +40,7 @@ def points_at_neurons(
         current = np.einsum("nd,nd->n", drawn, direction) + biases[chosen]
         wanted = rng.uniform(-_NEAR, _NEAR, len(open_rows))
         moved = drawn + direction * ((wanted - current) / length[open_rows])[:, None]
-        usable = np.linalg.norm(moved, axis=1) < _REACH * np.sqrt(moved.shape[1])
+        usable = np.linalg.norm(moved, axis=1) < reach * np.sqrt(moved.shape[1])
         usable &= region.contains(moved + margin) & region.contains(moved - margin)
         points[open_rows[usable]] = moved[usable]
         open_rows = open_rows[~usable]

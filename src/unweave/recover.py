@@ -13,6 +13,7 @@ from unweave.access.far_look import far_look
 from unweave.access.probe import Findings, look
 from unweave.access.queries import Queries
 from unweave.access.region import NormalisedQueries, Region
+from unweave.access.samples import Samples
 from unweave.access.target import as_queries
 from unweave.activations import get_activation
 from unweave.candidate import Candidate, Evidence
@@ -22,6 +23,7 @@ from unweave.journal import Journal, Progress
 from unweave.judge import Verdict, judge
 from unweave.methods import METHODS, Request, choose
 from unweave.result import Certificate, Recovery, Status
+from unweave.sample_recovery import recover_from_samples
 
 _STREAM = 0x756E7765  # keeps the search's random numbers apart from those of a network planted with its seed
 _WIDER = 2.0  # factor by which a region that was searched for is widened at the second attempt
@@ -100,6 +102,10 @@ def recover(
         raise InvalidInput(f"seed must be a whole number >= 0. Got {seed!r} instead.")
     if tolerance is not None and not tolerance > 0:
         raise InvalidInput(f"tolerance must be positive. Got {tolerance!r} instead.")
+    if isinstance(target, Samples):
+        return recover_from_samples(
+            target, request.hidden, request.activation, int(seed), tolerance, deadline, progress
+        )
     queries = as_queries(target, input_dim=input_dim, max_queries=max_queries, deadline=deadline)
     run = _Run(queries, request, tolerance, np.random.default_rng([_STREAM, seed]), progress)
     try:
@@ -183,7 +189,7 @@ class _Run:
 
     def _with_far_look(self, findings: Findings) -> Findings:
         """Depth from the far field, where it is not known and may be asked for."""
-        told = self._request.hidden is not None or self._request.method is not None
+        told = self._request.hidden is not None
         if told or findings.region.has_box or findings.kinks or findings.constant or findings.linear:
             return findings
         sent = self._queries.sent

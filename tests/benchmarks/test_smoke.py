@@ -28,8 +28,17 @@ NETWORKS = (
     "deep_table",
     "deep_trained",
     "deep_unknown",
+    "relu_queries",
 )
-SUBSPACES = ("restarts", "rank_one", "gauss_newton")
+SUBSPACES = (
+    "restarts",
+    "rank_one",
+    "gauss_newton",
+    "relu_samples",
+    "relu_samples_spectral",
+    "quadratic",
+    "tensor_start",
+)
 SMALLER = {
     "shallow_table": {"SETTINGS": ((10, 25),)},
     "generic": {"INPUTS": 8, "WIDTH": 6},
@@ -169,14 +178,13 @@ def test_stages_are_grouped_by_layer(load):
     table = load("deep_table")
     names = ["look", "Hessians", "polish", "verification"]
     names += ["layer 1 inputs", "layer 1 biases", "output layer", "layer 2", "output layer", "polish"]
+    names += ["verification", "gradients", "verification"]
     stage = importlib.import_module("unweave.journal").Stage
-    result = SimpleNamespace(
-        stages=[stage(name, 2.0**-i, 10**i, {}) for i, name in enumerate([*names, "verification"])]
-    )
+    result = SimpleNamespace(stages=[stage(name, 2.0**-i, 10**i, {}) for i, name in enumerate(names)])
     seconds, queries = table.stage_groups(result)
     assert queries == {
         "look": 1,
-        "one layer": 1_110,
+        "one layer": 1_110 + 11 * 10**11,
         "layer 1": 110_000,
         "output": 101_000_000,
         "layer 2": 10_000_000,
@@ -204,6 +212,7 @@ def test_deep_failures_are_told(load, harness):
     retried = harness.Run(1001, True, 1e-14, seconds=2.0, extra={"attempts": 3})
     row = table.deep_row("some", [refused, retried])
     assert row["failures"] == {"1000": "raised an error"}
+    assert row["failed_seeds"] == ["1000"]
     assert (row["most_attempts"], row["retried"], row["max_seconds"]) == (3, 1, 2.0)
     assert json.loads(json.dumps(row, allow_nan=False)) == row
 

@@ -1,0 +1,67 @@
+"""What a kinked unit contributes once its sign is forgotten, and the polynomial part that forgets it.
+
+    relu(z)        = ( |z|  + z  ) / 2        leaky: ((1-p) |z| + (1+p) z) / 2
+    relu(z)^2      = (z |z| + z^2) / 2
+
+With z = w . x + b the second terms add up to an affine function (quadratic for the squared ReLU) that is
+fitted freely, so that one feature g(z) = |z| or z |z| per unit suffices, whatever the unit's sign:
+g(-z) = +-g(z) changes no span. The derivative by (w, b) is g'(z) (x, 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class UnitFeature:
+    """A feature g of one unit and the degree of the polynomial fitted beside it."""
+
+    name: str
+    degree: int
+    """1 for |z|, 2 for z |z|; also the homogeneity of g."""
+
+    def value(self, z: Array) -> Array:
+        """g(z), elementwise."""
+        size = np.abs(z)
+        return size if self.degree == 1 else np.asarray(z * size)
+
+    def slope(self, z: Array) -> Array:
+        """g'(z), elementwise."""
+        return np.sign(z) if self.degree == 1 else np.asarray(2 * np.abs(z))
+
+    def polynomial(self, x: Array) -> Array:
+        """Monomials (n, q) of x (n, d) up to the degree: products x_i x_j (i <= j) if 2, then x, then 1."""
+        columns = [x, np.ones((len(x), 1))]
+        if self.degree == 2:
+            first, second = np.triu_indices(x.shape[1])
+            columns.insert(0, x[:, first] * x[:, second])
+        return np.hstack(columns)
+
+    def count(self, inputs: int) -> int:
+        """q, the number of monomials."""
+        return inputs + 1 + (inputs * (inputs + 1) // 2 if self.degree == 2 else 0)
+
+
+KINK = UnitFeature("kink", 1)
+"""|z|: ReLU and leaky ReLU."""
+SQUARED_KINK = UnitFeature("squared kink", 2)
+"""z |z|: squared ReLU."""
+
+_FEATURES = {"relu": KINK, "leaky_relu": KINK, "squared_relu": SQUARED_KINK}
+SAMPLED = tuple(_FEATURES)
+"""Activations that can be recovered from samples by these features."""
+
+
+def feature_of(activation: str) -> UnitFeature:
+    """The feature of an activation."""
+    if activation not in _FEATURES:
+        raise InvalidInput(
+            f"activation must be one of {', '.join(SAMPLED)} for samples. Got {activation!r} instead."
+        )
+    return _FEATURES[activation]

@@ -1,0 +1,143 @@
+"""Signs xi in {-1, 1}^m with M xi = r, where M (q, m) has fewer independent rows than columns.
+
+Three searches, from certain to hopeful:
+
+- `meet_in_the_middle`: all 2^m patterns, at the price of 2^(m/2): every solution is found.
+- `box_point`: a linear program over the box |xi_i| <= 1. For generic M the box meets {M xi = r} in the one
+  wanted corner as soon as q > m/2; around that threshold `branch_and_bound` still finds it in seconds.
+- `lattice_search`: the wanted pattern is an unusually short vector of the lattice spanned by the rows of
+
+      (e_i | 0 | C M_i),   (0 | 1 | -C r),        M_i the columns of M, C = 2^bits,
+
+  and LLL reduction finds it as long as q bits exceed m by a fair factor. Needs python-flint.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+
+import numpy as np
+from scipy.optimize import LinearConstraint, linprog, milp
+
+from unweave.arrays import Array, IntArray
+
+WIDEST_ENUMERATION = 40
+"""Units up to which all patterns are gone through: two tables of 2^20 sums."""
+_MOST_MATCHES = 4_000_000  # pairs of half patterns that are looked at; more, and the equations are too coarse
+_CHUNK = 1 << 16
+_CORNER = 1e-6  # distance from -1 or 1 at which a coordinate of a linear program's solution counts as there
+_CLOSE = 1e-9  # misfit that branch and bound allows each equation; its solver's own tolerance is 1e-6
+_SECONDS = 4.0  # after which branch and bound is given up
+_WIDEST_BRANCHING = 2.4  # unknowns per equation up to which it is tried
+_INFEASIBLE = 2  # status of scipy.optimize.milp
+_LEAST_BITS, _MOST_BITS, _BITS_PER_UNKNOWN = 16, 34, 14.0
+_WIDEST_LATTICE = 260  # beyond, reduction takes minutes
+
+
+def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | None:
+    """All xi (n, m) with |M xi - r| <= ``allowed``, for M (q, m); None if that cannot be enumerated."""
+    width = matrix.shape[1]
+    if width > WIDEST_ENUMERATION:
+        return None
+    # One random combination of the equations sorts out nearly everything; the rest is checked in full.
+    mixture = np.random.default_rng(0).standard_normal(len(matrix))
+    mixture /= np.linalg.norm(mixture)
+    left, other = np.array_split(mixture @ matrix, 2)
+    wanted = float(mixture @ right)
+    left_sums, other_sums = _signed_sums(left), _signed_sums(other)
+    order, left_order = np.argsort(other_sums), np.argsort(-left_sums)
+    ordered, missing = other_sums[order], wanted - left_sums[left_order]  # both ascending: fast to look up
+    first = np.searchsorted(ordered, missing - allowed)
+    counts = np.searchsorted(ordered, missing + allowed, side="right") - first
+    if int(counts.sum()) > _MOST_MATCHES:
+        return None
+    found = [np.zeros((0, width))]
+    hits = np.flatnonzero(counts)
+    for start in range(0, len(hits), _CHUNK):
+        rows = hits[start : start + _CHUNK]
+        lefts = left_order[np.repeat(rows, counts[rows])]
+        steps = np.arange(len(lefts)) - np.repeat(np.cumsum(counts[rows]) - counts[rows], counts[rows])
+        others = order[np.repeat(first[rows], counts[rows]) + steps]
+        patterns = np.hstack([_patterns(lefts, len(left)), _patterns(others, len(other))])
+        misfit = np.linalg.norm(patterns @ matrix.T - right, axis=1)
+        found.append(patterns[misfit <= allowed])
+    return np.concatenate(found)
+
+
+def box_point(matrix: Array, right: Array, away_from: Array | None = None) -> Array | None:
+    """A point (m,) of the box with M z = r, far from the corner ``away_from``; None if none."""
+    cost = np.zeros(matrix.shape[1]) if away_from is None else away_from
+    solved = linprog(cost, A_eq=matrix, b_eq=right, bounds=(-1, 1), method="highs-ds")
+    return None if solved.x is None else np.asarray(solved.x)
+
+
+def corner_of(point: Array | None) -> Array | None:
+    """The pattern that a point of the box is, or None."""
+    if point is None or np.abs(np.abs(point) - 1).max() > _CORNER:
+        return None
+    return np.where(point > 0, 1.0, -1.0)
+
+
+def branch_and_bound(matrix: Array, right: Array, excluded: list[Array]) -> tuple[Array | None, bool]:
+    """A pattern (m,) with M xi = r other than the ``excluded`` ones, and whether the search ended."""
+    if matrix.shape[1] > _WIDEST_BRANCHING * len(matrix):
+        return None, False  # too few equations for bounds to prune
+    # xi = 2 x - 1 with x in {0, 1}; a pattern agrees with an excluded one in m places, all others in fewer.
+    shifted = right + matrix.sum(axis=1)
+    rules = [LinearConstraint(2 * matrix, shifted - _CLOSE, shifted + _CLOSE)]
+    for signs in excluded:
+        rules.append(LinearConstraint(2 * signs[None], -np.inf, len(signs) - 2 + signs.sum()))
+    ones = np.ones(matrix.shape[1])
+    # The limit decides whether the search is given up, never which pattern it finds.
+    solved = milp(
+        0 * ones, integrality=ones, bounds=(0, 1), constraints=rules, options={"time_limit": _SECONDS}
+    )
+    if solved.x is None:
+        return None, solved.status == _INFEASIBLE
+    return np.where(solved.x > 0.5, 1.0, -1.0), True
+
+
+def lattice_search(matrix: Array, right: Array) -> tuple[list[Array], list[Array]]:
+    """Patterns (m,) and integer vectors v (m,) in {-1, 0, 1}^m with M v = 0 that the reduced basis shows.
+
+    Both lists are empty where python-flint is not installed or the lattice is too large.
+    """
+    equations, width = matrix.shape
+    if not lattice_available() or width > _WIDEST_LATTICE or equations == 0:
+        return [], []
+    flint = importlib.import_module("flint")
+    bits = int(np.clip(_BITS_PER_UNKNOWN * (width + 1) / equations, _LEAST_BITS, _MOST_BITS))
+    size = np.linalg.norm(matrix, axis=1)
+    scaled = np.rint(2.0**bits * np.vstack([matrix.T, -right]) / np.where(size > 0, size, 1.0)).astype(
+        np.int64
+    )
+    basis = np.hstack([np.eye(width + 1, dtype=np.int64), scaled])
+    reduced = flint.fmpz_mat(basis.tolist()).lll().tolist()
+    patterns, kernel = [], []
+    for row in reduced:
+        vector = np.array([int(entry) for entry in row[: width + 1]], dtype=np.float64)
+        head, last = vector[:width], vector[width]
+        if abs(last) == 1 and (np.abs(head) == 1).all():
+            patterns.append(head * last)
+        elif last == 0 and np.abs(head).max() == 1:
+            kernel.append(head)
+    return patterns, kernel
+
+
+def lattice_available() -> bool:
+    """Whether python-flint is installed."""
+    return importlib.util.find_spec("flint") is not None
+
+
+def _signed_sums(terms: Array) -> Array:
+    """Sums (2^n,) of +- terms (n,): entry i takes the signs of `_patterns`."""
+    sums = np.zeros(1)
+    for term in terms:
+        sums = np.concatenate([sums - term, sums + term])
+    return sums
+
+
+def _patterns(index: IntArray, width: int) -> Array:
+    """Signs (n, width) that belong to entries of `_signed_sums`: bit j of the index is sign j."""
+    return np.where(index[:, None] >> np.arange(width) & 1, 1.0, -1.0)

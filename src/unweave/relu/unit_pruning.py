@@ -1,0 +1,153 @@
+"""How many units a fit needs: what each one is worth, and fits with fewer or more.
+
+Leaving out unit i and refitting the linear numbers alone raises the squared residual by
+
+    |H_i|^2 / ((F^T F)^{-1})_ii        (F: the units' features, polynomial projected out),
+
+which is small for a surplus unit, whether its height is small or another unit lies on the same hyperplane. In
+an exact fit such units are left out while a refit still reaches the floor. With noise, units go while that
+lowers the Bayesian information criterion
+
+    BIC = n K log(RSS) + log(n K) (number of parameters),
+
+whose price of (d + K) log(n K) per unit is above the part of the noise that a unit placed at will can absorb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from unweave.arrays import Array
+from unweave.relu.variable_projection import (
+    ProjectedFit,
+    ProjectedProblem,
+    ProjectionOptions,
+    orthonormal_columns,
+    unit_columns,
+)
+
+OnStep = Callable[[int, float], None]
+
+_SURPLUS = 1e-8  # relative residual that units left out together may cause in an exact fit
+_WORTH_A_TRY = 0.03  # and up to which leaving out one is tried with a refit
+_BLOWN_UP = 100.0  # times the median size of a contribution: one of two units that nearly cancel
+_CANDIDATES = 30  # random units looked at for one that is added
+
+
+def removal_costs(problem: ProjectedProblem, units: Array) -> Array:
+    """Relative residual (m,) that leaving out each unit alone would add, in quadrature."""
+    point = problem.at(units)
+    features = problem.without_polynomial(problem.feature.value(point.arguments))
+    triangle = orthonormal_columns(features)[1]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        inverse = solve_triangular(triangle, np.eye(len(triangle)), check_finite=False)
+        leverage = np.sqrt((inverse**2).sum(axis=1))
+        cost = np.linalg.norm(point.heights, axis=1) / leverage / problem.size
+    return np.where(np.isfinite(cost), cost, 0.0)
+
+
+def prune_exact(
+    problem: ProjectedProblem, fit: ProjectedFit, floor: float, on_step: OnStep | None = None
+) -> ProjectedFit:
+    """Fewest units that still fit to ``floor``, starting from a fit that does."""
+    options = ProjectionOptions(floor=floor / 100, steps=40, patience=3)
+    if problem.polynomial_residual <= floor:
+        return problem.minimise(fit.units[:, :0], options, on_step)
+    units = fit.units
+    while units.shape[1] > 1:
+        costs = removal_costs(problem, units)
+        if costs.min() > _SURPLUS:
+            break
+        units = np.delete(units, int(costs.argmin()), axis=1)
+    best = problem.minimise(units, options, on_step)
+    if best.residual > floor:
+        best = fit
+    while best.units.shape[1] > 1:
+        costs = removal_costs(problem, best.units)
+        if costs.min() > _WORTH_A_TRY:
+            break
+        trial = problem.minimise(np.delete(best.units, int(costs.argmin()), axis=1), options, on_step)
+        if trial.residual > floor:
+            break
+        best = trial
+    return best
+
+
+def information(problem: ProjectedProblem, fit: ProjectedFit) -> float:
+    """BIC of a fit, up to a constant."""
+    outputs, width = problem.rest.shape[1], fit.units.shape[1]
+    numbers = problem.rows * outputs
+    parameters = width * (fit.units.shape[0] - 1 + outputs) + problem.polynomial.shape[1] * outputs
+    return float(
+        2 * numbers * np.log(max(fit.residual, np.finfo(np.float64).tiny)) + parameters * np.log(numbers)
+    )
+
+
+def prune_noisy(
+    problem: ProjectedProblem, fit: ProjectedFit, width: int | None, on_step: OnStep | None = None
+) -> ProjectedFit:
+    """Leave out the cheapest unit and refit: down to ``width``, or while the information criterion falls."""
+    options = ProjectionOptions(steps=25, patience=2)
+    best = fit
+    while best.units.shape[1] > (0 if width is None else width):
+        cheapest = int(removal_costs(problem, best.units).argmin())
+        trial = problem.minimise(np.delete(best.units, cheapest, axis=1), options, on_step)
+        if width is None and information(problem, trial) > information(problem, best):
+            break
+        best = trial
+    return best
+
+
+def repaired(problem: ProjectedProblem, fit: ProjectedFit, count: int, rng: np.random.Generator) -> Array:
+    """Units (d+1, count) to go on with after a stall: without those that nearly cancel, with new ones.
+
+    New units are the best of many random ones, by what they would explain of the residual.
+    """
+    units = fit.units
+    if units.shape[1] > 2:
+        sizes = np.linalg.norm(fit.heights, axis=1)
+        blown_up = sizes > _BLOWN_UP * np.median(sizes)
+        costs = removal_costs(problem, units)
+        surplus = costs < _WORTH_A_TRY * max(fit.residual, _SURPLUS)
+        drop = surplus.copy()
+        if blown_up.any():
+            drop[np.flatnonzero(blown_up)[0]] = True
+        units = units[:, ~drop]
+    missing = max(count - units.shape[1], 1)
+    residual = problem.residual_at(units)
+    count = _CANDIDATES * missing
+    candidates = np.hstack([random_units(problem, count, rng), _units_at(problem, residual, count, rng)])
+    gains = problem.gain(candidates, residual)
+    return np.hstack([units, candidates[:, np.argsort(gains)[::-1][:missing]]])
+
+
+def _units_at(problem: ProjectedProblem, residual: Array, count: int, rng: np.random.Generator) -> Array:
+    """Units (d+1, count) that switch on towards samples of large residual.
+
+    A unit whose kink lies far out leaves its mark on few samples, all of them in its direction.
+    """
+    inputs = problem.inputs[:, :-1]
+    weight = (residual**2).sum(axis=1)
+    total = float(weight.sum())
+    if not total > 0:
+        return random_units(problem, count, rng)
+    chosen = inputs[rng.choice(len(inputs), count, p=weight / total)]
+    length = np.linalg.norm(chosen, axis=1, keepdims=True)
+    scatter = rng.standard_normal(chosen.shape) * length / np.sqrt(chosen.shape[1])
+    directions = (chosen + rng.uniform(0, 1, (count, 1)) * scatter).T
+    directions /= np.maximum(np.linalg.norm(directions, axis=0), np.finfo(np.float64).tiny)
+    biases = -rng.uniform(0.2, 1, count) * np.einsum("ij,ji->i", chosen, directions)
+    return unit_columns(np.vstack([directions, biases]))
+
+
+def random_units(problem: ProjectedProblem, count: int, rng: np.random.Generator) -> Array:
+    """Units (d+1, count) of random direction whose hyperplanes pass half way to random samples."""
+    inputs = problem.inputs[:, :-1]
+    directions = rng.standard_normal((inputs.shape[1], count))
+    directions /= np.linalg.norm(directions, axis=0)
+    towards = inputs[rng.integers(0, len(inputs), count)]
+    biases = -0.5 * np.einsum("ij,ji->i", towards, directions)
+    return unit_columns(np.vstack([directions, biases]))
