@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unweave.deep.far_field import RADIUS, NotFlat, Unit, _directions, units_on_circle
+from unweave.deep.far_field import RADIUS, Crossing, NotFlat, Unit, _directions, _merge, units_on_circle
 from unweave.network import Network
 from unweave.random_networks import random_network
 
@@ -60,7 +60,8 @@ def test_crossings_lie_on_the_hyperplane_of_their_unit() -> None:
     units = seen(network)
     for unit, number in zip(units, owners(network, units), strict=True):
         assert len(unit.crossings) >= 2
-        for point in unit.crossings:
+        for crossing in unit.crossings:
+            point = crossing.point
             z = float(point @ network.weights[0][:, number] + network.biases[0][number])
             assert abs(z) < 5  # the radius is 1e4: the step is where the unit moves
             others = np.delete(point @ network.weights[0] + network.biases[0], number)
@@ -75,9 +76,128 @@ def test_widths_are_about_two_over_the_norm() -> None:
         assert 0.5 < unit.width * norms[number] / 2 < 8  # the slope may be taken beside the middle
 
 
-def test_the_number_of_crossings_is_that_of_the_units() -> None:
-    network = planted([5, 4, 3, 2])
-    assert units_on_circle(network, 5, [], np.random.default_rng(1002)) == 4
+def test_a_circle_crosses_every_unit_once() -> None:
+    network, answers = planted([5, 4, 3, 2]), []
+
+    def ask(x: np.ndarray) -> np.ndarray:
+        answers.append(network(x))
+        return answers[-1]
+
+    units: list[Unit] = []
+    rng = np.random.default_rng(1002)
+    assert units_on_circle(ask, 5, units, rng) == np.abs(answers[0]).max()  # the size of the answers
+    assert [len(unit.crossings) for unit in units] == [1] * 4
+    units_on_circle(ask, 5, units, rng)
+    assert [len(unit.crossings) for unit in units] == [2] * 4
+
+
+@pytest.mark.parametrize("layers", [[6, 5, 1], [6, 5, 3, 2]])
+def test_heights_are_what_the_answers_change_by(layers: list[int]) -> None:
+    network = planted(layers)
+    for unit in seen(network):
+        assert unit.height == unit.crossings[0].height
+        for crossing in unit.crossings:
+            ends = network(crossing.point + np.outer([-50.0, 50.0], unit.direction))
+            change = np.abs(ends[1] - ends[0]).max()
+            # What a cell changes by less than 1e-7 of the answers does not count.
+            if len(layers) == 3:
+                assert crossing.height == pytest.approx(change, abs=1e-5)
+            else:  # a profile may go up and down, and outputs change at different places
+                assert change - 1e-5 < crossing.height < 10 * change
+
+
+@pytest.mark.parametrize(
+    ("outer", "measured", "again"),
+    [
+        (1.0, 1e-4, True),  # now the step is 2, of answers of size 1
+        (1.0, 2e-3, False),  # much lower, but high enough for an exact direction
+        (4e-4, 7e-5, True),  # both are feeble, and the new step is 11 times as high
+        (4e-4, 9e-5, False),  # 9 times
+    ],
+)
+def test_a_direction_measured_at_a_feeble_step_is_measured_again_at_a_high_one(
+    outer: float, measured: float, again: bool
+) -> None:
+    truth = np.array([0.6, 0.0, 0.8])
+    offset = 1.0 if outer < 1 else 0.0
+    network = Network(
+        [truth[:, None], np.array([[outer]])], [np.zeros(1), np.full(1, offset)], ["tanh", "identity"]
+    )
+    # Off by 1e-5: the crossings at a distance of 1e4 still lie within the width of the step.
+    inexact = truth + 1e-5 * np.array([0.0, 1.0, 0.0])
+    first = Crossing(np.array([0.8, 1.0, -0.6]), measured)
+    units = [Unit(inexact, 2.0, [first])]
+    assert units_on_circle(network, 3, units, np.random.default_rng(1006)) == pytest.approx(1, abs=1e-3)
+    (unit,) = units
+    assert len(unit.crossings) == 2
+    assert first in unit.crossings
+    if again:
+        assert unit.crossings[1] is first
+        assert unit.height == pytest.approx(2 * outer, rel=1e-3)
+        # Rounding of the answers, 1e-16, over the differences' step of 0.01 and the slope
+        assert np.abs(np.cross(unit.direction, truth)).max() < 1e-7
+    else:
+        assert unit.crossings[0] is first
+        assert unit.height == measured
+        assert unit.direction is inexact
+
+
+def test_a_feeble_side_is_forgotten_once_the_other_is_seen() -> None:
+    """One unit hides another on one side of its hyperplane: there the step is 1e-5 of the answers."""
+
+    def gated(x: np.ndarray) -> np.ndarray:
+        gate = (1 + np.tanh(x[:, 1])) / 2
+        return np.asarray((gate + 1e-5) * np.tanh(x[:, 0]) + 3 * np.tanh(x[:, 1]))[:, None]
+
+    def off(unit: Unit) -> float:
+        return float(np.linalg.norm(unit.direction[1:]))
+
+    def hidden(units: list[Unit]) -> list[Unit]:
+        return [unit for unit in units if abs(unit.direction[0]) > 0.9]
+
+    improved = 0
+    for seed in range(1007, 1015):
+        units: list[Unit] = []
+        rng = np.random.default_rng(seed)
+        units_on_circle(gated, 4, units, rng)
+        before = hidden(units)
+        if len(before) != 1 or before[0].height > 1e-3:
+            continue
+        assert before[0].height == pytest.approx(2e-5, rel=0.1)
+        rough = off(before[0])
+        for _ in range(6):
+            units_on_circle(gated, 4, units, rng)
+        (after,) = hidden(units)
+        assert after.height == pytest.approx(2, rel=1e-3)
+        assert after.height == max(crossing.height for crossing in after.crossings)
+        assert len(after.crossings) == len({id(crossing) for crossing in after.crossings}) >= 5
+        # Rounding is 1e-14 of the gradient's 1e-5 at first, later of one.
+        assert off(after) < 1e-11 < rough
+        improved += 1
+    assert improved >= 2
+
+
+def test_of_two_measurements_the_one_at_the_higher_step_is_kept() -> None:
+    low, high = Crossing(np.array([0.0, 9e3]), 1e-6), Crossing(np.array([0.1, -8e3]), 1.0)
+    rough, exact = Unit(np.array([1.0, 1e-6]), 2.5, [low]), Unit(np.array([-1.0, 0.0]), 2.0, [high])
+    for one, two in ((rough, exact), (exact, rough)):
+        units = [one]
+        _merge(units, two)
+        assert len(units) == 1
+        assert units[0].direction is exact.direction
+        assert (units[0].width, units[0].crossings) == (2.0, [high, low])
+    units = [exact]
+    _merge(units, Unit(np.array([0.0, 1.0]), 2.0, [low]))
+    assert len(units) == 2
+
+
+def test_the_strongest_crossings() -> None:
+    points = np.arange(8.0).reshape(4, 2)
+    heights = [0.2, 3.0, 0.1, 5.0]
+    unit = Unit(np.array([1.0, 0.0]), 2.0, [Crossing(*pair) for pair in zip(points, heights, strict=True)])
+    np.testing.assert_array_equal(unit.strongest(3), points[[3, 1, 0]])
+    assert len(unit.strongest(9)) == 4
+    assert unit.height == 0.2
 
 
 def test_rows_are_asked_far_out_and_a_known_unit_costs_no_gradient() -> None:
@@ -112,7 +232,12 @@ def test_units_that_never_level_off_are_refused() -> None:
 
 def test_nothing_moves_nothing_is_seen() -> None:
     units: list[Unit] = []
-    assert units_on_circle(lambda x: np.ones((len(x), 2)), 4, units, np.random.default_rng(1004)) == 0
+    for value in (1.0, -3.0, 0.0):
+        size = units_on_circle(
+            lambda x, value=value: np.full((len(x), 2), value), 4, units, np.random.default_rng(1004)
+        )
+        assert size == pytest.approx(abs(value), abs=1e-300)
+        assert size > 0  # it is divided by
     assert units == []
 
 
@@ -121,11 +246,13 @@ def test_two_units_that_cross_together_are_not_taken_for_one(height: float, expe
     # On the third axis both units are at zero; at a height on the second only the first one is.
     weights = np.array([[1.0, 1.0], [0.0, -0.5], [0.0, 0.0]])
     network = Network([weights, np.array([[1.0], [0.6]])], [np.zeros(2), np.zeros(1)], ["tanh", "identity"])
-    point = np.array([[0.0, height, RADIUS]])
-    assert len(_directions(network, point, np.random.default_rng(1005))) == expected
+    crossing = Crossing(np.array([0.0, height, RADIUS]), 2.0)
+    units = _directions(network, [crossing], np.random.default_rng(1005))
+    assert len(units) == expected
+    assert all(unit.crossings == [crossing] for unit in units)
 
 
 def test_a_unit_owns_what_lies_on_its_hyperplane() -> None:
-    unit = Unit(np.array([1.0, 0.0]), 2.0, [np.array([0.5, 9e3])])
+    unit = Unit(np.array([1.0, 0.0]), 2.0, [Crossing(np.array([0.5, 9e3]), 1.0)])
     assert unit.owns(np.array([-1.0, -7e3]))
     assert not unit.owns(np.array([60.0, 9e3]))

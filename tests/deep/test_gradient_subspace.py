@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import unweave.deep.gradient_subspace as module
-from unweave.deep.gradient_subspace import GradientSubspace, LayerState
-from unweave.deep.projected_descent import descend
+from unweave.deep.gradient_subspace import GradientSubspace, LayerState, is_solution, narrowed, range_gap
+from unweave.deep.projected_descent import Descent, descend
 from unweave.deep.saturating import ERF, TANH, Saturating
 from unweave.derivatives.closed_form import network_gradients
 from unweave.network import Network
@@ -165,11 +165,127 @@ def test_descent_comes_back_from_a_perturbed_start(activation: str, known: bool)
     assert_allclose(found.state.biases, network.biases[0], rtol=0, atol=1e-8)
 
 
-@pytest.mark.xfail(strict=True, reason="divides by a slope that is zero to rounding: a RuntimeWarning")
 def test_the_spectrum_bears_a_saturated_site() -> None:
     network = planted()
     points = np.random.default_rng(1001).standard_normal((30, M))
     points[0] *= 1e3
     gradients = network_gradients(network, points).transpose(0, 2, 1)
     problem = GradientSubspace(points, gradients, TANH)
-    assert np.isfinite(problem.spectrum(truth(network))[1]).all()
+    axes, values = problem.spectrum(truth(network))
+    assert np.isfinite(values).all()
+    assert_allclose(axes.T @ axes, np.eye(M), atol=1e-12)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "erf"])
+def test_a_site_where_all_units_are_saturated_does_not_hide_the_range(activation: str) -> None:
+    network = planted(activation=activation)
+    points = 1.2 * np.random.default_rng(1001).standard_normal((30, M))
+    points[0] = np.linalg.solve(network.weights[0].T, np.full(M, 400.0))  # slopes and gradient are zero
+    gradients = network_gradients(network, points).transpose(0, 2, 1)
+    assert not gradients[0].any()
+    problem = GradientSubspace(points, gradients, FAMILY[activation])
+    assert range_gap(problem, truth(network)) > 1e6
+    found = problem.with_range(truth(network), K).next_range
+    # g' of erf falls as fast as exp(-z^2): what the sites with the smallest slopes say is rounded the most.
+    assert_allclose(found @ found.T, truth(network).next_range @ truth(network).next_range.T, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "erf"])
+def test_the_gap_is_at_the_end_of_the_range(activation: str) -> None:
+    network = planted(activation=activation)
+    problem = problem_of(network, FAMILY[activation])
+    right = range_gap(problem, truth(network))
+    assert right is not None
+    assert right > 1e6
+    values = problem.spectrum(truth(network))[1]
+    assert right == pytest.approx(values[K - 1] / values[K])
+    narrow = range_gap(problem, problem.with_range(truth(network), K - 1))
+    assert narrow == pytest.approx(values[K - 2] / values[K - 1])
+    assert narrow < 100  # nothing ends there
+    assert range_gap(problem, problem.with_range(truth(network), M)) is None
+
+
+def test_a_range_of_gradients_that_end_exactly_has_a_finite_gap() -> None:
+    points = np.random.default_rng(1001).standard_normal((20, M))
+    state = LayerState(np.eye(M), np.zeros(M), np.eye(M)[:, :1])
+    gradients = np.zeros((20, M, 1))
+    gradients[:, 0] = 1.0
+    gap = range_gap(GradientSubspace(points, gradients, TANH), state)
+    assert gap is not None
+    assert 1e10 < gap < np.inf
+
+
+@pytest.mark.parametrize(
+    ("residual", "gap", "expected"),
+    [
+        (1e-6, None, True),
+        (1e-6, 1e3, True),
+        (1e-13, 1e9, True),
+        (1e-4, None, False),
+        (1e-4, 1e9, False),
+        (1e-6, 30.0, False),  # little is left, but the range does not end
+        (1e-13, 1.5, False),
+        (np.inf, None, False),
+        (np.nan, 1e9, False),
+        (1e-6, np.nan, False),
+    ],
+)
+def test_what_counts_as_a_solution(residual: float, gap: float | None, expected: bool) -> None:
+    assert is_solution(residual, gap) == expected
+
+
+def test_a_wrong_layer_that_leaves_little_is_no_solution() -> None:
+    """One output, and a range with one dimension less than everything: there is hardly an equation."""
+    network = planted(outputs=1)
+    problem = problem_of(network, count=10)
+    start = LayerState(np.eye(M), np.zeros(M), np.zeros((M, M - 1)))
+    wrong = descend(problem, problem.with_range(start, M - 1), steps=200)
+    assert wrong.residual < 1e-10
+    assert np.abs(np.abs(wrong.state.biases) - np.abs(network.biases[0])).max() > 0.1
+    assert not is_solution(wrong.residual, range_gap(problem, wrong.state))
+    right = truth(network)
+    assert is_solution(np.sqrt(problem.cost(right)), range_gap(problem, right))
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize(("activation", "known"), CASES)
+def test_a_range_with_room_to_spare_is_narrowed(activation: str, known: bool, outputs: int) -> None:
+    network = planted(outputs, activation)
+    problem = problem_of(network, FAMILY[activation], known, count=60)
+    start = perturbed(truth(network), 1e-3, problem)
+    wide = descend(problem, problem.with_range(start, K + 1))
+    assert wide.state.next_range.shape == (M, K + 1)
+    found = narrowed(problem, wide)
+    assert found.state.next_range.shape == (M, K)
+    assert found.residual < 1e-12
+    assert is_solution(found.residual, range_gap(problem, found.state))
+    assert_allclose(found.state.mixing, network.weights[0], rtol=0, atol=1e-8)
+    assert_allclose(found.state.biases, network.biases[0], rtol=0, atol=1e-8)
+    projector = truth(network).next_range @ truth(network).next_range.T
+    assert_allclose(found.state.next_range @ found.state.next_range.T, projector, rtol=0, atol=1e-8)
+
+
+def test_narrowing_finds_the_layer_where_the_wide_range_has_not() -> None:
+    network = planted()
+    problem = problem_of(network, count=60)
+    # A wide range, and a layer that is off: nothing has been solved yet.
+    start = problem.with_range(perturbed(truth(network), 1e-3, problem), K + 1)
+    unsolved = Descent(start, float(np.sqrt(problem.cost(start))), ())
+    assert unsolved.residual > 1e-5
+    found = narrowed(problem, unsolved)
+    assert found.state.next_range.shape == (M, K)
+    assert_allclose(found.state.mixing, network.weights[0], rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "erf"])
+def test_the_narrowest_range_is_left_alone(activation: str) -> None:
+    network = planted(activation=activation)
+    problem = problem_of(network, FAMILY[activation], count=60)
+    fit = Descent(truth(network), 1e-15, ())
+    assert narrowed(problem, fit) is fit
+    off = perturbed(truth(network), 0.5, problem)
+    wrong = Descent(off, float(np.sqrt(problem.cost(off))), ())
+    assert narrowed(problem, wrong).residual in (wrong.residual, pytest.approx(0, abs=1e-5))
+    one = LayerState(network.weights[0], network.biases[0], truth(network).next_range[:, :1])
+    alone = Descent(one, 0.5, ())
+    assert narrowed(problem, alone) is alone  # there is nothing below one

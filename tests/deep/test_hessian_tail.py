@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import unweave.deep.hessian_tail as module
-from unweave.deep.hessian_tail import HessianTail, TailState, tail_dimension
+from unweave.deep.hessian_tail import HessianTail, TailState, has_tail, tail_dimension
 from unweave.deep.projected_descent import descend
 from unweave.deep.saturating import ERF, TANH
 from unweave.derivatives.closed_form import network_gradients, network_hessians
@@ -144,12 +144,66 @@ def test_where_the_tail_begins() -> None:
     assert tail_dimension(1, 2, False) == 1
 
 
-@pytest.mark.xfail(
-    strict=True, reason="ValueError: nothing lies beyond as many dimensions as there are products"
+PRODUCTS = M * (M + 1) // 2
+
+
+@pytest.mark.parametrize(
+    ("dimension", "matrices", "width", "expected"),
+    [
+        (4, 50, 4, True),
+        (9, 50, 4, True),
+        (10, 50, 4, False),  # ten products of four states: all of them
+        (12, 50, 4, False),
+        (9, 10, 4, True),
+        (9, 9, 4, False),  # as many matrices as dimensions: they span no more
+        (9, 5, 4, False),
+        (1, 50, 1, False),  # a layer of one unit has one product
+        (1, 2, 2, True),
+        (1, 1, 2, False),
+        (4, 0, 4, False),
+    ],
 )
-@pytest.mark.parametrize("dimension", [M * (M + 1) // 2, 3 * M])
+def test_whether_anything_lies_beyond(dimension: int, matrices: int, width: int, expected: bool) -> None:
+    assert has_tail(dimension, matrices, width) == expected
+
+
+@pytest.mark.parametrize("matrices", [6, 30])
+@pytest.mark.parametrize("dimension", range(4, PRODUCTS + 3))
+def test_a_tail_is_what_a_wrong_layer_leaves(dimension: int, matrices: int) -> None:
+    network = planted(inner=(M, 3))
+    whole = problem_of(network, dimension=dimension)
+    sites = matrices // 2  # of two outputs
+    problem = HessianTail(
+        whole._c[:sites],
+        whole._gradients[:sites],
+        whole._hessians[:sites],
+        dimension,
+        TANH,
+        truth(network),
+    )
+    wrong = TailState(np.eye(M), np.zeros(M))
+    if has_tail(dimension, matrices, M):
+        assert problem.cost(wrong) > 1e-12
+        assert np.linalg.norm(problem.normal_equations(wrong)[1]) > 1e-12
+    else:
+        assert problem.cost(wrong) == 0.0
+        assert len(problem.spectrum(wrong)) <= dimension
+
+
+@pytest.mark.parametrize("dimension", [PRODUCTS, 3 * M])
 def test_no_tail_at_all_costs_nothing(dimension: int) -> None:
     network = planted()
+    assert not has_tail(dimension, 50, M)
+    assert problem_of(network, dimension=dimension).cost(truth(network)) < 1e-24
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=ValueError,
+    reason="normal equations need a tail: whoever descends asks has_tail first",
+)
+@pytest.mark.parametrize("dimension", [PRODUCTS, 3 * M])
+def test_no_tail_at_all_is_solved_at_once(dimension: int) -> None:
+    network = planted()
     problem = problem_of(network, dimension=dimension)
-    assert problem.cost(truth(network)) < 1e-24
     assert descend(problem, truth(network)).residual < 1e-12

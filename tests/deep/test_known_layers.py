@@ -169,12 +169,27 @@ def test_with_layer_leaves_the_old_ones_alone() -> None:
     assert two.layers[0] is one.layers[0]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="divides by the room of a state that is one to rounding: a RuntimeWarning"
-)
-def test_a_saturated_state_leaves_no_room() -> None:
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("activation", ["tanh", "erf"])
+def test_a_saturated_state_leaves_no_room(activation: str, depth: int, bounded: bool) -> None:
+    network = planted(activation)
+    known, frame = known_of(network, depth), frame_after(network, depth)
+    x = 60 * base_inputs(10)
+    bounds = (np.full(INPUTS, x.min() - 1), np.full(INPUTS, x.max() + 1)) if bounded else None
+    base = known.states(x)
+    assert (np.abs(base.post[0]) == 1).any(axis=1).all()
+    steps = known.safe_steps(base, frame, 1.0, 2.0, bounds)
+    assert steps.max() < 1e-10
+    assert steps.min() >= 0
+
+
+def test_a_saturated_site_takes_no_room_from_others() -> None:
     network = planted()
-    known, frame = known_of(network, 1), frame_after(network, 1)
-    base = known.states(60 * base_inputs(10))
-    assert (np.abs(base.post[0]) == 1).any()
-    assert known.safe_steps(base, frame, 1.0, 2.0).max() < 1e-10
+    known, frame = known_of(network, 2), frame_after(network, 2)
+    x = base_inputs(10)
+    calm = known.safe_steps(known.states(x), frame, 1.0, 2.0)
+    x[0] *= 1e3
+    steps = known.safe_steps(known.states(x), frame, 1.0, 2.0)
+    assert_allclose(steps[1:], calm[1:])
+    assert steps[0] < 1e-10 < calm.min()

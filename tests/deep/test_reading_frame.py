@@ -6,7 +6,12 @@ from numpy.testing import assert_allclose
 
 from unweave.access.region import Region
 from unweave.deep.base_points import PointSource
-from unweave.deep.reading_frame import GradientSample, reading_frame, sample_gradients
+from unweave.deep.reading_frame import (
+    GradientSample,
+    independent_outputs,
+    reading_frame,
+    sample_gradients,
+)
 from unweave.derivatives.closed_form import network_gradients
 from unweave.network import Network
 from unweave.random_networks import random_network
@@ -107,20 +112,71 @@ def test_gradients_cost_four_rows_per_input_and_point() -> None:
     assert_allclose(sample.gradients, network_gradients(network, points).transpose(0, 2, 1), atol=1e-7)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="all outputs count as equations, also where a bottleneck leaves fewer gradients per point",
-)
 @pytest.mark.parametrize("layers", [[12, 10, 2, 10], [10, 8, 4, 2, 8]])
 def test_more_outputs_than_a_bottleneck_lets_through(layers: list[int]) -> None:
     network = planted(layers)
-    assert_reads(network, frame_of(network, layers[1])[0])
+    for width in (layers[1], None):
+        assert_reads(network, frame_of(network, width)[0])
 
 
-@pytest.mark.xfail(strict=True, reason="constant outputs count as equations")
-def test_nine_constant_outputs() -> None:
+def with_outer(base: Network, outer: np.ndarray) -> Network:
+    """The same hidden layers with another output layer."""
+    biases = [*base.biases[:-1], np.ones(outer.shape[1])]
+    return Network([*base.weights[:-1], outer], biases, base.activations)
+
+
+@pytest.mark.parametrize("width", [4, None])
+def test_nine_constant_outputs(width: int | None) -> None:
     base = planted([9, 4, 3, 1])
-    outer = np.c_[base.weights[-1], np.zeros((3, 9))]
-    biases = [*base.biases[:-1], np.ones(10)]
-    network = Network([*base.weights[:-1], outer], biases, base.activations)
-    assert_reads(network, frame_of(network, 4)[0])
+    network = with_outer(base, np.c_[base.weights[-1], np.zeros((3, 9))])
+    assert_reads(network, frame_of(network, width)[0])
+
+
+@pytest.mark.parametrize("width", [4, None])
+def test_ten_equal_outputs(width: int | None) -> None:
+    base = planted([9, 4, 3, 1])
+    network = with_outer(base, base.weights[-1] * np.arange(1, 11))
+    assert_reads(network, frame_of(network, width)[0])
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ([9, 4, 3, 1], 1),
+        ([9, 4, 3, 2], 2),
+        ([9, 6, 5, 4], 4),
+        ([12, 10, 2, 10], 2),  # the narrowest layer
+        ([10, 8, 4, 2, 8], 2),
+        ([10, 3, 3, 8], 3),
+        ([3, 6, 6, 8], 3),  # no more than inputs
+    ],
+)
+def test_independent_outputs_are_those_that_the_narrowest_layer_lets_through(
+    layers: list[int], expected: int
+) -> None:
+    points = np.random.default_rng(1003).standard_normal((5, layers[0]))
+    assert independent_outputs(sample_gradients(planted(layers), points)) == expected
+
+
+def test_outputs_that_repeat_or_do_not_move_do_not_count() -> None:
+    base = planted([9, 5, 4, 2])
+    points = np.random.default_rng(1003).standard_normal((5, 9))
+    first, second = base.weights[-1].T
+    for columns, expected in (
+        ([first, first, -3 * first], 1),
+        ([first, 0 * first, 0 * first], 1),
+        ([first, second, first - second, 0 * first], 2),
+        ([0 * first, 0 * first], 1),  # never less: it is divided by
+    ):
+        network = with_outer(base, np.stack(columns, axis=1))
+        assert independent_outputs(sample_gradients(network, points)) == expected
+
+
+def test_one_site_that_shows_them_is_enough_and_none_counts_as_one() -> None:
+    points, gradients = np.zeros((3, 6)), np.zeros((3, 6, 4))
+    gradients[0, 0] = 1.0  # all outputs alike
+    gradients[2, :3, :3] = np.eye(3)
+    sample = GradientSample(points, gradients)
+    assert independent_outputs(sample) == 3
+    assert independent_outputs(GradientSample(points[:2], gradients[:2])) == 1
+    assert independent_outputs(GradientSample(points[:0], gradients[:0])) == 1

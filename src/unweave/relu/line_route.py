@@ -28,6 +28,7 @@ from unweave.evaluation import single_threaded_blas
 from unweave.journal import Journal
 from unweave.network import Network
 from unweave.relu.absolute_form import AbsoluteForm
+from unweave.relu.line_fit import fit_affine, fit_all, relative_misfit
 from unweave.relu.line_kinks import Precision, Values, find_kinks
 from unweave.relu.line_polish import polish, worth_polishing
 from unweave.relu.line_refine import refine_units
@@ -46,7 +47,6 @@ _CUTS = (-4.1, -0.6, 0.7, 3.7)  # in units of sqrt(d)
 _SPARE_ROWS, _SPARE_ROWS_IN_BOX = 10, 60
 _WIDE = 3.0  # half of the rows of the completeness check are spread by this much more
 _FAR_DIRECTIONS = 4  # of rows far out
-_CORRECTED = 1e-10  # relative singular values below which rows do not correct a height
 _EXPLAINED_FAR = 1e-7  # the same for rows far out, after refinement, relative to the largest slope
 _EXPLAINED = 1e-5  # residual of the completeness check, relative to the spread of its answers
 _NEGLIGIBLE = 1e-9  # height relative to the largest one below which a unit is an accident of the fit
@@ -232,16 +232,7 @@ class LineRecovery:
         if len(more):
             self._answers = np.concatenate([self._answers, self._ask(more)])
             self._rows = np.concatenate([self._rows, more])
-        points, answers = self._rows, self._answers
-        features = np.hstack(
-            [np.abs(points @ units.weights + units.biases), points, np.ones((len(points), 1))]
-        )
-        solution = np.linalg.lstsq(features, answers, rcond=_EPS * len(points))[0]
-        misfit = np.linalg.norm(features @ solution - answers, axis=0)
-        spread = np.linalg.norm(answers - answers.mean(axis=0), axis=0)
-        residual = float((misfit / np.where(spread > 0, spread, 1.0)).max())
-        form = AbsoluteForm(units.weights, units.biases, solution[:m], solution[m:-1], solution[-1])
-        return form, residual
+        return fit_all(units, self._rows, self._answers)
 
     def _far_misfit(self, form: AbsoluteForm) -> float:
         """Largest relative error of the form at points far out, in directions that no line had.
@@ -253,11 +244,7 @@ class LineRecovery:
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         reach = self._options.reach
         points = np.concatenate([t * directions for t in (-reach, -np.sqrt(reach), np.sqrt(reach), reach)])
-        answers = self._ask(points)
-        size = np.linalg.norm(points, axis=1)
-        slopes = np.abs(answers).max(axis=1) / size
-        errors = np.abs(form(points) - answers).max(axis=1) / size
-        return float(errors.max() / slopes.max())
+        return relative_misfit(form, points, self._ask(points))
 
     # -- refinement, signs, polish ------------------------------------------------------------------------
 
@@ -281,7 +268,7 @@ class LineRecovery:
                 least_clearance=float(units.clearance.min(initial=np.inf)),
                 error=worst,
             )
-            refitted = self._refitted(units)
+            refitted = fit_affine(units, self._rows, self._answers)
             self._rows = np.concatenate([self._rows, result.points])
             self._answers = np.concatenate([self._answers, result.answers])
         self._evidence = replace(self._evidence, parameter_error_bar=worst)
@@ -291,17 +278,6 @@ class LineRecovery:
                 f"{left} of {units.width} units had no room around their hyperplane to be refined in"
             )
         return refitted
-
-    def _refitted(self, units: Units) -> AbsoluteForm:
-        """Affine part, and heights of units that were not refined, by least squares on the rows at hand."""
-        points, free = self._rows, ~units.refined
-        magnitude = np.abs(points @ units.weights + units.biases)
-        rest = self._answers - magnitude[:, ~free] @ units.heights[~free]
-        features = np.hstack([magnitude[:, free], points, np.ones((len(points), 1))])
-        solution = np.linalg.lstsq(features, rest, rcond=_EPS * len(points))[0]
-        heights, n_free = units.heights.copy(), int(free.sum())
-        heights[free] = solution[:n_free]
-        return AbsoluteForm(units.weights, units.biases, heights, solution[n_free:-1], solution[-1])
 
     def _signs(self, form: AbsoluteForm) -> tuple[SignSolution, str]:
         """Signs, and the activation for which there are any."""
