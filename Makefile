@@ -32,9 +32,9 @@ lint: $(TEST_STAMP)
 types: $(TEST_STAMP)
 	$(BIN)/mypy
 
-# One BLAS thread: the tests' matrices are small, and on busy cores a second thread only waits.
+# Two processes of one BLAS thread each: the tests' matrices are small, and a second thread only waits.
 test: lint types
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache dist build

@@ -82,6 +82,9 @@ def plant(setting: Setting, seed: int) -> unweave.Network:
     """The network of a row."""
     shape = [setting.inputs, setting.width, 1]
     net = unweave.random_network(shape, activation="relu", seed=seed, outer="signed", bias=1)
+    if setting.law == "correlated":  # biases in units of what the unit reads, so that every unit switches
+        read = np.sqrt((axes(setting, seed).T @ net.weights[0]).T ** 2 @ spreads(setting) ** 2)
+        return unweave.Network(net.weights, [net.biases[0] * read, net.biases[1]], net.activations)
     if setting.smallest is None:
         return net
     rng = np.random.default_rng([seed, 1])
@@ -89,6 +92,16 @@ def plant(setting: Setting, seed: int) -> unweave.Network:
     sizes[:2] = setting.smallest, 1.0  # the extremes are always there
     outer = np.sign(net.weights[1]) * sizes[:, None]
     return unweave.Network([net.weights[0], outer], net.biases, net.activations)
+
+
+def spreads(setting: Setting) -> Array:
+    """Deviations (d,) of correlated inputs along their axes."""
+    return np.geomspace(1, 0.1, setting.inputs)
+
+
+def axes(setting: Setting, seed: int) -> Array:
+    """Random axes (d, d) of correlated inputs, in columns."""
+    return np.linalg.qr(np.random.default_rng([seed, 2]).standard_normal((setting.inputs,) * 2))[0]
 
 
 def draw(setting: Setting, net: unweave.Network, seed: int) -> tuple[Array, Array]:
@@ -99,11 +112,7 @@ def draw(setting: Setting, net: unweave.Network, seed: int) -> tuple[Array, Arra
         "Gaussian": lambda: rng.standard_normal(shape),
         "uniform": lambda: rng.uniform(-math.sqrt(3), math.sqrt(3), shape),
         "Laplace": lambda: rng.laplace(0, math.sqrt(0.5), shape),
-        # deviations from 1 to 0.1 along random axes
-        "correlated": lambda: (
-            (rng.standard_normal(shape) * np.geomspace(1, 0.1, setting.inputs))
-            @ np.linalg.qr(rng.standard_normal((setting.inputs,) * 2))[0]
-        ),
+        "correlated": lambda: (rng.standard_normal(shape) * spreads(setting)) @ axes(setting, seed).T,
     }
     x = laws[setting.law]()
     y = net(x)
@@ -141,7 +150,10 @@ def measure(setting: Setting, seeds: range) -> Row:
             result: unweave.Recovery, truth: unweave.Network = truth, x: Array = x, y: Array = y
         ) -> dict[str, Any]:
             net = result.network
-            covered = coverage(truth, net, x, y) if net is not None and setting.noise else math.nan
+            fitted = int(result.stages[0].figures["rows"])  # type: ignore[arg-type]
+            covered = math.nan
+            if net is not None and setting.noise:
+                covered = coverage(truth, net, x[:fitted], y[:fitted])  # as many as were fitted
             starts = max(int(stage.figures.get("starts", 0)) for stage in result.stages)  # type: ignore[arg-type]
             return {
                 "width": None if net is None else sum(net.hidden),

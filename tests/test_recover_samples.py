@@ -164,3 +164,12 @@ def test_result_survives_saving(tmp_path):
     assert again.network == result.network
     assert again.to_dict() == result.to_dict()
     assert [stage.name for stage in again.stages] == ["fit relu"]
+
+
+def test_large_offset_does_not_hide_an_error():
+    _, x, y = exact()
+    shifted = unweave.recover(Samples(x, y + 1e6), activation="relu")
+    assert shifted.status is Status.RECOVERED
+    # 1e-5 of the spread, 1e-11 of the answers
+    noisy = y + 1e6 + 1e-5 * np.random.default_rng(1).standard_normal(y.shape)
+    assert unweave.recover(Samples(x, noisy), activation="relu").status is Status.APPROXIMATE

@@ -52,7 +52,8 @@ def recover(
     ----------
     target
         A callable (n, D) -> (n,) or (n, K), a `Network`, or the ``ledger`` of an earlier error, whose
-        answers are reused. It is only ever asked for answers.
+        answers are reused. It is only ever asked for answers. Or passive data, `Samples`: only ``hidden``,
+        ``activation``, ``seed``, ``tolerance`` and ``deadline`` are used.
     hidden
         Widths of the hidden layers if known, e.g. ``[100]``; ``[]`` for none; None to find out. A width
         that is too large gives the minimal network and a note.

@@ -16,7 +16,7 @@ import numpy as np
 from unweave.access.samples import Samples
 from unweave.activations import get_activation
 from unweave.arrays import Array
-from unweave.candidate import Candidate, Evidence
+from unweave.candidate import Evidence
 from unweave.errors import InvalidInput
 from unweave.journal import Journal, Progress
 from unweave.network import Network
@@ -29,18 +29,21 @@ from unweave.sample_judge import (
     EXACT,
     NO_RECOVERY,
     OVER_PRECISION,
+    PER_PARAMETER,
     HeldOut,
     SampleVerdict,
     ambiguity,
+    evidence_of,
     held_out_check,
     held_out_errors,
+    judge_quadratic,
 )
 
 _STREAM = 0x73616D70  # keeps the search's random numbers apart from those of a network planted with its seed
 _HELD_OUT = 0.2  # of the rows
 _FEWEST_ROWS = 5  # of which some may be held out
-_PER_PARAMETER = 2.0  # rows left to the fit before more are held out than _FEW
 _FEW = 0.05
+_FIRST_WIDTHS = 16  # units allowed at first, where neither width nor activation is told
 _ROUNDINGS = 100.0  # in units of eps |y|: residual of a fit that is exact
 _NOISE_LEFT = 1.2  # in units of the answers' known error: residual at which a search may stop
 
@@ -138,18 +141,34 @@ class _Run:
         if self._activation == "quadratic":
             return self._quadratic(x, y, held)
         fits: list[tuple[SampleVerdict, SampleFit, StandardErrors | None]] = []
-        for name in (self._activation,) if self._activation else (None, "squared_relu"):
-            fit = self._fit(x, y, name, fits[0][1].search.fit.units.shape[1] if fits else None)
+        for name, most in self._attempts(len(x)):
+            if len(fits) > 1 and fits[0][1].search.widest < _FIRST_WIDTHS:
+                break  # the first attempt was not held back by its limit
+            fit = self._fit(x, y, name, most)
             errors = standard_errors(fit.network, x, y) if fit.network.hidden else None
             fits.append((self._verify(fit, errors, len(x), held), fit, errors))
             if fits[-1][0].status in (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY):
                 break
-            if self._is_late() or not self._worth_another(fit):
+            if self._is_late() or not fit.network.hidden:
                 break
         verdict, fit, errors = min(
             fits, key=lambda entry: (_rank(entry[0].status), _information(entry[1], y.size))
         )
         return self._told(verdict, fit, errors, x, y)
+
+    def _attempts(self, rows: int) -> list[tuple[str | None, int | None]]:
+        """Activations (None: ReLU or leaky ReLU) in the order they are tried, with the most units allowed.
+
+        Units of the wrong kind imitate others the better the more there are of them, at a price: without a
+        width, both kinds are tried with few units first.
+        """
+        if self._activation is not None:
+            return [(self._activation, None)]
+        if rows <= PER_PARAMETER * feature_of("squared_relu").count(self._samples.n_inputs):
+            return [(None, None)]
+        if self._width is not None:
+            return [(None, None), ("squared_relu", None)]
+        return [(None, _FIRST_WIDTHS), ("squared_relu", _FIRST_WIDTHS), (None, None)]
 
     def _count_held_out(self) -> int:
         rows, inputs = len(self._samples), self._samples.n_inputs
@@ -159,7 +178,7 @@ class _Run:
             return max(0, min(int(_HELD_OUT * rows), rows - inputs * (inputs + 1) // 2))
         needed = self._needed_rows()
         few = max(1, int(_FEW * rows))
-        return int(np.clip(rows - _PER_PARAMETER * needed, few, max(int(_HELD_OUT * rows), 1)))
+        return int(np.clip(rows - PER_PARAMETER * needed, few, max(int(_HELD_OUT * rows), 1)))
 
     def _needed_rows(self) -> float:
         """Parameters of the network asked for (the affine part counts), per output."""
@@ -172,7 +191,6 @@ class _Run:
         floor, noisy = self._floor(y)
         options = self._options or SearchOptions()
         if most is not None:
-            # Units of the right kind are fewer than those of the wrong kind that imitate them.
             options = replace(options, starts=1, most=most)
         with self._journal.stage(f"fit {activation or 'relu or leaky_relu'}") as stage:
             fit = fit_samples(
@@ -220,13 +238,6 @@ class _Run:
     def _is_late(self) -> bool:
         return self._end is not None and time.perf_counter() > self._end
 
-    def _worth_another(self, fit: SampleFit) -> bool:
-        """Whether squared units might explain what kinked ones leave: not if samples are too few."""
-        inputs = self._samples.n_inputs
-        return len(self._samples) > _PER_PARAMETER * feature_of("squared_relu").count(inputs) and bool(
-            fit.network.hidden
-        )
-
     def _verify(
         self, fit: SampleFit, errors: StandardErrors | None, fitted: int, held: tuple[Array, Array]
     ) -> SampleVerdict:
@@ -248,10 +259,10 @@ class _Run:
     def _problem(self, fit: SampleFit, seen: HeldOut) -> str | None:
         """Why the fit does not count as recovered, None if it does."""
         count, needed = len(self._samples), self._needed_rows()
-        if self._width and count < _PER_PARAMETER * needed and not seen.precise:
+        if self._width and count < PER_PARAMETER * needed and not seen.precise:
             return (
                 f"{count} samples are too few for {self._width} units: the fit has {needed:.0f} free numbers "
-                f"per output, so that about {_PER_PARAMETER * needed:.0f} samples are needed"
+                f"per output, so that about {PER_PARAMETER * needed:.0f} samples are needed"
             )
         if not seen.rows:
             return "no sample could be held out, so that nothing verifies the fit"
@@ -295,7 +306,7 @@ class _Run:
             self._notes.append(
                 f"a unit has only {fit.fewest_beyond} samples on one side: it is poorly determined"
             )
-        evidence, checks = self._evidence(verdict, fit, errors, x, y)
+        evidence, checks = evidence_of(verdict, fit, errors, self._floor(y)[0], len(x))
         if evidence.parameter_error_bar is not None and not search.exact:
             self._notes.append(
                 f"if the residual is noise, the largest standard error of a parameter is "
@@ -321,50 +332,6 @@ class _Run:
             evidence=evidence,
         )
 
-    def _evidence(
-        self, verdict: SampleVerdict, fit: SampleFit, errors: StandardErrors | None, x: Array, y: Array
-    ) -> tuple[Evidence, tuple[Check, ...]]:
-        network, search = fit.network, fit.search
-        bar = None if errors is None else errors.largest
-        floor = self._floor(y)[0]
-        evidence = Evidence(
-            width=search.fit.units.shape[1],
-            found=search.fit.units.shape[1],
-            restarts=search.starts,
-            fit_history=(*search.history, fit.residual),
-            fit_floor=floor,
-            condition=None if errors is None else errors.condition,
-            parameter_error_bar=bar,
-        )
-        checks = [_residual_check(fit.residual, floor)]
-        if verdict.rows:
-            checks.insert(0, held_out_check(verdict))
-        if network.hidden:
-            needed = network.n_inputs + 1
-            checks.append(
-                Check(
-                    "samples beyond a kink",
-                    float(fit.fewest_beyond),
-                    float(needed),
-                    fit.fewest_beyond >= needed,
-                    "every unit switches between enough samples to be determined",
-                )
-            )
-            rate = len(x) * network.n_outputs / network.n_parameters
-            checks.append(
-                Check(
-                    "samples per parameter",
-                    rate,
-                    _PER_PARAMETER,
-                    rate >= _PER_PARAMETER,
-                    "below two, exact fits need not be unique",
-                )
-            )
-        if bar is not None:
-            meaning = "largest standard error of a parameter if the residual is independent noise"
-            checks.append(Check("parameter error bar", bar, None, None, meaning))
-        return evidence, tuple(checks)
-
     def _quadratic(self, x: Array, y: Array, held: tuple[Array, Array]) -> Recovery:
         try:
             from unweave.quadratic import recover_quadratic
@@ -381,31 +348,13 @@ class _Run:
             candidate = recover_quadratic(x, y[:, 0], self._width)
             stage.figures.update(rows=len(x))
         self._notes.extend(candidate.notes)
-        verdict = self._judged_quadratic(candidate, x, held)
+        network = candidate.network
+        seen = None
+        if network is not None:
+            seen = held_out_errors(network, *held, self._precision, self._tolerance, len(x))
+        verdict = judge_quadratic(candidate, seen)
         checks = (held_out_check(verdict),) if verdict.rows else ()
         return self._recovery(verdict, candidate.network, candidate.evidence, checks)
-
-    def _judged_quadratic(self, candidate: Candidate, x: Array, held: tuple[Array, Array]) -> SampleVerdict:
-        network, rows = candidate.network, len(held[0])
-        if network is None:
-            return SampleVerdict(
-                Status.FAILED, np.nan, np.nan, 0, candidate.problem or "no network was found"
-            )
-        seen = held_out_errors(network, *held, self._precision, self._tolerance, len(x))
-        figures = seen.error, seen.threshold, rows
-        if candidate.problem or (rows and not seen.precise):
-            status = Status.FAILED if seen.share >= 1 else Status.APPROXIMATE
-            reason = candidate.problem or f"the error on {rows} held-out rows is {seen.error:.2g}"
-            return SampleVerdict(status, *figures, reason)
-        family = candidate.ambiguity or "only W W^T is determined by quadratic units"
-        if not rows:
-            family += "; no sample was left to verify that the network is of this kind"
-        return SampleVerdict(Status.RECOVERED_UP_TO_AMBIGUITY, *figures, family)
-
-
-def _residual_check(residual: float, floor: float) -> Check:
-    implies = "the fit leaves no more than the answers' own rounding"
-    return Check("fit residual", residual, floor, residual <= floor, implies)
 
 
 def _information(fit: SampleFit, numbers: int) -> float:

@@ -74,8 +74,6 @@ def test_every_script_is_tested_and_listed():
 
 @pytest.mark.parametrize("name", [*NETWORKS, *SUBSPACES])
 def test_smallest_setting(name, load, harness, tmp_path, capsys, monkeypatch):
-    if name == "deep_trained":
-        pytest.importorskip("sklearn", reason="the data and the training are scikit-learn's")
     script = load(name)
     for constant, value in SMALLER.get(name, {}).items():
         monkeypatch.setattr(script, constant, value)
@@ -231,7 +229,6 @@ def test_wrong_widths_are_listed(load, harness, monkeypatch):
 
 @pytest.mark.parametrize("way", ["tanh", "logistic", "torch"])
 def test_trained_target_is_the_truth(way, load, monkeypatch):
-    pytest.importorskip("sklearn", reason="the data and the training are scikit-learn's")
     script = load("deep_trained")
     monkeypatch.setattr(script, "ITERATIONS", 3)
     monkeypatch.setattr(script, "STEPS", 30)

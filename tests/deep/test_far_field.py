@@ -144,16 +144,19 @@ def test_a_direction_measured_at_a_feeble_step_is_measured_again_at_a_high_one(
 
 def test_a_feeble_side_is_forgotten_once_the_other_is_seen() -> None:
     """One unit hides another on one side of its hyperplane: there the step is 1e-5 of the answers."""
+    noise = np.random.default_rng(1006)
+    axes = np.linalg.qr(noise.standard_normal((4, 4)))[0]
 
     def gated(x: np.ndarray) -> np.ndarray:
-        gate = (1 + np.tanh(x[:, 1])) / 2
-        return np.asarray((gate + 1e-5) * np.tanh(x[:, 0]) + 3 * np.tanh(x[:, 1]))[:, None]
+        shown, gate = np.tanh(x @ axes[:, :2]).T
+        answers = ((1 + gate) / 2 + 1e-5) * shown + 3 * gate
+        return np.asarray(answers + 1e-14 * noise.standard_normal(len(x)))[:, None]
 
     def off(unit: Unit) -> float:
-        return float(np.linalg.norm(unit.direction[1:]))
+        return float(np.linalg.norm(unit.direction @ axes[:, 1:]))
 
     def hidden(units: list[Unit]) -> list[Unit]:
-        return [unit for unit in units if abs(unit.direction[0]) > 0.9]
+        return [unit for unit in units if abs(unit.direction @ axes[:, 0]) > 0.9]
 
     improved = 0
     for seed in range(1007, 1015):
@@ -163,16 +166,17 @@ def test_a_feeble_side_is_forgotten_once_the_other_is_seen() -> None:
         before = hidden(units)
         if len(before) != 1 or before[0].height > 1e-3:
             continue
-        assert before[0].height == pytest.approx(2e-5, rel=0.1)
+        # Cells that change by less than 1e-7 of the answers, 4, do not count: the step's tails.
+        assert 5e-6 < before[0].height < 2.1e-5
         rough = off(before[0])
         for _ in range(6):
             units_on_circle(gated, 4, units, rng)
         (after,) = hidden(units)
         assert after.height == pytest.approx(2, rel=1e-3)
-        assert after.height == max(crossing.height for crossing in after.crossings)
+        assert after.height > 0.1 * max(crossing.height for crossing in after.crossings)
         assert len(after.crossings) == len({id(crossing) for crossing in after.crossings}) >= 5
-        # Rounding is 1e-14 of the gradient's 1e-5 at first, later of one.
-        assert off(after) < 1e-11 < rough
+        # Noise of 1e-14 over the differences' step of 0.01 and a slope of 1e-5: 1e-7. Later the slope is one.
+        assert off(after) < 2e-9 < 2e-8 < rough
         improved += 1
     assert improved >= 2
 

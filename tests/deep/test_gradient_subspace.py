@@ -234,17 +234,14 @@ def test_what_counts_as_a_solution(residual: float, gap: float | None, expected:
     assert is_solution(residual, gap) == expected
 
 
-def test_a_wrong_layer_that_leaves_little_is_no_solution() -> None:
-    """One output, and a range with one dimension less than everything: there is hardly an equation."""
-    network = planted(outputs=1)
-    problem = problem_of(network, count=10)
-    start = LayerState(np.eye(M), np.zeros(M), np.zeros((M, M - 1)))
-    wrong = descend(problem, problem.with_range(start, M - 1), steps=200)
-    assert wrong.residual < 1e-10
-    assert np.abs(np.abs(wrong.state.biases) - np.abs(network.biases[0])).max() > 0.1
-    assert not is_solution(wrong.residual, range_gap(problem, wrong.state))
-    right = truth(network)
-    assert is_solution(np.sqrt(problem.cost(right)), range_gap(problem, right))
+@pytest.mark.parametrize("outputs", [1, 2, 4])
+def test_a_range_that_is_too_wide_leaves_nothing_but_is_no_solution(outputs: int) -> None:
+    network = planted(outputs)
+    problem = problem_of(network, count=60)
+    wide = problem.with_range(truth(network), K + 1)
+    assert problem.cost(wide) < 1e-26
+    assert not is_solution(np.sqrt(problem.cost(wide)), range_gap(problem, wide))
+    assert is_solution(np.sqrt(problem.cost(truth(network))), range_gap(problem, truth(network)))
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -289,3 +286,15 @@ def test_the_narrowest_range_is_left_alone(activation: str) -> None:
     one = LayerState(network.weights[0], network.biases[0], truth(network).next_range[:, :1])
     alone = Descent(one, 0.5, ())
     assert narrowed(problem, alone) is alone  # there is nothing below one
+
+
+@pytest.mark.parametrize(("activation", "scale"), [("tanh", 10.0), ("tanh", 100.0), ("erf", 3.0)])
+def test_a_site_where_some_units_are_saturated_does_not_hide_the_range(activation: str, scale: float) -> None:
+    network = planted(activation=activation)
+    points = 1.2 * np.random.default_rng(1001).standard_normal((30, M))
+    points[0] *= scale
+    gradients = network_gradients(network, points).transpose(0, 2, 1)
+    problem = GradientSubspace(points, gradients, FAMILY[activation])
+    state = truth(network)
+    assert problem.cost(state) < 1e-26
+    assert is_solution(np.sqrt(problem.cost(state)), range_gap(problem, state))

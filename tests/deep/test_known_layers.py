@@ -193,3 +193,26 @@ def test_a_saturated_site_takes_no_room_from_others() -> None:
     steps = known.safe_steps(known.states(x), frame, 1.0, 2.0)
     assert_allclose(steps[1:], calm[1:])
     assert steps[0] < 1e-10 < calm.min()
+
+
+@pytest.mark.parametrize(
+    "depth",
+    [
+        1,
+        2,
+        3,
+    ],
+)
+@pytest.mark.parametrize("activation", ["tanh", "erf"])
+def test_saturation_in_every_layer(activation: str, depth: int) -> None:
+    base = planted(activation)
+    steep = [60.0, 60.0, 60.0, 1.0]
+    network = Network(
+        [size * w for size, w in zip(steep, base.weights, strict=True)],
+        [size * b for size, b in zip(steep, base.biases, strict=True)],
+        base.activations,
+    )
+    known, frame = known_of(network, depth), frame_after(network, depth)
+    steps = known.safe_steps(known.states(60 * base_inputs(10)), frame, 1.0, 2.0)
+    assert steps.max() < 1e-10
+    assert steps.min() >= 0

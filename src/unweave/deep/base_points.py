@@ -21,6 +21,7 @@ AMPLITUDE = 0.93
 
 _SPREAD = 1.5  # of inputs without bounds
 _VALUE_AMPLITUDE = 0.95
+_DRAWN = 4
 _FLIPPED = 0.15
 _SMALLEST_STEP = 0.12  # of the longest: points with less room are dropped
 _SMALLER_STEPS = 0.4  # factor on that when too few points have room
@@ -56,8 +57,11 @@ class PointSource:
         points = self.inputs(count)
         if not self._region.has_box and known.layers:
             width = known.layers[0].width
-            states = _VALUE_AMPLITUDE * self._rng.uniform(-1, 1, (count // 2, width))
-            points[: count // 2] = known.inputs_with_first_states(states)
+            states = _VALUE_AMPLITUDE * self._rng.uniform(-1, 1, (_DRAWN * (count // 2), width))
+            drawn = known.inputs_with_first_states(states)
+            # Those nearest to the origin: far out, pre-activations are rounded more coarsely.
+            nearest = np.argsort(np.linalg.norm(drawn, axis=1))[: count // 2]
+            points[: count // 2] = drawn[nearest]
         return points
 
     def around(

@@ -52,10 +52,9 @@ class HessianStencils:
 
     def derivatives(self, transform: Callable[[Array], Array]) -> tuple[Array, Array]:
         """Gradients (n, d, K) and Hessians (n, K, d, d) of the transformed answers."""
-        centre, plus, minus, above, below = (
-            transform(part)
-            for part in (self.centre, self.plus, self.minus, self.pairs_plus, self.pairs_minus)
-        )
+        parts = (self.centre, self.plus, self.minus, self.pairs_plus, self.pairs_minus)
+        with np.errstate(invalid="ignore", divide="ignore"):  # an answer out of range shows as NaN
+            centre, plus, minus, above, below = (transform(part) for part in parts)
         n, d, outputs = plus.shape
         h = self.steps.reshape(n, 1, 1)
         along = plus + minus - 2 * centre[:, None]

@@ -196,7 +196,7 @@ def _merge(units: list[Unit], unit: Unit) -> None:
     for number, known in enumerate(units):
         if 1 - abs(float(known.direction @ unit.direction)) < _SAME_DIRECTION:
             better, other = (unit, known) if unit.height > known.height else (known, unit)
-            others = [c for c in other.crossings if c is not better.crossings[0]]
+            others = [c for c in other.crossings if all(c is not mine for mine in better.crossings)]
             units[number] = Unit(better.direction, better.width, [*better.crossings, *others])
             return
     units.append(unit)

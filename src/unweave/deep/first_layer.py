@@ -40,6 +40,7 @@ _CLEAR_RANK = 30.0  # gap of the spectrum that shows the second layer's width
 _LARGEST_STATE = 2.5  # pre-activation beyond which a unit's slope says little about its bias
 _GRADIENT_AMOUNTS = (1.0, 3.0)  # more of them if the first do not fit
 _GRADIENT_STARTS = 4
+_DRAWN = 4
 _HESSIAN_STEP = 2e-3
 _TAIL_AMPLITUDE = 1.3  # of the pre-activations at which Hessians are taken
 _TAIL_STARTS = 6
@@ -237,9 +238,11 @@ class FirstLayerSearch:
             gradients = np.asarray(np.linalg.solve(rough.mixing, pulled))
         missing = int(np.ceil(amount * ROWS_PER_UNIT * m / self._n_outputs)) + 4 - len(places)
         if missing > 0:
-            z = g.inverse(np.array(AMPLITUDE)) * self._rng.choice([-1.0, 1.0], (missing, m))
-            z = z * self._rng.uniform(0.2, 1.0, (missing, m))
-            more = sample_gradients(lambda s: self._ask(rough.coordinates(s)), z - rough.biases)
+            # Of several drawings those nearest to the origin: far out, errors of the directions count most.
+            drawn = g.inverse(np.array(AMPLITUDE)) * self._rng.choice([-1.0, 1.0], (_DRAWN * missing, m))
+            drawn = drawn * self._rng.uniform(0.2, 1.0, drawn.shape) - rough.biases
+            nearest = np.argsort(np.linalg.norm(rough.coordinates(drawn), axis=1))[:missing]
+            more = sample_gradients(lambda s: self._ask(rough.coordinates(s)), drawn[nearest])
             places = np.concatenate([places, more.points])
             gradients = np.concatenate([gradients, more.gradients])
         return places, gradients

@@ -28,7 +28,9 @@ from unweave.deep.projected_descent import Descent, descend
 from unweave.deep.saturating import Saturating
 
 _NARROWING_STEPS = 20
+_TELLING_SLOPE = 1e-3  # of every unit, at sites that show what the next layer reads
 _SOLVED = 1e-5  # relative residual of a solution; wrong minima mostly stay above 1e-4
+_NEARLY_SOLVED = 1e-4  # enough where the range clearly ends: the final fit does the rest
 _CLEAR_END = 100.0  # ratio of singular values at the end of the next layer's range; 1 to 30 in wrong minima
 _CHUNK_ENTRIES = 3_000_000  # of J formed at once
 
@@ -151,8 +153,10 @@ class GradientSubspace:
         """
         slope, _ = self._g.slopes(self._c @ state.mixing + state.biases)
         m = len(state.biases)
-        slope = np.maximum(slope, np.finfo(np.float64).eps)  # a saturated unit says nothing
-        pulled = np.linalg.solve(state.mixing, self._gradients) / slope[:, :, None]
+        telling = slope.min(axis=1) > _TELLING_SLOPE  # a saturated unit says nothing, and its rounding a lot
+        telling = telling if telling.any() else slope.min(axis=1) >= slope.min(axis=1).max()
+        slope = np.maximum(slope[telling], np.finfo(np.float64).eps)
+        pulled = np.linalg.solve(state.mixing, self._gradients[telling]) / slope[:, :, None]
         columns = pulled.transpose(1, 0, 2).reshape(m, -1)
         lengths = np.linalg.norm(columns, axis=0)
         columns = columns[:, lengths > 0] / lengths[lengths > 0]
@@ -176,7 +180,7 @@ def is_solution(residual: float, gap: float | None) -> bool:
     With a next layer that is hardly narrower the residual alone says little: a wrong layer leaves little,
     too.
     """
-    return residual < _SOLVED and (gap is None or gap > _CLEAR_END)
+    return residual < _SOLVED if gap is None else residual < _NEARLY_SOLVED and gap > _CLEAR_END
 
 
 def narrowed(problem: GradientSubspace, fit: Descent[LayerState]) -> Descent[LayerState]:

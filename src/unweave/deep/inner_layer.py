@@ -37,7 +37,7 @@ from unweave.journal import Journal
 _HESSIAN_STEP = 3e-3
 _GRADIENT_STEP = 2e-3
 _TAIL_STEP = 3e-3  # in pre-activations
-_LAST = 1e-4  # squared off-diagonal share below which no hidden layer follows; 0.02 and more if one does
+_LAST = 1e-4  # squared off-diagonal share below which no hidden layer follows; 2e-3 and more if one does
 _HESSIANS_IF_LAST = 3.0  # times m / K
 _FEWEST_HESSIANS, _HESSIANS = 60, 12.0  # the latter times m / K
 _EQUATIONS = 2.5  # per unknown of the gradient fit
@@ -156,7 +156,7 @@ class InnerLayerSearch:
         if start.mismatch > _LAST:
             complaint = f"Hessians are not jointly diagonal ({start.mismatch:.1e}): more layers follow"
         layer = Layer(self._frame, start.mixing, start.biases)
-        residual = float(np.sqrt(start.off_diagonal))
+        residual = float(np.sqrt(max(start.mismatch, 0.0)))
         return LayerFound(layer, None, residual, None, start.off_diagonal, self._attempts, output, complaint)
 
     def _from_gradients(

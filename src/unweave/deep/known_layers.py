@@ -25,6 +25,7 @@ Ask = Callable[[Array], Array]
 """(n, D) normalised inputs to (n, K) answers."""
 
 _SATURATED = 1e-150  # slope that stands for zero: such a unit leaves no room anyway
+_NO_ROOM = 1e150
 _SAFE = 0.25  # part of the distance to the box +-1 that a stencil may use up, in every layer
 
 
@@ -128,7 +129,9 @@ class KnownLayers:
             room = np.maximum(1 - np.abs(y), np.finfo(np.float64).eps)
             most = np.maximum(most, (np.abs(moves) / room[:, None, :]).max(axis=(1, 2)))
             slope = np.maximum(self.g.slopes(base.pre[depth])[0], _SATURATED)
-            moves = ((moves / slope[:, None, :]) @ layer.unmixing) @ layer.frame.T
+            with np.errstate(over="ignore", invalid="ignore"):  # then there is no room at all
+                moves = ((moves / slope[:, None, :]) @ layer.unmixing) @ layer.frame.T
+                moves = np.nan_to_num(moves, nan=_NO_ROOM, posinf=_NO_ROOM, neginf=-_NO_ROOM)
         if bounds is not None:
             room = np.minimum(base.inputs - bounds[0], bounds[1] - base.inputs)
             most = np.maximum(most, (np.abs(moves) / np.maximum(room, 1e-12)[:, None, :]).max(axis=(1, 2)))

@@ -32,6 +32,7 @@ from unweave.deep.output_layer import OutputActivation, OutputFit, fit_output, p
 from unweave.deep.reading_frame import GradientSample, independent_outputs, reading_frame
 from unweave.deep.saturating import ERF, TANH, as_logistic
 from unweave.deep.value_fit import ValueFitResult, fit_values
+from unweave.derivatives.closed_form import network_gradients
 from unweave.errors import BudgetExhausted
 from unweave.evaluation import single_threaded_blas
 from unweave.journal import Journal
@@ -41,6 +42,10 @@ DEEP_ACTIVATIONS = ("tanh", "sigmoid", "erf")
 _AFFINE = 1e-5  # residual of the output layer's least squares at which nothing else remains
 _EQUATIONS = 1.5  # per parameter, of the final fit
 _SPARE_POINTS = 20
+_POLISHES = 3
+_ROUNDING_SHARE = 0.3  # of the unit in the last place, for a sum of many rounded terms
+_SETTLED = 100.0  # times the floor
+_HOPELESS = 0.3  # part of its first residual that a fit in the wrong place leaves
 _GOOD_PROFILE = 1e-4  # median misfit of the steps with the right activation
 _MOST_LAYERS = 12
 
@@ -245,19 +250,27 @@ class DeepRecovery:
 
     def _polish(self, complaint: str | None) -> str | None:
         assert self._network is not None
-        with self._journal.stage("polish") as stage:
-            count = points_to_fit(self._network)
-            points = self._points.for_values(self._known, count)
-            answers = self._ask(points)
-            sigma = float(self._findings.noise.sigma_per_output.max())
+        sigma = float(self._findings.noise.sigma_per_output.max())
+        model = LayeredModel.from_network(self._network)
+        points, answers = np.zeros((0, model.n_inputs)), np.zeros((0, model.n_outputs))
 
-            def tell(step: int, rms: float) -> None:
-                self._journal.tell(step, None, f"steps, residual {rms:.1e}")
+        def tell(step: int, rms: float) -> None:
+            self._journal.tell(step, None, f"steps, residual {rms:.1e}")
 
-            fit = fit_values(LayeredModel.from_network(self._network), points, answers, sigma, tell)
-            stage.figures.update(residual=fit.history[-1], floor=fit.floor, steps=len(fit.history) - 1)
-        self._network = fit.model.to_network()
-        self._note_fit(fit)
+        for _ in range(_POLISHES):  # where equations are nearly dependent, more of them settle it
+            with self._journal.stage("polish") as stage:
+                more = self._points.for_values(self._known, points_to_fit(self._network))
+                points = np.concatenate([points, more])
+                answers = np.concatenate([answers, self._ask(more)])
+                noise = max(sigma, _input_rounding(self._network, points))
+                fit = fit_values(model, points, answers, noise, tell)
+                stage.figures.update(residual=fit.history[-1], floor=fit.floor, steps=len(fit.history) - 1)
+            model = fit.model
+            self._network = model.to_network()
+            self._note_fit(fit)
+            settled = fit.history[-1] < _SETTLED * fit.floor
+            if settled or fit.history[-1] > _HOPELESS * fit.history[0]:
+                break
         return complaint
 
     def _note_fit(self, fit: ValueFitResult) -> None:
@@ -293,6 +306,18 @@ def points_to_fit(network: Network) -> int:
     sizes = [w.size + b.size for w, b in zip(network.weights, network.biases, strict=True)]
     per_point = [sum(sizes[: layer + 1]) / min(widths[layer:]) for layer in range(len(widths))]
     return int(np.ceil(_EQUATIONS * max(per_point))) + _SPARE_POINTS
+
+
+def _input_rounding(network: Network, points: Array) -> float:
+    """Root mean square of what rounding w . x does to the answers at ``points`` (n, D).
+
+    Where weights are nearly dependent, points at which all units act lie far out, and their pre-activations
+    are the difference of large numbers.
+    """
+    lengths = np.linalg.norm(points, axis=1)
+    slopes = np.linalg.norm(network_gradients(network, points), axis=(1, 2)) / np.sqrt(network.n_outputs)
+    rounding = _ROUNDING_SHARE * np.finfo(np.float64).eps * lengths * slopes
+    return float(np.sqrt(np.mean(rounding**2)))
 
 
 def _figures(found: LayerFound) -> dict[str, float | int | str]:

@@ -35,14 +35,14 @@ def fit_affine(units: Units, points: Array, answers: Array) -> AbsoluteForm:
     magnitudes = _magnitudes(units, points)
     rest = answers - magnitudes[:, ~free] @ units.heights[~free]
     features = np.hstack([magnitudes[:, free], points, np.ones((len(points), 1))])
-    solution = np.linalg.lstsq(features, rest, rcond=_EPS * len(points))[0]
+    solution = np.asarray(np.linalg.lstsq(features, rest, rcond=_EPS * len(points))[0], dtype=np.float64)
     heights, count = units.heights.copy(), int(free.sum())
     heights[free] = solution[:count]
     return AbsoluteForm(units.weights, units.biases, heights, solution[count:-1], solution[-1])
 
 
 def relative_misfit(form: AbsoluteForm, points: Array, answers: Array) -> float:
-    """Largest error at points (n, d) over their distance, relative to the largest answer over its distance."""
+    """Largest error at points (n, d) over their distance from 0, relative to the largest such answer."""
     distance = np.linalg.norm(points, axis=1)
     errors = np.abs(form(points) - answers).max(axis=1) / distance
     return float(errors.max() / (np.abs(answers).max(axis=1) / distance).max())

@@ -52,7 +52,8 @@ class StandardErrors:
 def standard_errors(network: Network, x: Array, y: Array) -> StandardErrors | None:
     """Of a network with one hidden layer of homogeneous units fitted to x (n, d), y (n, K).
 
-    None where the samples do not determine all parameters, or where there are more than `LARGEST`.
+    ``x`` and ``y`` are the samples that were fitted, without those held out: with more than were used, errors
+    come out too small. None where they do not determine all parameters, or for more than `LARGEST` of them.
     """
     if len(network.hidden) != 1 or get_activation(network.activations[0]).homogeneity is None:
         raise InvalidInput(
@@ -92,7 +93,7 @@ def standard_errors(network: Network, x: Array, y: Array) -> StandardErrors | No
         (hidden[:, -1], per_output[:, width]),
         None if network.skip is None else per_output[:, width + 1 :].T,
         sigma,
-        float(np.sqrt(eigenvalues[-1] / max(eigenvalues[0], np.finfo(np.float64).tiny))),
+        float(np.sqrt(eigenvalues[-1] / eigenvalues[0])) if eigenvalues[0] > 0 else np.inf,
     )
 
 

@@ -21,12 +21,12 @@ from unweave.network import Network
 from unweave.optimize import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.relu.absolute_form import AbsoluteForm
 from unweave.relu.sample_features import KINK, UnitFeature, feature_of
+from unweave.relu.sample_orthonormal import orthonormal_columns
 from unweave.relu.sample_search import SearchOptions, UnitSearch, search_units
 from unweave.relu.sample_squared import SquaredForm, squared_network, squared_signs
 from unweave.relu.sample_whitening import Whitening
 from unweave.relu.signs import SIGN_TOLERANCE, negative_slope, solve_signs, to_network
 from unweave.relu.unit_pruning import OnStep
-from unweave.relu.variable_projection import orthonormal_columns
 
 _ERRORS_OF_NOISE = 10.0  # standard errors of the affine part that a pattern of signs may miss it by
 _LARGEST_SIGN_TOLERANCE = 0.2

@@ -30,6 +30,7 @@ _SAME_MINIMUM = 5e-3  # relative difference of residuals of starts that ended in
 _CONVERGED = 1e-7  # relative decrease of the residual per step at which the last fit stops
 _PATIENCE = 2  # times that more units may explain no more than noise before it is believed
 _FEWEST_EQUATIONS = 1.5  # per parameter of the largest network tried
+_STARTS_BEYOND = 2  # starts that fitted exactly with more units than told, after which that is believed
 
 
 class OutOfTime(Exception):
@@ -99,6 +100,13 @@ class _Search:
         inputs, outputs = self.x.shape[1], self.y.shape[1]
         parameters = width * (inputs + outputs) + self.feature.count(inputs) * outputs
         rows = min(len(self.x), int(self.options.rows_per_parameter * parameters / outputs) + 20)
+        return self._with_rows(rows)
+
+    def whole(self) -> ProjectedProblem:
+        """All samples."""
+        return self._with_rows(len(self.x))
+
+    def _with_rows(self, rows: int) -> ProjectedProblem:
         if rows not in self._problems:  # the same rows at every start, so that residuals can be compared
             chosen = np.sort(self.rng.permutation(len(self.x))[:rows])
             self._problems = {rows: ProjectedProblem(self.x[chosen], self.y[chosen], self.feature)}
@@ -204,11 +212,11 @@ def search_units(
 
 
 def _searched(search: _Search, width: int | None, noisy: bool) -> UnitSearch:
-    whole = ProjectedProblem(search.x, search.y, search.feature)
-    empty = whole.minimise(np.zeros((search.x.shape[1] + 1, 0)))
+    empty = search.whole().minimise(np.zeros((search.x.shape[1] + 1, 0)))
     if empty.residual <= search.floor or search.most == 0 or width == 0:
         return _told(search, empty, empty.residual <= search.floor)
     ended: list[tuple[ProjectedProblem, ProjectedFit]] = []
+    needed = search.most + 1
     for _ in range(search.options.starts):
         search.starts += 1
         problem, fit = search.grow() if width is None else search.start(width)
@@ -217,11 +225,15 @@ def _searched(search: _Search, width: int | None, noisy: bool) -> UnitSearch:
                 fit = prune_noisy(problem, fit, None, search.on_step)
             else:
                 fit = prune_exact(problem, fit, search.floor, search.on_step)
-            needed = fit.units.shape[1]
+            needed = min(needed, fit.units.shape[1])
             if width is not None and needed > width:
                 fit = prune_noisy(problem, fit, width, search.on_step)
-            fit = _on_all(whole, fit, search)
-            return _told(search, fit, fit.residual <= search.floor, exact_width=needed)
+                if fit.residual > search.floor and search.starts < _STARTS_BEYOND:
+                    ended.append((problem, fit))
+                    continue  # another start may do with fewer
+            fit = _on_all(fit, search)
+            exact_width = needed if fit.residual > search.floor else fit.units.shape[1]
+            return _told(search, fit, fit.residual <= search.floor, exact_width=exact_width)
         if width is not None or search.starts == 1:
             fit = prune_noisy(problem, fit, width, search.on_step)
         ended.append((problem, fit))
@@ -229,8 +241,9 @@ def _searched(search: _Search, width: int | None, noisy: bool) -> UnitSearch:
         if _agree([pair[1].residual for pair in ended]) or (width is None and search.starts > 1):
             break
     fit = prune_noisy(*ended[0], width, search.on_step)
-    fit = _on_all(whole, fit, search)
-    return _told(search, fit, fit.residual <= search.floor)
+    fit = _on_all(fit, search)
+    exact = fit.residual <= search.floor
+    return _told(search, fit, exact, exact_width=needed if needed <= search.most and not exact else None)
 
 
 def _agree(residuals: list[float]) -> bool:
@@ -239,9 +252,9 @@ def _agree(residuals: list[float]) -> bool:
     return len(best) == 2 and best[1] <= (1 + _SAME_MINIMUM) * best[0]
 
 
-def _on_all(whole: ProjectedProblem, fit: ProjectedFit, search: _Search) -> ProjectedFit:
+def _on_all(fit: ProjectedFit, search: _Search) -> ProjectedFit:
     """The last steps with all samples: fewer were enough to find the units."""
-    return whole.minimise(
+    return search.whole().minimise(
         fit.units,
         ProjectionOptions(steps=30, floor=_ROUNDING, patience=3, worthwhile=_CONVERGED),
         search.on_step,

@@ -21,18 +21,21 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from unweave.arrays import Array
+from unweave.relu.sample_orthonormal import orthonormal_columns
 from unweave.relu.variable_projection import (
     ProjectedFit,
     ProjectedProblem,
     ProjectionOptions,
-    orthonormal_columns,
     unit_columns,
 )
 
 OnStep = Callable[[int, float], None]
 
 _SURPLUS = 1e-8  # relative residual that units left out together may cause in an exact fit
-_WORTH_A_TRY = 0.03  # and up to which leaving out one is tried with a refit
+_WORTH_A_TRY = 1e-3  # and up to which leaving out one is tried with a refit
+_PARALLEL = 0.98  # cosine of two units (w, b) above which leaving out one of them is tried, whatever it costs
+_TRIAL_STEPS = 15
+_IDLE = 0.03  # of the residual: a unit worth less is replaced after a stall
 _BLOWN_UP = 100.0  # times the median size of a contribution: one of two units that nearly cancel
 _CANDIDATES = 30  # random units looked at for one that is added
 
@@ -65,15 +68,27 @@ def prune_exact(
     best = problem.minimise(units, options, on_step)
     if best.residual > floor:
         best = fit
+    brief = ProjectionOptions(floor=floor / 100, steps=_TRIAL_STEPS, patience=2)
     while best.units.shape[1] > 1:
-        costs = removal_costs(problem, best.units)
-        if costs.min() > _WORTH_A_TRY:
+        for unit in _doubtful(problem, best.units):
+            trial = problem.minimise(np.delete(best.units, unit, axis=1), brief, on_step)
+            if trial.residual <= floor:
+                best = trial
+                break
+        else:
             break
-        trial = problem.minimise(np.delete(best.units, int(costs.argmin()), axis=1), options, on_step)
-        if trial.residual > floor:
-            break
-        best = trial
     return best
+
+
+def _doubtful(problem: ProjectedProblem, units: Array) -> list[int]:
+    """Units that may be one too many: those almost on another's hyperplane, then the cheapest one."""
+    costs = removal_costs(problem, units)
+    directions = units / np.linalg.norm(units, axis=0)
+    cosines = np.abs(directions.T @ directions) - np.eye(units.shape[1])
+    order = [int(unit) for unit in np.argsort(costs)]
+    near = [unit for unit in order if cosines[unit].max() > _PARALLEL]
+    cheapest = [order[0]] if order[0] not in near and costs[order[0]] <= _WORTH_A_TRY else []
+    return near + cheapest
 
 
 def information(problem: ProjectedProblem, fit: ProjectedFit) -> float:
@@ -111,7 +126,7 @@ def repaired(problem: ProjectedProblem, fit: ProjectedFit, count: int, rng: np.r
         sizes = np.linalg.norm(fit.heights, axis=1)
         blown_up = sizes > _BLOWN_UP * np.median(sizes)
         costs = removal_costs(problem, units)
-        surplus = costs < _WORTH_A_TRY * max(fit.residual, _SURPLUS)
+        surplus = costs < _IDLE * max(fit.residual, _SURPLUS)
         drop = surplus.copy()
         if blown_up.any():
             drop[np.flatnonzero(blown_up)[0]] = True
