@@ -25,7 +25,7 @@ Ask = Callable[[Array], Array]
 """(n, D) normalised inputs to (n, K) answers."""
 
 _SATURATED = 1e-150  # slope that stands for zero: such a unit leaves no room anyway
-_NO_ROOM = 1e150
+_NO_ROOM = 1e100  # a move that stands for infinite
 _SAFE = 0.25  # part of the distance to the box +-1 that a stencil may use up, in every layer
 
 
@@ -131,7 +131,7 @@ class KnownLayers:
             slope = np.maximum(self.g.slopes(base.pre[depth])[0], _SATURATED)
             with np.errstate(over="ignore", invalid="ignore"):  # then there is no room at all
                 moves = ((moves / slope[:, None, :]) @ layer.unmixing) @ layer.frame.T
-                moves = np.nan_to_num(moves, nan=_NO_ROOM, posinf=_NO_ROOM, neginf=-_NO_ROOM)
+                moves = np.clip(np.nan_to_num(moves, nan=_NO_ROOM), -_NO_ROOM, _NO_ROOM)
         if bounds is not None:
             room = np.minimum(base.inputs - bounds[0], bounds[1] - base.inputs)
             most = np.maximum(most, (np.abs(moves) / np.maximum(room, 1e-12)[:, None, :]).max(axis=(1, 2)))
