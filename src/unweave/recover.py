@@ -58,7 +58,7 @@ def recover(
         Widths of the hidden layers if known, e.g. ``[100]``; ``[]`` for none; None to find out. A width
         that is too large gives the minimal network and a note.
     activation
-        Name if known; None to find out among the smooth ones (the logistic function is given as tanh).
+        Name if known; None to find out (the logistic function is given as tanh).
     seed
         Whole number >= 0. Same seed, same answers of the target, same result.
     input_dim
@@ -74,7 +74,7 @@ def recover(
     tolerance
         Relative error on fresh rows that counts as recovered, instead of the target's own precision.
     method
-        Name of a method ("shallow", "affine", "published"); None to choose.
+        Name of a method ("affine", "lines", "shallow", "deep", "published"); None to choose.
     progress
         Called with a `Progress` from time to time.
 
@@ -195,7 +195,8 @@ class _Run:
             return findings
         sent = self._queries.sent
         view = NormalisedQueries(self._queries, findings.region)
-        far = far_look(view, findings.noise.relative, self._rng)
+        # Random numbers of its own: whether this look is taken must not change what follows.
+        far = far_look(view, findings.noise.relative, np.random.default_rng(_STREAM))
         cost = findings.queries + self._queries.sent - sent
         return replace(findings, layered=far.layered, queries=cost)
 

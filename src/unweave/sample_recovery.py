@@ -141,9 +141,9 @@ class _Run:
         if self._activation == "quadratic":
             return self._quadratic(x, y, held)
         fits: list[tuple[SampleVerdict, SampleFit, StandardErrors | None]] = []
-        for name, most in self._attempts(len(x)):
-            if len(fits) > 1 and fits[0][1].search.widest < _FIRST_WIDTHS:
-                break  # the first attempt was not held back by its limit
+        attempts = self._attempts(len(x))
+        while attempts:
+            name, most = attempts.pop(0)
             fit = self._fit(x, y, name, most)
             errors = standard_errors(fit.network, x, y) if fit.network.hidden else None
             fits.append((self._verify(fit, errors, len(x), held), fit, errors))
@@ -151,6 +151,12 @@ class _Run:
                 break
             if self._is_late() or not fit.network.hidden:
                 break
+            if most is not None and not attempts:
+                # The kind that does better with few units goes on, if their number held it back.
+                better = min((entry[1] for entry in fits), key=lambda fit: _information(fit, y.size))
+                if better.search.widest >= _FIRST_WIDTHS:
+                    squared = better.network.activations[0] == "squared_relu"
+                    attempts.append(("squared_relu" if squared else None, None))
         verdict, fit, errors = min(
             fits, key=lambda entry: (_rank(entry[0].status), _information(entry[1], y.size))
         )
@@ -168,7 +174,7 @@ class _Run:
             return [(None, None)]
         if self._width is not None:
             return [(None, None), ("squared_relu", None)]
-        return [(None, _FIRST_WIDTHS), ("squared_relu", _FIRST_WIDTHS), (None, None)]
+        return [(None, _FIRST_WIDTHS), ("squared_relu", _FIRST_WIDTHS)]
 
     def _count_held_out(self) -> int:
         rows, inputs = len(self._samples), self._samples.n_inputs
