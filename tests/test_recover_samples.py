@@ -151,7 +151,7 @@ def test_deadline_returns_the_best_so_far():
 def test_what_samples_cannot_do_is_refused():
     _, x, y = exact()
     with pytest.raises(unweave.InvalidInput, match="activation must be one of relu"):
-        unweave.recover(Samples(x, y), activation="tanh")
+        unweave.recover(Samples(x, y), activation="cubic")
     with pytest.raises(unweave.InvalidInput, match="one width for samples"):
         unweave.recover(Samples(x, y), hidden=[5, 4])
 

@@ -38,6 +38,8 @@ from unweave.sample_judge import (
     held_out_errors,
     judge_quadratic,
 )
+from unweave.smooth.sample_route import handles
+from unweave.smooth_samples import SmoothSampleRecovery, recover_smooth
 
 _STREAM = 0x73616D70  # keeps the search's random numbers apart from those of a network planted with its seed
 _HELD_OUT = 0.2  # of the rows
@@ -73,7 +75,8 @@ def recover_from_samples(
     hidden
         ``[m]`` if the width is known, ``[]`` for an affine map, None to find out.
     activation
-        "relu", "leaky_relu", "squared_relu", "quadratic"; None tries the first three.
+        "relu", "leaky_relu", "squared_relu", "quadratic", or a smooth one ("tanh", "sigmoid", "softplus"
+        ...; at most as many units as inputs); None tries the first three, then "tanh".
     tolerance
         Relative error on held-out rows that counts as recovered, instead of the answers' own precision.
     deadline
@@ -90,12 +93,16 @@ def recover_from_samples(
     """
     width = _checked_width(hidden)
     name = None if activation is None else get_activation(activation).name
-    if name not in (None, "quadratic", *SAMPLED):
+    if not (name in (None, "quadratic", *SAMPLED) or _is_smooth(name)):
         raise InvalidInput(
-            f"activation must be one of {', '.join(SAMPLED)}, quadratic for samples. Got {activation!r} "
-            "instead. Networks of smooth units are recovered from queries: give a function, not samples."
+            f"activation must be one of {', '.join(SAMPLED)}, quadratic or smooth (tanh, say) and no other "
+            f"polynomial for samples. Got {activation!r} instead."
         )
     return _Run(samples, width, name, seed, tolerance, deadline, progress, options).recover()
+
+
+def _is_smooth(activation: str | None) -> bool:
+    return activation is not None and handles(get_activation(activation))
 
 
 def _checked_width(hidden: Sequence[int] | None) -> int | None:
@@ -140,6 +147,8 @@ class _Run:
         held = self._samples.x[held_rows], self._samples.y[held_rows]
         if self._activation == "quadratic":
             return self._quadratic(x, y, held)
+        if _is_smooth(self._activation) and self._width != 0:
+            return self._told_smooth(self._smooth(x, y, held, str(self._activation)))
         fits: list[tuple[SampleVerdict, SampleFit, StandardErrors | None]] = []
         attempts = self._attempts(len(x))
         while attempts:
@@ -160,6 +169,10 @@ class _Run:
         verdict, fit, errors = min(
             fits, key=lambda entry: (_rank(entry[0].status), _information(entry[1], y.size))
         )
+        if self._activation is None and verdict.status in (Status.APPROXIMATE, Status.FAILED):
+            smooth = self._smooth_instead(x, y, held)
+            if smooth is not None:
+                return self._told_smooth(smooth)
         return self._told(verdict, fit, errors, x, y)
 
     def _attempts(self, rows: int) -> list[tuple[str | None, int | None]]:
@@ -189,7 +202,8 @@ class _Run:
     def _needed_rows(self) -> float:
         """Parameters of the network asked for (the affine part counts), per output."""
         inputs, outputs = self._samples.n_inputs, self._samples.n_outputs
-        feature = feature_of(self._activation or "relu")
+        name = None if _is_smooth(self._activation) else self._activation
+        feature = feature_of(name or "relu")
         width = self._width or 0
         return (width * (inputs + outputs) + feature.count(inputs) * outputs) / outputs
 
@@ -337,6 +351,44 @@ class _Run:
             notes=tuple(self._notes),
             evidence=evidence,
         )
+
+    def _smooth(self, x: Array, y: Array, held: tuple[Array, Array], activation: str) -> SmoothSampleRecovery:
+        with self._journal.stage(f"fit {activation}") as stage:
+            found = recover_smooth(
+                x,
+                y,
+                held,
+                self._width,
+                activation,
+                precision=self._precision,
+                floor=self._floor(y)[0],
+                tolerance=self._tolerance,
+                rng=self._rng,
+                on_step=self._on_step,
+            )
+            stage.figures.update(
+                rows=len(x),
+                width=found.network.hidden[0] if found.network.hidden else 0,
+                starts=found.fit.starts,
+                residual=found.fit.residual,
+                exact=found.fit.exact,
+                angle=found.fit.angle,
+            )
+        return found
+
+    def _smooth_instead(self, x: Array, y: Array, held: tuple[Array, Array]) -> SmoothSampleRecovery | None:
+        """Units of tanh where kinked ones do not fit and nothing was told; None if they do not either."""
+        if self._width == 0 or self._is_late():
+            return None
+        try:
+            found = self._smooth(x, y, held, "tanh")
+        except InvalidInput:  # too many units or too few samples for smooth ones: the others stand
+            return None
+        return found if _rank(found.verdict.status) < _rank(Status.APPROXIMATE) else None
+
+    def _told_smooth(self, found: SmoothSampleRecovery) -> Recovery:
+        self._notes.extend(found.notes)
+        return self._recovery(found.verdict, found.network, found.evidence, found.checks)
 
     def _quadratic(self, x: Array, y: Array, held: tuple[Array, Array]) -> Recovery:
         try:

@@ -27,7 +27,7 @@ _NORMS = np.geomspace(0.2, 5, 41)  # of the norm that height and slope suggest
 _SHIFTS = np.linspace(-3, 3, 25)
 _GRID_DEGREE = 3
 _DEGREES = (3, 5, 8)
-_CLEAN = 1e-5  # misfit of profiles that only one unit has shaped
+_CLEAN = 1e-4  # misfit of profiles that only one unit has shaped
 DOUBTFUL = 3e-4
 """Misfit that calls for other crossings."""
 _SUBSETS = tuple(

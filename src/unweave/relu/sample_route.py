@@ -22,7 +22,7 @@ from unweave.optimize import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.relu.absolute_form import AbsoluteForm
 from unweave.relu.sample_features import KINK, UnitFeature, feature_of
 from unweave.relu.sample_orthonormal import orthonormal_columns
-from unweave.relu.sample_search import SearchOptions, UnitSearch, search_units
+from unweave.relu.sample_search import OutOfTime, SearchOptions, UnitSearch, search_units
 from unweave.relu.sample_squared import SquaredForm, squared_network, squared_signs
 from unweave.relu.sample_whitening import Whitening
 from unweave.relu.signs import SIGN_TOLERANCE, negative_slope, solve_signs, to_network
@@ -99,7 +99,8 @@ def fit_samples(
     else:
         form = whitening.form_back(units, heights, polynomial[:-1], polynomial[-1])
         network, solved, unique, method, others = _kinked(form, activation, tolerance)
-    if not search.exact and len(network.hidden) == 1 and network.skip is None:
+    last = not search.exact and not search.out_of_time
+    if last and len(network.hidden) == 1 and network.skip is None:
         network = _refitted(network, x, y, on_step)
     spread = np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
     residual = float((np.sqrt(np.mean((network(x) - y) ** 2, axis=0)) / spread).max())
@@ -162,5 +163,8 @@ def _refitted(network: Network, x: Array, y: Array, on_step: OnStep | None) -> N
     spread = np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
     problem = ValueFit(model, x, y, np.broadcast_to(1 / spread, y.shape).copy())
     options = LevenbergMarquardtOptions(steps=_FINAL_STEPS, damping=1e-6, floor=1e-14, stalls=3)
-    fit = levenberg_marquardt(problem, model.to_vector(), options, on_step)
+    try:
+        fit = levenberg_marquardt(problem, model.to_vector(), options, on_step)
+    except OutOfTime:
+        return network
     return model.from_vector(fit.vector).to_network()

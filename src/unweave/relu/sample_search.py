@@ -22,6 +22,7 @@ from unweave.relu.unit_pruning import (
     prune_noisy,
     random_units,
     repaired,
+    without_idle,
 )
 from unweave.relu.variable_projection import ProjectedFit, ProjectedProblem, ProjectionOptions
 
@@ -29,6 +30,8 @@ _ROUNDING = 1e-14  # relative residual below which there is nothing to gain
 _SAME_MINIMUM = 5e-3  # relative difference of residuals of starts that ended in one minimum
 _CONVERGED = 1e-7  # relative decrease of the residual per step at which the last fit stops
 _PATIENCE = 2  # times that more units may explain no more than noise before it is believed
+_NEARLY_EXACT = 1e-3  # relative residual of a fit that idle units may keep from being exact
+_TIDY_STEPS = 40
 _FEWEST_EQUATIONS = 1.5  # per parameter of the largest network tried
 _STARTS_BEYOND = 2  # starts that fitted exactly with more units than told, after which that is believed
 
@@ -124,6 +127,17 @@ class _Search:
         self._keep(fit)
         return fit
 
+    def tidied(self, problem: ProjectedProblem, fit: ProjectedFit) -> ProjectedFit:
+        """The fit, or an exact one with fewer units: idle ones keep a nearly exact fit from converging."""
+        if not self.floor < fit.residual < _NEARLY_EXACT:
+            return fit
+        units = without_idle(problem, fit)
+        if units.shape[1] == fit.units.shape[1]:
+            return fit
+        settings = ProjectionOptions(steps=_TIDY_STEPS, floor=self.floor / 10, patience=3)
+        fewer = self.minimise(problem, units, settings)
+        return fewer if fewer.residual <= self.floor else fit
+
     def _keep(self, fit: ProjectedFit) -> None:
         if self.best is None or fit.residual < self.best.residual:
             self.best = fit
@@ -135,7 +149,7 @@ class _Search:
         problem = self.problem(count)
         settings = ProjectionOptions(steps=options.steps, floor=self.floor / 10)
         units = random_units(problem, count, self.rng)
-        best = self.minimise(problem, units, settings)
+        best = self.tidied(problem, self.minimise(problem, units, settings))
         history, idle = list(best.history), 0
         for attempt in range(options.repairs):
             if best.residual <= self.floor:
@@ -143,6 +157,7 @@ class _Search:
             self.repairs += 1
             more = min(count + (attempt + 1) * max(width // 10, 1), max(self.most, 1))
             fit = self.minimise(problem, repaired(problem, best, more, self.rng), settings)
+            fit = self.tidied(problem, fit)
             history += fit.history
             gained = information(problem, best) - information(problem, fit)
             if fit.residual < best.residual:
@@ -165,6 +180,7 @@ class _Search:
             count = min(max(int(options.growth * count), count + 1), self.most)
             problem = self.problem(count)
             fit = self.minimise(problem, repaired(problem, fit, count, self.rng), quick)
+            fit = self.tidied(problem, fit)
             history += fit.history
             self.repairs += 1
             again = problem.minimise(best.units, ProjectionOptions(steps=0))

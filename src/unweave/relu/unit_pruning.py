@@ -35,6 +35,7 @@ _SURPLUS = 1e-8  # relative residual that units left out together may cause in a
 _WORTH_A_TRY = 1e-3  # and up to which leaving out one is tried with a refit
 _PARALLEL = 0.98  # cosine of two units (w, b) above which leaving out one of them is tried, whatever it costs
 _TRIAL_STEPS = 15
+_LARGEST_LITTLE = 0.01  # of the answers: units worth more are not left out without a refit
 _IDLE = 0.03  # of the residual: a unit worth less is replaced after a stall
 _BLOWN_UP = 100.0  # times the median size of a contribution: one of two units that nearly cancel
 _CANDIDATES = 30  # random units looked at for one that is added
@@ -78,6 +79,21 @@ def prune_exact(
         else:
             break
     return best
+
+
+def without_idle(problem: ProjectedProblem, fit: ProjectedFit) -> Array:
+    """The units of a nearly exact fit less those that are worth little.
+
+    Little is the square root of the residual: half way, in digits, between it and what true units are worth.
+    """
+    units = fit.units
+    little = min(np.sqrt(fit.residual), _LARGEST_LITTLE)
+    while units.shape[1] > 1:
+        costs = removal_costs(problem, units)
+        if costs.min() > little:
+            break
+        units = np.delete(units, int(costs.argmin()), axis=1)
+    return units
 
 
 def _doubtful(problem: ProjectedProblem, units: Array) -> list[int]:

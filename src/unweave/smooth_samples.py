@@ -1,0 +1,169 @@
+"""Smooth units from samples: the fit, the verdict on it from held-out rows, and what the user should know.
+
+The method (`unweave.smooth.sample_route`) needs Gaussian inputs and enough samples only to find its start.
+Neither is a hypothesis of the verdict: a network that answers rows it has not seen to the precision of the
+answers is recovered, whatever led to it. If none does, what was missing is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.access.samples import Precision
+from unweave.arrays import Array
+from unweave.candidate import Evidence
+from unweave.network import Network
+from unweave.result import Check, Status
+from unweave.sample_judge import (
+    LARGEST_CONDITION,
+    PER_PARAMETER,
+    HeldOut,
+    SampleVerdict,
+    held_out_check,
+    held_out_errors,
+)
+from unweave.smooth.sample_route import UNRELIABLE_ANGLE, OnStep, SmoothSampleFit, fit_smooth_samples
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothSampleRecovery:
+    """A network with its verdict."""
+
+    network: Network
+    verdict: SampleVerdict
+    fit: SmoothSampleFit
+    evidence: Evidence
+    checks: tuple[Check, ...]
+    notes: tuple[str, ...]
+
+
+def recover_smooth(
+    x: Array,
+    y: Array,
+    held: tuple[Array, Array],
+    width: int | None,
+    activation: str,
+    *,
+    precision: Precision,
+    floor: float,
+    tolerance: float | None,
+    rng: np.random.Generator,
+    on_step: OnStep | None = None,
+) -> SmoothSampleRecovery:
+    """Fit to x (n, d), y (n, K) and judge by the rows ``held``; the rest as in `fit_smooth_samples`."""
+    fit = fit_smooth_samples(x, y, width, activation, floor=floor, rng=rng, on_step=on_step)
+    seen = held_out_errors(fit.network, *held, precision, tolerance, len(x))
+    verdict = _verdict(fit, seen, len(x) + len(held[0]), width)
+    return SmoothSampleRecovery(
+        fit.network,
+        verdict,
+        fit,
+        _evidence(fit, floor),
+        _checks(fit, verdict, floor, len(x)),
+        _notes(fit, width),
+    )
+
+
+def _verdict(fit: SmoothSampleFit, seen: HeldOut, rows: int, width: int | None) -> SampleVerdict:
+    status, message = Status.RECOVERED, f"held-out rows agree to {seen.error:.2g}"
+    problem, other = _problem(fit, seen, rows, width), _ambiguity(fit)
+    if seen.share >= 1:
+        status = Status.FAILED
+        message = f"no network was found that predicts held-out rows better than their mean does ({problem})"
+    elif problem:
+        status, message = Status.APPROXIMATE, problem
+    elif other:
+        status, message = Status.RECOVERED_UP_TO_AMBIGUITY, other
+    return SampleVerdict(status, seen.error, seen.threshold, seen.rows, message)
+
+
+def _problem(fit: SmoothSampleFit, seen: HeldOut, rows: int, width: int | None) -> str | None:
+    """Why the fit does not count as recovered, None if it does."""
+    if not seen.rows:
+        return "no sample could be held out, so that nothing verifies the fit"
+    needed = PER_PARAMETER * fit.network.n_parameters / fit.network.n_outputs
+    if rows < needed:
+        return (
+            f"{rows} samples are too few for a network of {fit.network.n_parameters} parameters: "
+            f"about {needed:.0f} are needed"
+        )
+    if seen.precise:
+        return None
+    reason = (
+        f"the error on {seen.rows} held-out rows is {seen.error:.2g}, "
+        f"the answers' precision allows {seen.threshold:.2g}"
+    )
+    if fit.out_of_time:
+        return f"the deadline ended the search; {reason}"
+    if not fit.starts:
+        return f"{rows} samples are too few to look for units of {fit.network.n_inputs} inputs; {reason}"
+    causes = []
+    if not fit.reliable:
+        causes.append(
+            f"too few samples (the directions of units from the two halves of them differ by "
+            f"{fit.angle:.2f} > {UNRELIABLE_ANGLE} radians)"
+        )
+    if not fit.gaussian.is_plausible:
+        causes.append("inputs that are not Gaussian, for which the start of the fit is made")
+    causes.append("noise, a local minimum or units of another kind")
+    if width is None:
+        causes.append(f"more units than the {fit.network.n_inputs} inputs, which only queries can tell")
+    return f"{reason}: {', or '.join(causes)}"
+
+
+def _ambiguity(fit: SmoothSampleFit) -> str | None:
+    if fit.missing_directions:
+        return (
+            f"the same answers on all inputs like these, which do not vary in {fit.missing_directions} "
+            "directions: weights along them are not determined"
+        )
+    if fit.fitted is not None and fit.fitted.condition > LARGEST_CONDITION:
+        return "the answers agree, but the samples leave some parameters undetermined"
+    return None
+
+
+def _evidence(fit: SmoothSampleFit, floor: float) -> Evidence:
+    width = fit.network.hidden[0] if fit.network.hidden else 0
+    history = () if fit.fitted is None else fit.fitted.history
+    return Evidence(
+        spectrum=fit.singular_values,
+        width=width,
+        found=width,
+        restarts=fit.starts,
+        fit_history=(*history, fit.residual),
+        fit_floor=floor,
+        condition=None if fit.fitted is None else fit.fitted.condition,
+        parameter_error_bar=None if fit.fitted is None else fit.fitted.error_bar,
+    )
+
+
+def _checks(fit: SmoothSampleFit, verdict: SampleVerdict, floor: float, rows: int) -> tuple[Check, ...]:
+    checks = [held_out_check(verdict)] if verdict.rows else []
+    implies = "the fit leaves no more than the answers' own rounding"
+    checks.append(Check("fit residual", fit.residual, floor, fit.residual <= floor, implies))
+    rate = rows * fit.network.n_outputs / fit.network.n_parameters
+    implies = "exact fits with fewer samples need not be unique"
+    checks.append(Check("samples per parameter", rate, PER_PARAMETER, rate >= PER_PARAMETER, implies))
+    if np.isfinite(fit.angle):
+        implies = (
+            f"radians between the starts from half the samples: up to {UNRELIABLE_ANGLE} they are enough"
+        )
+        checks.append(Check("half-sample angle", fit.angle, None, None, implies))
+    return tuple(checks)
+
+
+def _notes(fit: SmoothSampleFit, width: int | None) -> tuple[str, ...]:
+    kind = fit.network.activations[0] if fit.network.hidden else "affine"
+    why = "exact fit" if fit.exact else "least squares"
+    told = "not told" if width is None else "told"
+    notes = [f"{kind} units by moments and least squares ({why}; width {told}, {fit.starts} starts)"]
+    if not fit.gaussian.is_plausible:
+        notes.append(f"{fit.gaussian}; the moments that start the fit are then only a guess")
+    found = fit.network.hidden[0] if fit.network.hidden else 0
+    if width and found < width and fit.exact:
+        notes.append(f"{found} units explain the samples; {width} were asked for")
+    if fit.missing_directions:
+        notes.append(f"the inputs do not vary in {fit.missing_directions} directions: no weight along them")
+    return tuple(notes)
