@@ -38,7 +38,7 @@ from unweave.sample_judge import (
     held_out_errors,
     judge_quadratic,
 )
-from unweave.smooth.sample_route import handles
+from unweave.smooth.sample_route import SmoothSampleOptions, handles
 from unweave.smooth_samples import SmoothSampleRecovery, recover_smooth
 
 _STREAM = 0x73616D70  # keeps the search's random numbers apart from those of a network planted with its seed
@@ -46,6 +46,7 @@ _HELD_OUT = 0.2  # of the rows
 _FEWEST_ROWS = 5  # of which some may be held out
 _FEW = 0.05
 _FIRST_WIDTHS = 16  # units allowed at first, where neither width nor activation is told
+_STARTS_UNTOLD = 4  # of smooth units that nobody spoke of
 _ROUNDINGS = 100.0  # in units of eps |y|: residual of a fit that is exact
 _NOISE_LEFT = 1.2  # in units of the answers' known error: residual at which a search may stop
 
@@ -161,6 +162,10 @@ class _Run:
             if self._is_late() or not fit.network.hidden:
                 break
             if most is not None and not attempts:
+                # Many kinked units imitate smooth ones slowly: a look at these costs less.
+                smooth = self._smooth_instead(x, y, held)
+                if smooth is not None:
+                    return self._told_smooth(smooth)
                 # The kind that does better with few units goes on, if their number held it back.
                 better = min((entry[1] for entry in fits), key=lambda fit: _information(fit, y.size))
                 if better.search.widest >= _FIRST_WIDTHS:
@@ -169,7 +174,8 @@ class _Run:
         verdict, fit, errors = min(
             fits, key=lambda entry: (_rank(entry[0].status), _information(entry[1], y.size))
         )
-        if self._activation is None and verdict.status in (Status.APPROXIMATE, Status.FAILED):
+        unsolved = verdict.status in (Status.APPROXIMATE, Status.FAILED)
+        if self._activation is None and self._width is not None and unsolved:
             smooth = self._smooth_instead(x, y, held)
             if smooth is not None:
                 return self._told_smooth(smooth)
@@ -352,7 +358,14 @@ class _Run:
             evidence=evidence,
         )
 
-    def _smooth(self, x: Array, y: Array, held: tuple[Array, Array], activation: str) -> SmoothSampleRecovery:
+    def _smooth(
+        self,
+        x: Array,
+        y: Array,
+        held: tuple[Array, Array],
+        activation: str,
+        options: SmoothSampleOptions | None = None,
+    ) -> SmoothSampleRecovery:
         with self._journal.stage(f"fit {activation}") as stage:
             found = recover_smooth(
                 x,
@@ -364,6 +377,7 @@ class _Run:
                 floor=self._floor(y)[0],
                 tolerance=self._tolerance,
                 rng=self._rng,
+                options=options,
                 on_step=self._on_step,
             )
             stage.figures.update(
@@ -381,7 +395,8 @@ class _Run:
         if self._width == 0 or self._is_late():
             return None
         try:
-            found = self._smooth(x, y, held, "tanh")
+            options = SmoothSampleOptions(starts=_STARTS_UNTOLD, random_starts=0)
+            found = self._smooth(x, y, held, "tanh", options)
         except InvalidInput:  # too many units or too few samples for smooth ones: the others stand
             return None
         return found if _rank(found.verdict.status) < _rank(Status.APPROXIMATE) else None

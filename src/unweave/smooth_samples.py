@@ -24,7 +24,13 @@ from unweave.sample_judge import (
     held_out_check,
     held_out_errors,
 )
-from unweave.smooth.sample_route import UNRELIABLE_ANGLE, OnStep, SmoothSampleFit, fit_smooth_samples
+from unweave.smooth.sample_route import (
+    UNRELIABLE_ANGLE,
+    OnStep,
+    SmoothSampleFit,
+    SmoothSampleOptions,
+    fit_smooth_samples,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +56,11 @@ def recover_smooth(
     floor: float,
     tolerance: float | None,
     rng: np.random.Generator,
+    options: SmoothSampleOptions | None = None,
     on_step: OnStep | None = None,
 ) -> SmoothSampleRecovery:
     """Fit to x (n, d), y (n, K) and judge by the rows ``held``; the rest as in `fit_smooth_samples`."""
-    fit = fit_smooth_samples(x, y, width, activation, floor=floor, rng=rng, on_step=on_step)
+    fit = fit_smooth_samples(x, y, width, activation, floor=floor, rng=rng, options=options, on_step=on_step)
     seen = held_out_errors(fit.network, *held, precision, tolerance, len(x))
     verdict = _verdict(fit, seen, len(x) + len(held[0]), width)
     return SmoothSampleRecovery(
@@ -62,7 +69,7 @@ def recover_smooth(
         fit,
         _evidence(fit, floor),
         _checks(fit, verdict, floor, len(x)),
-        _notes(fit, width),
+        _notes(fit, width, activation),
     )
 
 
@@ -105,7 +112,7 @@ def _problem(fit: SmoothSampleFit, seen: HeldOut, rows: int, width: int | None) 
             f"too few samples (the directions of units from the two halves of them differ by "
             f"{fit.angle:.2f} > {UNRELIABLE_ANGLE} radians)"
         )
-    if not fit.gaussian.is_plausible:
+    if fit.gaussian is not None and not fit.gaussian.is_plausible:
         causes.append("inputs that are not Gaussian, for which the start of the fit is made")
     causes.append("noise, a local minimum or units of another kind")
     if width is None:
@@ -154,12 +161,13 @@ def _checks(fit: SmoothSampleFit, verdict: SampleVerdict, floor: float, rows: in
     return tuple(checks)
 
 
-def _notes(fit: SmoothSampleFit, width: int | None) -> tuple[str, ...]:
-    kind = fit.network.activations[0] if fit.network.hidden else "affine"
+def _notes(fit: SmoothSampleFit, width: int | None, activation: str) -> tuple[str, ...]:
     why = "exact fit" if fit.exact else "least squares"
     told = "not told" if width is None else "told"
-    notes = [f"{kind} units by moments and least squares ({why}; width {told}, {fit.starts} starts)"]
-    if not fit.gaussian.is_plausible:
+    notes = [f"{activation} units by moments and least squares ({why}; width {told}, {fit.starts} starts)"]
+    if not fit.network.hidden:
+        notes = [f"an affine map by least squares; no {activation} units were looked for"]
+    if fit.gaussian is not None and not fit.gaussian.is_plausible:
         notes.append(f"{fit.gaussian}; the moments that start the fit are then only a guess")
     found = fit.network.hidden[0] if fit.network.hidden else 0
     if width and found < width and fit.exact:

@@ -5,7 +5,8 @@
     3. directions, scales and biases of the units (`unweave.smooth.sample_moments`), outgoing weights by
        linear least squares;
     4. Levenberg-Marquardt on all parameters from about 20 samples per parameter, from several starts: the
-       estimate, those of the two halves of the samples, then perturbed ones; the first that is exact on all
+       estimate, those of the two halves of the samples, perturbed and then random ones (more of these where
+       the halves disagree, so that the samples are too few for moments); the first that is exact on all
        samples ends it, else the best on all samples is fitted once more to as many of them as is cheap.
 
 Only the start needs Gaussian inputs and m <= d; the fit assumes nothing, and samples without noise are fitted
@@ -14,7 +15,7 @@ to rounding. Cost: the polynomials of step 2, n p^2 flops with p <= 700; a start
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -28,21 +29,18 @@ from unweave.network import Network
 from unweave.relu.gaussianity import GaussianityEvidence, gaussianity
 from unweave.relu.sample_search import OutOfTime
 from unweave.relu.sample_whitening import Whitening
-from unweave.smooth.sample_moments import (
-    SampleMoments,
-    active_span,
-    disagreement,
-    sample_moments,
-    scalar_choices,
-    unit_directions,
+from unweave.smooth.sample_moments import SampleMoments, active_span, sample_moments
+from unweave.smooth.sample_starts import (
+    StartDirections,
+    random_units,
+    start_directions,
+    units_near_estimate,
+    with_outgoing,
 )
 
 OnStep = Callable[[int, float], None]
 UNRELIABLE_ANGLE = 0.3
 """Radians between the directions from two halves of the samples above which they are too few for a start."""
-_PERTURBATION = 0.15  # of the weights' size, growing with every perturbed start
-_CHOICES = 40  # pairs (s, b) of the grid from which perturbed starts draw
-_SMALLEST_COLUMN = 1e-6  # singular values of the outgoing weights' equations that count, relative
 _FINAL_ENTRIES = 6_000_000  # of the Jacobian of the last fit to noisy samples
 _FIRST_STARTS = 3  # for every width where none is told
 _HELPS = 0.9  # ratio of residuals below which a unit more was worth it
@@ -57,7 +55,9 @@ class SmoothSampleOptions:
     """How hard to try."""
 
     starts: int = 8
-    """Per width."""
+    """Per width, from the moments and about them."""
+    random_starts: int = 16
+    """More of them, where the samples are too few for the moments; else a third as many."""
     rows_per_parameter: int = 20
     """Samples (times outputs) per parameter that every start is fitted to."""
 
@@ -77,7 +77,8 @@ class SmoothSampleFit:
     """(r,) of the coefficients, in units of their noise."""
     angle: float
     """Radians by which the directions of the two halves of the samples differ."""
-    gaussian: GaussianityEvidence
+    gaussian: GaussianityEvidence | None
+    """None where the samples are too few to tell."""
     missing_directions: int
     """Directions in which the inputs do not vary."""
     fitted: ValueFitResult | None = None
@@ -183,11 +184,12 @@ class _Search:
     options: SmoothSampleOptions
     on_step: OnStep | None
     starts: int = 0
-    angle: float = np.inf
     best: _Best | None = None
     singular_values: Array = field(default_factory=lambda: np.zeros(0))
     basis: Array = field(default_factory=lambda: np.zeros((0, 0)))
     moments: dict[int, SampleMoments] = field(default_factory=dict)
+    directions: dict[int, StartDirections] = field(default_factory=dict)
+    angles: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.inputs = self.whitening(self.x)
@@ -197,10 +199,10 @@ class _Search:
         self.answers = (self.y - self.centre) / self.spread
 
     def run(self, width: int | None) -> SmoothSampleFit:
-        evidence = gaussianity(self.inputs, self.rng)
-        late = False
+        rank, late = self.whitening.rank, False
+        enough = rank > 0 and len(self.x) >= _fewest_rows(rank)
+        evidence = gaussianity(self.inputs, self.rng) if enough else None
         try:
-            enough = len(self.x) >= _fewest_rows(self.whitening.rank)
             if enough and (width is not None or not self._affine()):
                 self._search(width)
         except OutOfTime:
@@ -215,9 +217,9 @@ class _Search:
             exact=self.best.residual <= self.floor,
             starts=self.starts,
             singular_values=self.singular_values,
-            angle=self.angle,
+            angle=self.angles.get(self.best.width, np.inf),
             gaussian=evidence,
-            missing_directions=self.x.shape[1] - self.whitening.rank,
+            missing_directions=self.x.shape[1] - rank,
             fitted=self.best.fitted,
             out_of_time=late,
         )
@@ -240,11 +242,13 @@ class _Search:
             self._search_widths(max(span.width, 1))
         else:
             self._try_width(width, range(self.options.starts))
-            asked, angle = self.best, self.angle
+            asked = self.best
             # Units that were told of but leave no trace may not exist; else the width asked for counts.
             fewer = 0 < span.width < width and not self._is_exact()
             if fewer and not self._try_width(span.width, range(_FIRST_STARTS)):
-                self.best, self.angle = asked, angle
+                self.best = asked
+            if not self._is_exact():
+                self._try_at_random(width)
         self._narrow()
         if not self._is_exact():
             self._refit()
@@ -267,6 +271,13 @@ class _Search:
         for width in (best, best + 1, best - 1):
             if 1 <= width <= most and self._try_width(width, range(_FIRST_STARTS, self.options.starts)):
                 return
+        self._try_at_random(self.best.width)
+
+    def _try_at_random(self, width: int) -> None:
+        """Random units are a worse start than moments, but not if these are noise or a local minimum's."""
+        reliable = self.angles.get(width, np.inf) <= UNRELIABLE_ANGLE
+        count = self.options.random_starts // (3 if reliable else 1)
+        self._try_width(width, range(self.options.starts, self.options.starts + count))
 
     def _is_exact(self) -> bool:
         return self.best is not None and self.best.residual <= self.floor
@@ -278,41 +289,25 @@ class _Search:
         if width not in self.moments:
             basis = np.ascontiguousarray(self.basis[:, :width])
             self.moments[width] = sample_moments(self.inputs, self.answers, basis)
+            self.directions[width] = start_directions(self.moments[width])
+            self.angles[width] = self.directions[width].angle
         rows = self._rows(width)
-        for start in self._starting_models(self.moments[width], self.basis[:, :width], rows, numbers):
+        for number in numbers:
             self.starts += 1
-            if self._fit(start, rows):
+            if self._fit(self._start(width, number, rows), rows):
                 return True
         return False
 
-    def _starting_models(
-        self, moments: SampleMoments, basis: Array, rows: IntArray, numbers: range
-    ) -> Iterator[LayeredModel]:
-        """The estimate (number 0), those of the halves (1 and 2), and perturbed ones."""
-        halves = [unit_directions(moments, half) for half in (0, 1)]
-        whole = unit_directions(moments)
-        self.angle = disagreement(*halves)
-        sets = [whole, *halves]
-        for number in numbers:
-            directions = sets[number] if number < len(sets) else whole
-            choices = scalar_choices(moments, directions, self.activation, _CHOICES)
-            best = np.zeros(len(choices), dtype=np.int64)
-            disturbance = _PERTURBATION * max(0, number - len(sets) + 1)
-            if disturbance:
-                best = self.rng.integers(0, _CHOICES, len(choices))
-            scales, biases = choices[np.arange(len(choices)), best].T
-            weights = directions * scales
-            size = np.linalg.norm(weights, axis=0) / np.sqrt(len(weights))
-            weights = basis @ (weights + disturbance * size * self.rng.standard_normal(weights.shape))
-            yield self._with_outgoing(weights, biases, rows)
-
-    def _with_outgoing(self, weights: Array, biases: Array, rows: IntArray) -> LayeredModel:
-        """The model with these units (r, m) and the best outgoing weights."""
-        states = self.activation(self.inputs[rows] @ weights + biases)
-        columns = np.column_stack([states, np.ones(len(rows))])
-        solution = np.linalg.lstsq(columns, self.answers[rows], rcond=_SMALLEST_COLUMN)[0]
-        functions = (self.activation, get_activation("identity"))
-        return LayeredModel(functions, (weights, solution[:-1]), (biases, solution[-1]))
+    def _start(self, width: int, number: int, rows: IntArray) -> LayeredModel:
+        """Model number 0, 1, .. of the starts, the random ones after all others."""
+        if number >= self.options.starts:
+            weights, biases = random_units(self.whitening.rank, width, self.rng)
+        else:
+            weights, biases = units_near_estimate(
+                self.moments[width], self.directions[width], self.activation, number, self.rng
+            )
+            weights = self.basis[:, :width] @ weights
+        return with_outgoing(self.activation, weights, biases, self.inputs[rows], self.answers[rows])
 
     def _rows(self, width: int, entries: int = 0) -> IntArray:
         """Rows for a fit: so many per parameter, or so that the Jacobian has so many entries."""
@@ -346,8 +341,16 @@ class _Search:
             rows = self._rows(count - 1)
             kept, known = self.best, model.weights[0][:, keep]
             self.best = None
-            if not self._fit(self._with_outgoing(known, model.biases[0][keep], rows), rows):
-                self.best = kept
+            start = with_outgoing(
+                self.activation, known, model.biases[0][keep], self.inputs[rows], self.answers[rows]
+            )
+            needed = True
+            try:
+                needed = not self._fit(start, rows)
+            finally:  # also if time runs out in between
+                if needed:
+                    self.best = kept
+            if needed:
                 return
 
     def _refit(self) -> None:
