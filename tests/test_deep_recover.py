@@ -307,3 +307,8 @@ def test_progress_is_told() -> None:
     told: list[Any] = []
     unweave.recover(planted([6, 5, 3, 2]), hidden=[5, 3], activation="tanh", progress=told.append)
     assert len(told) >= 5
+
+
+def test_more_outputs_than_the_last_hidden_layer_has_units() -> None:
+    network = planted([8, 8, 4, 9])
+    assert_recovered(network, unweave.recover(network, hidden=[8, 4], activation="tanh"))

@@ -34,6 +34,7 @@ SUBSPACES = (
     "restarts",
     "rank_one",
     "gauss_newton",
+    "relu_baseline",
     "relu_samples",
     "relu_samples_spectral",
     "quadratic",
@@ -48,6 +49,7 @@ SMALLER = {
     "near_limit": {"INPUTS": 10, "QUICK": (25,)},
     "baseline": {"QUICK": (5, 6), "RATES": {"SGD": (1e-3, 1e-2), "Adam": (1e-3, 1e-2)}},
     "rank_one": {"QUICK": (15, 60)},
+    "relu_baseline": {"SETTINGS": ((4, 3),), "RATES": (1e-2,)},
     "deep_table": {"QUICK": (6, (5, 3, 1))},
     "deep_unknown": {"QUICK": (5, (4, 2, 1))},
 }

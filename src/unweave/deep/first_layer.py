@@ -229,23 +229,24 @@ class FirstLayerSearch:
     def _gradients(self, rough: _Rough, g: Saturating, amount: float) -> tuple[Array, Array]:
         """Places s (n, m) and gradients with respect to s (n, m, K), those that showed the frame included."""
         m = len(rough.biases)
-        places, gradients = np.zeros((0, m)), np.zeros((0, m, self._n_outputs))
+        places: list[Array] = []
+        gradients: list[Array] = []
         if self._sample is not None:
-            places = self._sample.points @ self._frame @ rough.mixing
-            calm = np.abs(places + rough.biases).max(axis=1) < _LARGEST_STATE
-            places = places[calm]
+            at = self._sample.points @ self._frame @ rough.mixing
+            calm = np.abs(at + rough.biases).max(axis=1) < _LARGEST_STATE
             pulled = self._frame.T @ self._sample.gradients[calm]
-            gradients = np.asarray(np.linalg.solve(rough.mixing, pulled))
-        missing = int(np.ceil(amount * ROWS_PER_UNIT * m / self._n_outputs)) + 4 - len(places)
+            places.append(at[calm])
+            gradients.append(np.asarray(np.linalg.solve(rough.mixing, pulled)))
+        missing = int(np.ceil(amount * ROWS_PER_UNIT * m / self._n_outputs)) + 4 - sum(map(len, places))
         if missing > 0:
             # Of several drawings those nearest to the origin: far out, errors of the directions count most.
             drawn = g.inverse(np.array(AMPLITUDE)) * self._rng.choice([-1.0, 1.0], (_DRAWN * missing, m))
             drawn = drawn * self._rng.uniform(0.2, 1.0, drawn.shape) - rough.biases
             nearest = np.argsort(np.linalg.norm(rough.coordinates(drawn), axis=1))[:missing]
             more = sample_gradients(lambda s: self._ask(rough.coordinates(s)), drawn[nearest])
-            places = np.concatenate([places, more.points])
-            gradients = np.concatenate([gradients, more.gradients])
-        return places, gradients
+            places.append(more.points)
+            gradients.append(more.gradients)
+        return np.concatenate(places), np.concatenate(gradients)
 
     def _from_hessians(self, rough: _Rough, g: Saturating, k: int, next_is_last: bool | None) -> LayerFound:
         m = len(rough.biases)

@@ -28,6 +28,7 @@ from unweave.deep.projected_descent import Descent, descend
 from unweave.deep.saturating import Saturating
 
 _NARROWING_STEPS = 20
+_TELLING_COLUMNS = 3  # gradients per unit that show it
 _TELLING_SLOPE = 1e-3  # of every unit, at sites that show what the next layer reads
 _SOLVED = 1e-5  # relative residual of a solution; wrong minima mostly stay above 1e-4
 _NEARLY_SOLVED = 1e-4  # enough where the range clearly ends: the final fit does the rest
@@ -153,8 +154,10 @@ class GradientSubspace:
         """
         slope, _ = self._g.slopes(self._c @ state.mixing + state.biases)
         m = len(state.biases)
-        telling = slope.min(axis=1) > _TELLING_SLOPE  # a saturated unit says nothing, and its rounding a lot
-        telling = telling if telling.any() else slope.min(axis=1) >= slope.min(axis=1).max()
+        # A saturated unit says nothing, and its rounding a lot; but enough sites must be left.
+        smallest = slope.min(axis=1)
+        enough = min(len(smallest), -(-_TELLING_COLUMNS * m // self._gradients.shape[2]))
+        telling = smallest >= min(_TELLING_SLOPE, float(np.sort(smallest)[-enough]))
         slope = np.maximum(slope[telling], np.finfo(np.float64).eps)
         pulled = np.linalg.solve(state.mixing, self._gradients[telling]) / slope[:, :, None]
         columns = pulled.transpose(1, 0, 2).reshape(m, -1)

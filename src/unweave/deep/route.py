@@ -42,6 +42,7 @@ DEEP_ACTIVATIONS = ("tanh", "sigmoid", "erf")
 _AFFINE = 1e-5  # residual of the output layer's least squares at which nothing else remains
 _EQUATIONS = 1.5  # per parameter, of the final fit
 _SPARE_POINTS = 20
+_WORTH_TRYING = 1e-3  # residual of a layer that is not certain, with which the search goes on
 _POLISHES = 3
 _ROUNDING_SHARE = 0.3  # of the unit in the last place, for a sum of many rounded terms
 _SETTLED = 100.0  # times the floor
@@ -81,6 +82,9 @@ class DeepRecovery:
         # A bottleneck lets no more outputs through than it has units.
         self._independent = min(findings.n_outputs, *(options.hidden or (findings.n_outputs,)))
         self._network: Network | None = None
+        self._trusted = self._known
+        self._doubt: str | None = None
+        """What was wrong with the first layer that is not certain; the final fit may still mend it."""
         self._evidence = Evidence()
         self._notes: list[str] = []
 
@@ -98,7 +102,7 @@ class DeepRecovery:
             problem = str(error)
         except np.linalg.LinAlgError as error:
             problem = f"the numbers broke down in layer {len(self._known.layers) + 1} ({error})"
-        known = self._known.as_network()
+        known = self._trusted.as_network()
         return Candidate(
             network=None if self._network is None else self._in_inputs(self._network),
             evidence=self._evidence,
@@ -132,11 +136,15 @@ class DeepRecovery:
         number = 1
         while True:
             if isinstance(found, str):
-                return f"layer {number}: {found}"
+                return self._doubt or f"layer {number}: {found}"
             known = self._known.with_layer(found.layer)
             output = self._output_layer(known, found)
             if output is None and found.problem is not None:
-                return f"layer {number}: {found.problem}"
+                self._doubt = self._doubt or f"layer {number}: {found.problem}"
+                if not found.residual < _WORTH_TRYING:
+                    return self._doubt
+            if self._doubt is None:
+                self._trusted = known
             self._known = known
             if output is not None or number >= _MOST_LAYERS:
                 break
@@ -147,7 +155,7 @@ class DeepRecovery:
             return f"no end after {number} layers"
         self._network = self._assembled(*output)
         self._compare_widths()
-        return self._polish(found.problem)
+        return self._polish(self._doubt or found.problem)
 
     def _reading_frame(self, width: int | None) -> tuple[Array, GradientSample | None]:
         """The frame of layer 1, and how many outputs are independent."""
