@@ -38,6 +38,7 @@ _HESSIAN_STEP = 3e-3
 _GRADIENT_STEP = 2e-3
 _TAIL_STEP = 3e-3  # in pre-activations
 _LAST = 1e-4  # squared off-diagonal share below which no hidden layer follows; 2e-3 and more if one does
+_LAST_IF_TOLD = 3e-3  # the same where it was said to be the last: rough layers below blur it
 _HESSIANS_IF_LAST = 3.0  # times m / K
 _FEWEST_HESSIANS, _HESSIANS = 60, 12.0  # the latter times m / K
 _EQUATIONS = 2.5  # per unknown of the gradient fit
@@ -103,7 +104,7 @@ class InnerLayerSearch:
                 continue
             start, output = self._start(normalise=number != 1)
             if last or start.mismatch < _LAST:
-                yield self._as_last(start, output)
+                yield self._as_last(start, output, told=bool(last))
                 continue
             if number == 0 and many > few and self._sample_hessians(many - few, amplitude):
                 start, _ = self._start(normalise=True)
@@ -151,9 +152,9 @@ class InnerLayerSearch:
         assert best is not None  # the identity, or what the user said it is, is never saturated everywhere
         return best
 
-    def _as_last(self, start: LayerStart, output: OutputActivation) -> LayerFound:
+    def _as_last(self, start: LayerStart, output: OutputActivation, told: bool) -> LayerFound:
         complaint = None
-        if start.mismatch > _LAST:
+        if start.mismatch > (_LAST_IF_TOLD if told else _LAST):
             complaint = f"Hessians are not jointly diagonal ({start.mismatch:.1e}): more layers follow"
         layer = Layer(self._frame, start.mixing, start.biases)
         residual = float(np.sqrt(max(start.mismatch, 0.0)))
