@@ -10,16 +10,21 @@ ends at the rounding of the answers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 
 from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.network import Network
 
-LARGEST_POLISH = 6e8
-"""Rows of J times its columns squared up to which the polish is worth its seconds."""
+LARGEST_EXACT = 6e8
+"""Rows of J times its columns squared up to which steps are exact."""
+LARGEST_POLISH = 3e10
+"""The same up to which a polish is worth its seconds."""
+_RIDGE = 1e-5  # on the diagonal of the scaled J^T J, whose symmetries make it singular
 _STEPS = 3
 _RANK = 1e-11  # relative singular values below which a direction is one of the symmetries
 _WORTHWHILE = 0.7  # ratio of residuals after and before a step beyond which it was the last one
@@ -39,13 +44,13 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
     history = [_rms(answers - network(points))]
     if not worth_polishing(answers.size, network.n_parameters) or answers.size < network.n_parameters:
         return Polished(network, tuple(history))
-    for _ in range(_STEPS):
-        jacobian = _jacobian(network, points)
-        size = np.linalg.norm(jacobian, axis=0)
-        size[size == 0] = 1.0
-        residual = (answers - network(points)).reshape(-1)
-        step = np.linalg.lstsq(jacobian / size, residual, rcond=_RANK)[0] / size
-        moved = _moved(network, step)
+    small = answers.size * network.n_parameters**2 <= LARGEST_EXACT
+    solver = _exact_solver if small else _rough_solver
+    solve = solver(_jacobian(network, points))
+    for step in range(_STEPS):
+        if small and step:
+            solve = solver(_jacobian(network, points))
+        moved = _moved(network, solve((answers - network(points)).reshape(-1)))
         rms = _rms(answers - moved(points))
         if not rms < history[-1]:
             break
@@ -54,6 +59,38 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
         if enough:
             break
     return Polished(network, tuple(history))
+
+
+def _exact_solver(jacobian: Array) -> Callable[[Array], Array]:
+    """Minimum norm solutions of J d = r."""
+    size = _column_sizes(jacobian)
+
+    def solve(residual: Array) -> Array:
+        return np.asarray(np.linalg.lstsq(jacobian / size, residual, rcond=_RANK)[0] / size)
+
+    return solve
+
+
+def _rough_solver(jacobian: Array) -> Callable[[Array], Array]:
+    """The same through J^T J in single precision, good to a digit or more: one factor serves all steps."""
+    size = _column_sizes(jacobian)
+    single = (jacobian / size).astype(np.float32)
+    gram = single.T @ single
+    gram[np.diag_indices(len(size))] += _RIDGE
+    factor = scipy.linalg.cho_factor(gram, overwrite_a=True, check_finite=False)
+
+    def solve(residual: Array) -> Array:
+        gradient = jacobian.T @ residual / size
+        scale = max(float(np.abs(gradient).max(initial=0.0)), np.finfo(np.float64).tiny)
+        step = scipy.linalg.cho_solve(factor, (gradient / scale).astype(np.float32), check_finite=False)
+        return np.asarray(step.astype(np.float64) * scale / size)
+
+    return solve
+
+
+def _column_sizes(jacobian: Array) -> Array:
+    size = np.linalg.norm(jacobian, axis=0)
+    return np.asarray(np.where(size > 0, size, 1.0))
 
 
 def worth_polishing(equations: int, parameters: int) -> bool:
