@@ -40,7 +40,7 @@ def test_gram_is_that_of_the_projected_jacobian(feature):
     x, y, units, _ = planted(4, 3, 2, 1001, feature)
     problem = ProjectedProblem(x, y, feature)
     point = problem.at(unit_columns(units + 0.2))
-    slopes = feature.slope(point.arguments)
+    slopes = feature.slope(problem.inputs @ point.units)
     jacobian = []
     for output in range(2):
         part = (slopes * point.heights[:, output])[:, :, None] * problem.inputs[:, None, :]
@@ -57,7 +57,7 @@ def test_conjugate_gradients_and_gram_give_the_same_step():
     dense = gram_solver(problem.linearised(point))(damping)
     # Solvers damp differently in detail: compare what the steps do to the model, not the steps.
     free = conjugate_gradient_solver(problem.linearised(point), problem.single(), 1e-4)(damping)
-    slopes = problem.feature.slope(point.arguments)
+    slopes = problem.feature.slope(problem.inputs @ point.units)
     images = [
         problem.project(((problem.inputs @ step) * slopes) @ point.heights, point) for step in (dense, free)
     ]

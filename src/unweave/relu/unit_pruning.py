@@ -44,7 +44,7 @@ _CANDIDATES = 30  # random units looked at for one that is added
 def removal_costs(problem: ProjectedProblem, units: Array) -> Array:
     """Relative residual (m,) that leaving out each unit alone would add, in quadrature."""
     point = problem.at(units)
-    features = problem.without_polynomial(problem.feature.value(point.arguments))
+    features = problem.without_polynomial(problem.feature.value(problem.inputs @ point.units))
     triangle = orthonormal_columns(features)[1]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         inverse = solve_triangular(triangle, np.eye(len(triangle)), check_finite=False)

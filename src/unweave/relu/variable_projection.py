@@ -21,7 +21,7 @@ Cost per step: n P^2 / 2 flops with P = m (d+1) for the Gram matrix, 8 n P per c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +46,7 @@ _SMALL_PROGRESS = 1e-3  # relative decrease per step that counts as none
 _RANK = 1e-13  # relative size of a singular value of the features that is zero
 _CG_TOLERANCE, _CG_LOOSE = 1e-3, 1e-2  # of the gradient, near the end and far from it
 _FAR = 0.5  # ratio of residuals after and before a step, above which the end is far
+_BLOCK_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,6 @@ class ProjectedFit:
 @dataclass(frozen=True, eq=False)
 class _Point:
     units: Array
-    arguments: Array  # Z, (n, m)
     basis: Array  # orthonormal columns (n, m) beside the polynomial's
     heights: Array
     residual: Array  # (n, K)
@@ -110,21 +110,23 @@ class ProjectedProblem:
 
     def without_polynomial(self, values: Array) -> Array:
         """Values (n, k) less their projection onto the polynomials."""
-        values = values - self.polynomial @ (self.polynomial.T @ values)
-        values -= self.polynomial @ (self.polynomial.T @ values)  # twice: orthogonal to rounding
+        values = values.copy()
+        for _ in range(2):  # twice: orthogonal to rounding
+            coefficients = self.polynomial.T @ values
+            for rows in _blocks(len(values)):  # no second array of this size
+                values[rows] -= self.polynomial[rows] @ coefficients
         return values
 
     def at(self, units: Array) -> _Point:
         """Eliminate the linear numbers at V = ``units`` (d+1, m)."""
-        arguments = self.inputs @ units
-        features = self.without_polynomial(self.feature.value(arguments))
+        features = self.without_polynomial(self.feature.value(self.inputs @ units))
         basis, triangle = orthonormal_columns(features)
         right = basis.T @ self.rest
         heights: Array = np.asarray(np.linalg.lstsq(triangle, right, rcond=_RANK)[0], np.float64)
         residual = self.rest - features @ heights
         residual -= basis @ (basis.T @ residual)  # what rounding left
         relative = float(np.linalg.norm(residual)) / self.size
-        return _Point(units, arguments, basis, heights, residual, relative)
+        return _Point(units, basis, heights, residual, relative)
 
     def project(self, values: Array, point: _Point) -> Array:
         """P applied to (n, k)."""
@@ -174,7 +176,8 @@ class ProjectedProblem:
 
     def linearised(self, point: _Point) -> Linearised:
         """What the Jacobian at ``point`` is made of."""
-        slopes, bases = self.feature.slope(point.arguments), (self.polynomial, point.basis)
+        # The arguments are formed again rather than kept: they are as large as the data.
+        slopes, bases = self.feature.slope(self.inputs @ point.units), (self.polynomial, point.basis)
         return Linearised(point.units, self.inputs, bases, slopes, point.heights, point.residual)
 
     def _solver(self, point: _Point, tolerance: float) -> Solve:
@@ -187,6 +190,10 @@ class ProjectedProblem:
         if self._single is None:
             self._single = self.inputs.astype(np.float32), self.polynomial.astype(np.float32)
         return self._single
+
+
+def _blocks(rows: int) -> Iterator[slice]:
+    return (slice(start, start + _BLOCK_ROWS) for start in range(0, rows, _BLOCK_ROWS))
 
 
 def unit_columns(units: Array) -> Array:
