@@ -173,3 +173,14 @@ def test_large_offset_does_not_hide_an_error():
     # 1e-5 of the spread, 1e-11 of the answers
     noisy = y + 1e6 + 1e-5 * np.random.default_rng(1).standard_normal(y.shape)
     assert unweave.recover(Samples(x, noisy), activation="relu").status is Status.APPROXIMATE
+
+
+def test_a_unit_that_hardly_any_sample_switches_is_not_called_recovered():
+    network = unweave.random_network([6, 4, 1], activation="relu", seed=1000, outer="signed", bias=0.5)
+    x = np.random.default_rng(1000).standard_normal((800, 6))
+    z = np.sort(x @ network.weights[0][:, 0])
+    biases = network.biases[0].copy()
+    biases[0] = -(z[-4] + z[-3]) / 2  # three samples beyond its kink, and seven numbers to find
+    rare = unweave.Network(network.weights, [biases, network.biases[1]], network.activations)
+    result = unweave.recover(Samples(x, rare(x)), hidden=[4], activation="relu")
+    assert result.status is not Status.RECOVERED

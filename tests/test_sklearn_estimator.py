@@ -9,7 +9,6 @@ import pytest
 
 import unweave
 
-pytest.importorskip("sklearn")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from sklearn.base import clone

@@ -94,6 +94,12 @@ def ambiguity(fit: SampleFit, errors: StandardErrors | None) -> str | None:
         )
     if not fit.network.hidden:
         return None
+    needed = fit.network.n_inputs + 1
+    if fit.fewest_beyond < needed:
+        return (
+            f"the answers agree, but a unit has only {fit.fewest_beyond} samples on one side of its kink, "
+            f"and {needed} would determine it"
+        )
     small = fit.network.n_parameters <= LARGEST
     if small and (errors is None or errors.condition > LARGEST_CONDITION):
         return (

@@ -56,7 +56,6 @@ def test_the_signs_are_found_and_only_those(
     assert found.residual < 100 * ERROR
 
 
-@pytest.mark.skipif(not sign_search.lattice_available(), reason="needs python-flint")
 def test_far_more_units_than_equations_by_lattice_reduction() -> None:
     form, signs = planted(10, 50)
     found = solve_signs(form)

@@ -14,15 +14,13 @@ Cost: about 40 rows per unit and circle, 4 d + 4 per unit for its direction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from unweave.arrays import Array
 from unweave.deep.differences import gradients_around
-
-Ask = Callable[[Array], Array]
+from unweave.deep.known_layers import Ask
 
 RADIUS = 1e4
 """Per coordinate: far enough that crossings are apart, near enough that rounding leaves z to 1e-11."""

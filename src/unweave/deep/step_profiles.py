@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.deep.far_field import Ask, Unit
+from unweave.deep.far_field import Unit
+from unweave.deep.known_layers import Ask
 from unweave.deep.saturating import Saturating
 
 _CROSSINGS = 3

@@ -229,10 +229,10 @@ class _Segments:
         good = np.zeros(len(wanted), dtype=bool)
         steps = _STEP * length
         for _ in range(_TRIES):
-            todo = np.flatnonzero(~good)
+            missing = np.flatnonzero(~good)
             at_once = max(1, _ROWS_AT_ONCE // base.shape[1] ** 2)
-            for start in range(0, len(todo), at_once):
-                rows = todo[start : start + at_once]
+            for start in range(0, len(missing), at_once):
+                rows = missing[start : start + at_once]
                 result[rows] = self._differences(base[rows], values[rows], steps[rows])
                 along = np.einsum("d,ndk->nk", self._line.direction, result[rows])
                 # Quotients err by error/h each, and u . g is their average with weights of length one.

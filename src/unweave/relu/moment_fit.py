@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array, RealArray
+from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.optimize import LevenbergMarquardtOptions, Linearisation, levenberg_marquardt
+from unweave.optimize import FormedJacobian, LevenbergMarquardtOptions, Linearisation, levenberg_marquardt
 from unweave.relu.hermite_coefficients import relu_coefficient
 from unweave.relu.hermite_tensors import HermiteTensors
 from unweave.relu.relu_units import ReLUUnits
@@ -125,7 +125,7 @@ class MomentProblem:
             by_bias = powers * (self._signs * slope)
             block = np.concatenate([by_weights, by_bias[:, :, None]], axis=2)
             blocks.append(block.reshape(len(block), -1))
-        return _FormedJacobian(np.concatenate(blocks))
+        return FormedJacobian(np.concatenate(blocks))
 
 
 def power_gradients(order: int, weights: Array) -> Array:
@@ -141,32 +141,3 @@ def power_gradients(order: int, weights: Array) -> Array:
                 others *= weights[packing.indices[:, s]]
         result[entries, :, packing.indices[:, t]] += others
     return result
-
-
-class _FormedJacobian(Linearisation):
-    """A Jacobian that was formed, preconditioned by its column norms."""
-
-    def __init__(self, matrix: RealArray) -> None:
-        self._matrix = matrix
-
-    def apply(self, vector: RealArray) -> RealArray:
-        return np.asarray(self._matrix @ vector)
-
-    def adjoint(self, rows: RealArray) -> RealArray:
-        return np.asarray(self._matrix.T @ rows)
-
-    def dense(self) -> Array:
-        return np.asarray(self._matrix, dtype=np.float64)
-
-    def gram(self) -> RealArray:
-        return np.asarray(self._matrix.T @ self._matrix)
-
-    def in_single_precision(self) -> Linearisation:
-        return _FormedJacobian(self._matrix.astype(np.float32))
-
-    def preconditioner_diagonal(self) -> Array:
-        squares = np.einsum("ij,ij->j", self._matrix, self._matrix).astype(np.float64)
-        return np.asarray(1 / np.where(squares > 0, squares, 1.0))
-
-    def precondition(self, vector: RealArray) -> RealArray:
-        return np.asarray(vector * self.preconditioner_diagonal().astype(vector.dtype))

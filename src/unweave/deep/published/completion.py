@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array, RealArray
+from unweave.arrays import Array
 from unweave.deep.published.options import PublishedDeepOptions
 from unweave.deep.published.reparametrisation import DiagonalParameters, Reparametrisation
 from unweave.deep.published.reparametrised_model import forward, gradient, jacobian
 from unweave.errors import InvalidInput
-from unweave.optimize import LevenbergMarquardtOptions, Linearisation, levenberg_marquardt
+from unweave.optimize import FormedJacobian, LevenbergMarquardtOptions, Linearisation, levenberg_marquardt
 
 Clock = Callable[[], float]
 
@@ -191,30 +191,4 @@ class _ReparametrisedFit:
         self._reached[:] = [vector]
         parameters = self._model.from_vector(vector)
         passed = forward(self._model, parameters, self._points)
-        return _DenseJacobian(jacobian(self._model, parameters, passed).reshape(-1, len(vector)))
-
-
-class _DenseJacobian(Linearisation):
-    """A Jacobian that was formed, preconditioned by its column norms."""
-
-    def __init__(self, matrix: RealArray) -> None:
-        self._matrix = matrix
-
-    def apply(self, vector: RealArray) -> RealArray:
-        return np.asarray(self._matrix @ vector)
-
-    def adjoint(self, rows: RealArray) -> RealArray:
-        return np.asarray(self._matrix.T @ rows)
-
-    def dense(self) -> Array:
-        return np.asarray(self._matrix, dtype=np.float64)
-
-    def in_single_precision(self) -> Linearisation:
-        return _DenseJacobian(self._matrix.astype(np.float32))
-
-    def preconditioner_diagonal(self) -> Array:
-        squares = np.einsum("ij,ij->j", self._matrix, self._matrix).astype(np.float64)
-        return np.asarray(1 / np.where(squares > 0, squares, 1.0))
-
-    def precondition(self, vector: RealArray) -> RealArray:
-        return np.asarray(vector * self.preconditioner_diagonal().astype(vector.dtype))
+        return FormedJacobian(jacobian(self._model, parameters, passed).reshape(-1, len(vector)))
