@@ -12,7 +12,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-HEAVY = ("torch", "onnx", "matplotlib", "dask", "sklearn", "typer", "rich")
+HEAVY = (
+    *("torch", "onnx", "onnxruntime", "safetensors", "keras", "sklearn", "pandas", "cvxpy"),
+    *("matplotlib", "jinja2", "dask", "distributed", "httpx", "typer", "rich"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Recover a neural network from what it answers, with a certificate of how sure that is."""
 
+from unweave.access.adapters.command_target import CommandTarget
 from unweave.access.queries import Queries
 from unweave.access.samples import Samples
 from unweave.activations import (
@@ -10,7 +11,15 @@ from unweave.activations import (
     register_activation,
 )
 from unweave.comparison import Comparison, compare
-from unweave.errors import BudgetExhausted, Interrupted, InvalidInput, TargetError, UnweaveError
+from unweave.errors import (
+    BudgetExhausted,
+    CheckpointError,
+    ExecutionError,
+    Interrupted,
+    InvalidInput,
+    TargetError,
+    UnweaveError,
+)
 from unweave.files import load
 from unweave.journal import Progress, Stage
 from unweave.network import Network
@@ -26,7 +35,10 @@ __all__ = [
     "BudgetExhausted",
     "Certificate",
     "Check",
+    "CheckpointError",
+    "CommandTarget",
     "Comparison",
+    "ExecutionError",
     "Interrupted",
     "InvalidInput",
     "Network",

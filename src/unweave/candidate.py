@@ -61,8 +61,27 @@ class Evidence:
     """Estimated condition number of the final fit's scaled Jacobian."""
     parameter_error_bar: float | None = None
     """Largest standard error of a parameter, in normalised inputs."""
+    misfit: float | None = None
+    """Root mean square residual of a fit to noisy answers, in their standard deviations: one if all is right."""
+    answer_sigma: Array | None = None
+    """(K,) standard deviation of an answer, where the method has measured it."""
+    flips: int = 0
+    """Flips of the last digit of rounded answers that were fitted as exact equations."""
     layers: tuple[LayerEvidence, ...] = ()
     """Hidden layers in the order they were found, where they are found one by one."""
+    fresh_errors: Array | None = None
+    """(n,) error of every fresh (or held-out) row relative to the largest answer, worst output."""
+    profile_samples: Array | None = None
+    """(2, n) of the neuron with the median misfit: its pre-activation up to scale and bias, t = u . x,
+    ascending, and what was sampled of its profile there."""
+    profile_curve: Array | None = None
+    """(2, k) the profile that was fitted to them, on a grid of t."""
+    profile_order: int | None = None
+    """Order of the derivative that was sampled: 2, or 0 for values along a line."""
+    kinks: Array | None = None
+    """(n,) positions of the kinks on the first line that was searched."""
+    line: Array | None = None
+    """(2, D) a point of that line and its direction, in the target's own inputs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,3 +100,5 @@ class Candidate:
     """Whether the user stopped the method."""
     known_layers: Network | None = None
     """The first layers, from the inputs to the last hidden states found, where the rest is missing."""
+    standard_errors: Network | None = None
+    """The standard error of every parameter, in the shapes of ``network``."""

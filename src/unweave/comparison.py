@@ -110,6 +110,7 @@ def _require_networks(a: object, b: object) -> None:
             raise InvalidInput(
                 f"{name} must be a Network. Got {type(value).__name__} instead. Read files with unweave.load."
             )
+        value.require_floats("compare")
 
 
 def _mismatch(a: Network, b: Network) -> str:

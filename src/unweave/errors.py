@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unweave.access.queries import Queries
+    from unweave.arrays import Array, IntArray
     from unweave.result import Recovery
 
 
@@ -27,6 +28,41 @@ class TargetError(UnweaveError):
     def __init__(self, message: str, ledger: Queries | None = None) -> None:
         super().__init__(message)
         self.ledger = ledger
+
+
+class PartialAnswers(TargetError):
+    """A call of the target failed after some of its rows were answered; the ledger keeps those answers.
+
+    ``indices`` (k,) are the rows of the call that were answered, ``answers`` (k, m) what they were. A target
+    that may fail half way raises this from what went wrong, so that no row is ever paid for twice.
+    """
+
+    def __init__(
+        self, message: str, indices: IntArray, answers: Array, ledger: Queries | None = None
+    ) -> None:
+        super().__init__(message, ledger)
+        self.indices = indices
+        self.answers = answers
+
+
+class InterruptedAnswers(PartialAnswers, KeyboardInterrupt):
+    """Ctrl-C came while the target was being asked: the interrupt, with the answers that had arrived."""
+
+
+class CheckpointError(UnweaveError):
+    """A checkpoint could not be written any more, on a full disk for instance.
+
+    ``ledger`` holds every answer already paid for, those included that did not reach the disk: hand it to
+    `unweave.recover` in place of the target, with the same checkpoint once there is room or without any.
+    """
+
+    def __init__(self, message: str, ledger: Queries | None = None) -> None:
+        super().__init__(message)
+        self.ledger = ledger
+
+
+class ExecutionError(UnweaveError):
+    """The workers that were to compute something could not."""
 
 
 class BudgetExhausted(UnweaveError):

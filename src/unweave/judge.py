@@ -12,7 +12,7 @@ themselves is no recovery.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,6 +33,16 @@ RMS_OVER_FLOOR = 15.0
 FLOAT64_ALLOWANCE = 10.0
 """Both are this much wider for float64 answers: their round-off is no noise and only roughly estimated,
 rows far out have a high leverage, and the smallest errors of wrong networks are 1e4 times larger still."""
+NOISE_RMS = 1.15
+"""Root mean square error over the floor for answers whose noise is known, as its estimate may be off ..."""
+NOISE_SPREAD = 2.5
+"""... and by so many standard errors of a root mean square over n rows, 1 / sqrt(2n) each."""
+NOISE_LARGEST = 6.0
+"""Largest of some thousand Gaussian errors, in standard deviations."""
+ROUNDED_LARGEST = 2.0
+"""Largest error of a rounded answer in units of half its last digit: leverage of the fit included."""
+UNDETERMINED_NOISY = 0.1
+"""Standard error of a parameter, in normalised inputs, from which on noisy answers do not determine it."""
 UNDETERMINED = 1e-3
 """Standard error of a parameter, in normalised inputs, above which the answers do not determine it."""
 UNDETERMINED_FLOAT64 = 1e-5
@@ -57,6 +67,8 @@ class Verdict:
     """What the target's precision allows of that: largest and typical error must both be within it."""
     rows: int
     reason: str
+    errors: Array | None = field(default=None, repr=False, compare=False)
+    """(n,) error of every row, relative to the largest answer, of its worst output."""
 
 
 def judge(
@@ -75,24 +87,38 @@ def judge(
     errors = np.abs(answers - network(findings.region.to_inputs(points)))
     size = np.abs(answers).max(axis=0)
     size = np.where(size > 0, size, max(float(size.max()), np.finfo(np.float64).tiny))
-    error = float((errors / size).max())
+    row_errors = (errors / size).max(axis=1)
+    error = float(row_errors.max())
     floor = _floor(candidate, findings)
-    excess = _excess(errors / floor, float64=findings.noise.kind == "float64")
+    if candidate.evidence.misfit is not None and _is_noisy(findings):
+        # The noise is known, and the network was fitted to answers alone: a wrong one shows by little more.
+        excess = _noise_excess(errors, floor, findings)
+    else:
+        excess = _excess(errors / floor, float64=findings.noise.kind == "float64")
     threshold = error / excess if excess > 0 else float((LARGEST_OVER_FLOOR * floor / size).max())
-    threshold = threshold if tolerance is None else tolerance
+    threshold = float(threshold if tolerance is None else tolerance)
     share = _share_of_spread(errors, answers, findings)
     precise = error <= threshold and share <= _NO_RECOVERY
     settled = tolerance is not None or _settled(candidate)
     if precise and not settled:
         # Agreeing is not enough where the fit has not come to its minimum: parameters may be off by more.
         reason = f"fresh rows agree to {error:.2g}, but the final fit has not settled"
-        return Verdict(Status.APPROXIMATE, error, threshold, len(points), reason)
+        return Verdict(Status.APPROXIMATE, error, threshold, len(points), reason, row_errors)
     status, reason = _decide(candidate, precise, error, threshold, share, largest_error_bar(findings))
-    return Verdict(status, error, threshold, len(points), reason)
+    if status is Status.RECOVERED_UP_TO_AMBIGUITY and not candidate.ambiguity and _is_noisy(findings):
+        status = Status.APPROXIMATE  # other widths and activations may agree as well within the noise
+    return Verdict(status, error, threshold, len(points), reason, row_errors)
+
+
+def _is_noisy(findings: Findings) -> bool:
+    """Whether the answers' error is known as a number, and is no rounding of floating-point arithmetic."""
+    return findings.noise.kind in ("rounded", "noisy")
 
 
 def largest_error_bar(findings: Findings) -> float:
     """Standard error above which a parameter counts as undetermined by answers of this precision."""
+    if _is_noisy(findings):
+        return UNDETERMINED_NOISY
     return UNDETERMINED_FLOAT64 if findings.noise.kind == "float64" else UNDETERMINED
 
 
@@ -110,6 +136,19 @@ def _excess(over_floor: Array, float64: bool) -> float:
     largest = float(over_floor.max()) / LARGEST_OVER_FLOOR
     typical = float(np.sqrt(np.mean(over_floor**2, axis=0)).max()) / RMS_OVER_FLOOR
     return max(largest, typical) / (FLOAT64_ALLOWANCE if float64 else 1.0)
+
+
+def _noise_excess(errors: Array, floor: Array, findings: Findings) -> float:
+    """The same where the answers' noise is known: their root mean square and largest as noise would have it."""
+    over = errors / floor
+    typical = float(np.sqrt(np.mean(over**2, axis=0)).max()) / (
+        NOISE_RMS * (1 + NOISE_SPREAD / np.sqrt(len(errors)))
+    )
+    largest = float(over.max())
+    if findings.noise.kind == "rounded" and findings.noise.decimals is not None:
+        # Never more than half a unit of the last digit, but for what the parameters' errors add.
+        return max(typical, largest / (np.sqrt(3.0) * ROUNDED_LARGEST))
+    return max(typical, largest / NOISE_LARGEST)
 
 
 def verification_points(network: Network, findings: Findings, rng: np.random.Generator) -> Array:
@@ -142,7 +181,8 @@ def _is_kinked(network: Network) -> bool:
 
 def _floor(candidate: Candidate, findings: Findings) -> Array:
     """(K,) error that a perfect recovery would still show, per output."""
-    sigma = findings.noise.sigma_per_output
+    measured = candidate.evidence.answer_sigma
+    sigma = findings.noise.sigma_per_output if measured is None else measured
     spread = np.where(findings.output_scale > 0, findings.output_scale, 1.0)
     result: Array = np.hypot(sigma, (candidate.evidence.prediction_floor or 0.0) * spread)
     # Where a parameter is poorly determined, predictions lean on it: the floor above is only their average.

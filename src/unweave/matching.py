@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from unweave.arrays import Array, IntArray
 from unweave.symmetry import Layers
@@ -30,6 +29,8 @@ def match_units(reference: Layers, other: Layers, index: int) -> Match:
     activation allows; for sine, biases count modulo half turns. Cost: one GEMM of (m, D) by (D, m) and one
     assignment, O(m^3) at worst and close to O(m^2) for networks that do match.
     """
+    from scipy.optimize import linear_sum_assignment  # here: it takes a third of the time of `import unweave`
+
     may_reflect = reference.reflection(index) is not None
     sine = reference.activations[index] == "sine"
     u, v = reference.weights[index].T, other.weights[index].T

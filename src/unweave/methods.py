@@ -15,6 +15,8 @@ from unweave.access.region import NormalisedQueries
 from unweave.activations import get_activation
 from unweave.affine import recover_affine
 from unweave.candidate import Candidate
+from unweave.coarse.links import LINKS
+from unweave.coarse.route import CoarseOptions, CoarseRecovery
 from unweave.deep.route import DEEP_ACTIVATIONS, DeepOptions, DeepRecovery
 from unweave.journal import Journal
 from unweave.relu.line_route import LineOptions, recover_by_lines
@@ -28,6 +30,12 @@ PURE_NOISE = 0.3
 COARSEST_FOR_LINES = 1e-11
 """Relative noise up to which kinks on a line are told from straight pieces."""
 
+CERTAIN_KINKS = 3
+"""Lines with a kink from which on coarse answers count as piecewise smooth: a single one may be chance."""
+
+WIDEST_FOR_COARSE = 128
+"""Inputs up to which Hessians in all of them are taken of coarse answers."""
+
 COARSEST_FOR_DEPTH = 1e-11
 """Relative noise up to which inner layers can be told apart."""
 
@@ -40,6 +48,7 @@ class Request:
     activation: str | None
     method: str | None = None
     output_activation: str | None = None
+    averaging: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,8 +84,40 @@ def _refuses_shallow(request: Request, findings: Findings) -> str | None:
             "somewhere): the target is not smooth"
         )
     if findings.noise.relative > PURE_NOISE:
+        return _mostly_noise(findings)
+    if request.output_activation not in (None, "identity"):
+        return f"it handles affine output layers, and {request.output_activation} was asked for"
+    if findings.links == ("softmax",):
+        return "the answers are probabilities that sum to one: their logits are the sum of neurons"
+    if findings.noise.kind in ("rounded", "noisy"):
+        return f"the answers are {findings.noise.kind}: differences over short steps would drown"
+    return None
+
+
+def _mostly_noise(findings: Findings) -> str:
+    return f"the answers are mostly noise (standard deviation {findings.noise.relative:.2g} of their spread)"
+
+
+def _refuses_coarse(request: Request, findings: Findings) -> str | None:
+    if request.hidden is not None and len(request.hidden) != 1:
+        return f"it handles one hidden layer, and {len(request.hidden)} were asked for"
+    if request.activation is not None and not get_activation(request.activation).smooth:
+        return f"it handles smooth activations, and {request.activation} has a kink"
+    if request.output_activation not in (None, *LINKS):
+        return f"it handles {', '.join(LINKS)} outputs, and {request.output_activation} was asked for"
+    if findings.constant or findings.linear:
+        return "the target is affine: there is nothing curved to see"
+    if findings.kinks and findings.kink_evidence.broken >= CERTAIN_KINKS and request.activation is None:
+        return "kinks were seen: the target is not smooth"
+    if findings.noise.relative > PURE_NOISE:
+        return _mostly_noise(findings)
+    links = findings.links if request.output_activation is None else (request.output_activation,)
+    if findings.noise.kind == "float64" and links == ("identity",):
+        return "the answers are precise and have no last transformation: differences over short steps are better"
+    if findings.region.n_inputs > WIDEST_FOR_COARSE:
         return (
-            f"the answers are mostly noise (standard deviation {findings.noise.relative:.2g} of their spread)"
+            f"it takes Hessians in all inputs, 2 D^2 rows each, for up to {WIDEST_FOR_COARSE} inputs, and the target "
+            f"has {findings.region.n_inputs}"
         )
     return None
 
@@ -166,6 +207,18 @@ def _run_shallow(
     return ShallowRecovery(view, findings, options, journal, rng).run()
 
 
+def _run_coarse(
+    view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
+) -> Candidate:
+    options = CoarseOptions(
+        width=request.hidden[0] if request.hidden else None,
+        activations=SMOOTH_ACTIVATIONS if request.activation is None else (request.activation,),
+        output_activation=request.output_activation,
+        rows_per_parameter=request.averaging,
+    )
+    return CoarseRecovery(view, findings, options, journal, rng).run()
+
+
 def _run_published(
     view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
 ) -> Candidate:
@@ -196,6 +249,12 @@ METHODS = (
         _run_shallow,
     ),
     Method(
+        "coarse",
+        "one smooth hidden layer behind noise, rounding, float32, a sigmoid or a softmax",
+        _refuses_coarse,
+        _run_coarse,
+    ),
+    Method(
         "deep",
         "several smooth hidden layers, one by one from the inputs",
         _refuses_deep,
@@ -224,5 +283,8 @@ def choose(request: Request, findings: Findings) -> tuple[list[Method], dict[str
         else:
             reasons[method.name] = reason
     if findings.layered:
-        tried.sort(key=lambda method: method.name == "shallow")  # stable: what was ruled out comes last
+        # stable: what was ruled out comes last
+        tried.sort(key=lambda method: method.name in ("shallow", "coarse"))
+    elif findings.noise.kind != "float64" or "identity" not in findings.links or "sigmoid" in findings.links:
+        tried.sort(key=lambda method: method.name == "shallow")  # sees through no link, and little noise
     return tried, reasons

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,22 +15,27 @@ from unweave.access.probe import Findings, look
 from unweave.access.queries import Queries
 from unweave.access.region import NormalisedQueries, Region
 from unweave.access.samples import Samples
-from unweave.access.target import as_queries
+from unweave.access.target import as_queries, release
 from unweave.activations import get_activation
 from unweave.candidate import Candidate, Evidence
 from unweave.certificate import certify
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
+from unweave.execution.checkpoint import Checkpoint
+from unweave.execution.executor import Executor
 from unweave.journal import Journal, Progress
 from unweave.judge import Verdict, judge
 from unweave.methods import METHODS, Request, choose
 from unweave.result import Certificate, Recovery, Status
+from unweave.resuming import Resumption, running
 from unweave.sample_recovery import recover_from_samples
+from unweave.settings import with_settings
 
 _STREAM = 0x756E7765  # keeps the search's random numbers apart from those of a network planted with its seed
 _WIDER = 2.0  # factor by which a region that was searched for is widened at the second attempt
 _ORDER = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY, Status.APPROXIMATE, Status.FAILED)
 
 
+@with_settings
 def recover(
     target: Any,
     hidden: Sequence[int] | None = None,
@@ -44,16 +50,23 @@ def recover(
     deadline: float | None = None,
     tolerance: float | None = None,
     method: str | None = None,
+    averaging: float | None = None,
     progress: Callable[[Progress], None] | None = None,
+    executor: Executor | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> Recovery:
     """Recover the network behind ``target`` from its answers alone.
 
     Parameters
     ----------
     target
-        A callable (n, D) -> (n,) or (n, K), a `Network`, or the ``ledger`` of an earlier error, whose
-        answers are reused. It is only ever asked for answers. Or passive data, `Samples`: only ``hidden``,
-        ``activation``, ``seed``, ``tolerance`` and ``deadline`` are used.
+        A callable (n, D) -> (n,) or (n, K), a `Network`, a torch module, a scikit-learn estimator or
+        pipeline (regressors are asked to predict, classifiers for probabilities; or pass a bound method such
+        as ``model.decision_function``), a keras model, the path of a model file (.npz, .json, .safetensors,
+        .onnx; never a pickle), the http(s) URL of an endpoint, a `CommandTarget`, or the ``ledger`` of an
+        earlier error, whose answers are reused. It is only ever asked for answers; two columns of
+        probabilities are one sigmoid output. Or passive data, `Samples`: only ``hidden``, ``activation``,
+        ``seed``, ``tolerance`` and ``deadline`` are used.
     hidden
         Widths of the hidden layers if known, e.g. ``[100]``; ``[]`` for none; None to find out. A width
         that is too large gives the minimal network and a note.
@@ -62,7 +75,7 @@ def recover(
     seed
         Whole number >= 0. Same seed, same answers of the target, same result.
     input_dim
-        D; needed for a plain callable.
+        D; needed for a plain callable, and for a model that does not say it.
     output_activation
         Name if known; None to find out among identity, tanh and sigmoid.
     domain
@@ -75,8 +88,19 @@ def recover(
         Relative error on fresh rows that counts as recovered, instead of the target's own precision.
     method
         Name of a method ("affine", "lines", "shallow", "deep", "published"); None to choose.
+    averaging
+        For coarse answers: rows of the final fit per parameter; the error falls with its square root. None:
+        rounded answers of a target that repeats itself are bisected instead, which makes them exact; noisy ones
+        are averaged over 32 rows per parameter.
     progress
         Called with a `Progress` from time to time.
+    executor
+        Who computes, e.g. ``unweave.execution.DaskExecutor(workers=2)``; None for this process. The network
+        does not depend on it. It is not closed.
+    checkpoint
+        A path, or a `Checkpoint`: a file that ends in .sqlite, else a directory, where every answer is kept
+        as it arrives. The same call with the same path goes on after a crash or a kill: nothing is asked
+        twice, the network is the same, and ``queries`` counts only what was sent this time.
 
     Returns
     -------
@@ -89,6 +113,8 @@ def recover(
         When the target answers nonsense; its ``ledger`` holds what was paid for.
     Interrupted
         On Ctrl-C; its ``recovery`` holds what was found.
+    CheckpointError
+        When the checkpoint cannot be written any more; its ``ledger`` holds what was paid for.
 
     Example
     -------
@@ -98,23 +124,35 @@ def recover(
     >>> result.status.name, unweave.compare(net, result.network).parameter_error < 1e-9
     ('RECOVERED', True)
     """
-    request = _checked_request(hidden, activation, output_activation, method)
+    request = replace(_checked_request(hidden, activation, output_activation, method), averaging=averaging)
+    if averaging is not None and not 2 <= averaging < np.inf:
+        raise InvalidInput(
+            f"averaging must be a number of rows per parameter, 2 or more. Got {averaging!r} instead."
+        )
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InvalidInput(f"seed must be a whole number >= 0. Got {seed!r} instead.")
     if tolerance is not None and not tolerance > 0:
         raise InvalidInput(f"tolerance must be positive. Got {tolerance!r} instead.")
     if isinstance(target, Samples):
+        if checkpoint is not None:
+            raise InvalidInput(
+                f"checkpoint must be None for samples, because nothing is asked. Got {checkpoint!r} instead."
+            )
         return recover_from_samples(
             target, request.hidden, request.activation, int(seed), tolerance, deadline, progress
         )
     queries = as_queries(target, input_dim=input_dim, max_queries=max_queries, deadline=deadline)
-    run = _Run(queries, request, tolerance, np.random.default_rng([_STREAM, seed]), progress)
-    try:
-        return run.recover(domain, examples)
-    except KeyboardInterrupt as interrupt:
-        raise Interrupted(
-            run.tell("interrupted; what was found so far is not verified"), queries
-        ) from interrupt
+    with running(queries, executor, checkpoint) as resumption:
+        rng = np.random.default_rng([_STREAM, seed])
+        run = _Run(queries, request, tolerance, rng, progress, resumption)
+        try:
+            result = run.recover(domain, examples)
+            release(queries)  # not after an error, which hands the ledger back to be asked again
+            return result
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(
+                run.tell("interrupted; what was found so far is not verified"), queries
+            ) from interrupt
 
 
 def _checked_request(
@@ -150,9 +188,11 @@ class _Run:
         tolerance: float | None,
         rng: np.random.Generator,
         progress: Callable[[Progress], None] | None,
+        resumption: Resumption,
     ) -> None:
         self._queries = queries
-        self._sent_before = queries.sent
+        self._resumption = resumption
+        self._sent_before = resumption.sent_before
         self._request = request
         self._tolerance = tolerance
         self._rng = rng
@@ -196,9 +236,9 @@ class _Run:
         sent = self._queries.sent
         view = NormalisedQueries(self._queries, findings.region)
         # Random numbers of its own: whether this look is taken must not change what follows.
-        far = far_look(view, findings.noise.relative, np.random.default_rng(_STREAM))
+        far = far_look(view, findings.noise.relative, np.random.default_rng(_STREAM), findings.links)
         cost = findings.queries + self._queries.sent - sent
-        return replace(findings, layered=far.layered, queries=cost)
+        return replace(findings, layered=far.layered, links=far.links, queries=cost)
 
     @staticmethod
     def _places(findings: Findings) -> list[Findings]:
@@ -248,7 +288,8 @@ class _Run:
             seconds=self._journal.seconds,
             stages=tuple(self._journal.stages),
             certificate=certificate,
-            notes=candidate.notes,
-            evidence=candidate.evidence,
+            notes=(*candidate.notes, *self._resumption.notes),
+            evidence=replace(candidate.evidence, fresh_errors=None if verdict is None else verdict.errors),
             known_layers=candidate.known_layers if network is None else None,
+            standard_errors=None if network is None else candidate.standard_errors,
         )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from unweave.candidate import Evidence, LayerEvidence
+from unweave.describing import describe, evidence_figures, parameter_ranges
 from unweave.errors import InvalidInput
 from unweave.files import network_arrays, network_from_arrays, read_archive
 from unweave.journal import Stage
@@ -20,6 +21,7 @@ _FORMAT = "unweave-recovery"
 _VERSION = 1
 _EVIDENCE = "evidence_"
 _KNOWN = "known_"
+_ERRORS = "standard_errors_"
 
 
 class Status(Enum):
@@ -106,6 +108,10 @@ class Recovery:
     """What was measured on the way: spectrum, misalignments, rates, convergence of the final fit."""
     known_layers: Network | None = None
     """Without a network: the first layers as far as they were found, from the inputs to hidden states."""
+    standard_errors: Network | None = None
+    """The standard error of every parameter, in the shapes of ``network``, where the answers are noisy."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What `recover` was asked, in words of JSON, with the versions that computed; see `unweave.settings`."""
 
     @property
     def queries_per_parameter(self) -> float:
@@ -127,9 +133,11 @@ class Recovery:
             {
                 "status": self.status.name,
                 "network": None if self.network is None else repr(self.network),
+                "architecture": None if self.network is None else describe(self.network),
                 "hidden": None if self.network is None else list(self.network.hidden),
                 "activations": None if self.network is None else list(self.network.activations),
                 "n_parameters": None if self.network is None else self.network.n_parameters,
+                "parameters": None if self.network is None else parameter_ranges(self.network),
                 "known_layers": None if self.known_layers is None else repr(self.known_layers),
                 "error": self.error,
                 "message": self.message,
@@ -142,9 +150,23 @@ class Recovery:
                 "stages": [asdict(stage) for stage in self.stages],
                 "layers": [asdict(layer) for layer in self.evidence.layers],
                 "certificate": [asdict(check) for check in self.certificate.checks],
+                "evidence": evidence_figures(self.evidence),
+                "standard_errors": None
+                if self.standard_errors is None
+                else parameter_ranges(self.standard_errors),
+                "settings": self.settings,
             }
         )
         return plain
+
+    def save_report(self, path: str | Path) -> None:
+        """Write a report for people: one HTML file with pictures, which needs neither network nor scripts.
+
+        The file is written whole or not at all. It needs jinja2 and matplotlib, which come with unweave.
+        """
+        from unweave.report import write_report  # drawing is only loaded when something is drawn
+
+        write_report(self, path)
 
     def save(self, path: str | Path) -> None:
         """Write the result to an .npz file, which `Recovery.load` reads back."""
@@ -160,12 +182,15 @@ class Recovery:
             "verification_queries": self.verification_queries,
             "seconds": self.seconds,
             "notes": list(self.notes),
+            "settings": self.settings,
             "stages": [asdict(stage) for stage in self.stages],
             "checks": [asdict(check) for check in self.certificate.checks],
         }
         arrays = {} if self.network is None else network_arrays(self.network)
         if self.known_layers is not None:
             arrays |= {_KNOWN + key: value for key, value in network_arrays(self.known_layers).items()}
+        if self.standard_errors is not None:
+            arrays |= {_ERRORS + key: value for key, value in network_arrays(self.standard_errors).items()}
         exact["evidence"] = {}
         for entry in fields(Evidence):
             value = getattr(self.evidence, entry.name)
@@ -197,7 +222,10 @@ class Recovery:
         if header.get("format") != _FORMAT or header.get("version") != _VERSION:
             raise InvalidInput(f"{str(path)!r} must be a recovery of version {_VERSION}.")
         network = network_from_arrays(path, content) if "weight_0" in content else None
-        known = {key.removeprefix(_KNOWN): value for key, value in content.items() if key.startswith(_KNOWN)}
+        known, errors = (
+            {key.removeprefix(part): value for key, value in content.items() if key.startswith(part)}
+            for part in (_KNOWN, _ERRORS)
+        )
         return Recovery(
             network=network,
             status=Status[header["status"]],
@@ -212,6 +240,8 @@ class Recovery:
             notes=tuple(header["notes"]),
             evidence=_read_evidence(header["evidence"], content),
             known_layers=network_from_arrays(path, known) if known else None,
+            standard_errors=network_from_arrays(path, errors) if errors else None,
+            settings=header.get("settings", {}),
         )
 
 

@@ -141,11 +141,13 @@ class _Run:
         self._end = None if deadline is None else time.perf_counter() + deadline
         self._precision = samples.precision()
         self._notes = list(samples.notes)
+        self._held = samples.x[:0], samples.y[:0]
+        """Rows that no fit sees."""
 
     def recover(self) -> Recovery:
         fit_rows, held_rows = self._samples.split(self._count_held_out(), self._rng)
         x, y = self._samples.x[fit_rows], self._samples.y[fit_rows]
-        held = self._samples.x[held_rows], self._samples.y[held_rows]
+        held = self._held = self._samples.x[held_rows], self._samples.y[held_rows]
         if self._activation == "quadratic":
             return self._quadratic(x, y, held)
         if _is_smooth(self._activation) and self._width != 0:
@@ -355,8 +357,16 @@ class _Run:
             stages=tuple(self._journal.stages),
             certificate=Certificate(checks),
             notes=tuple(self._notes),
-            evidence=evidence,
+            evidence=replace(evidence, fresh_errors=self._held_out_rows(network)),
         )
+
+    def _held_out_rows(self, network: Network | None) -> Array | None:
+        """(n,) error of every held-out row relative to the largest answer."""
+        x, y = self._held
+        largest = float(np.abs(y).max(initial=0.0))
+        if network is None or not largest:
+            return None
+        return np.asarray(np.abs(network(x) - y).max(axis=1) / largest)
 
     def _smooth(
         self,

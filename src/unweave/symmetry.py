@@ -75,6 +75,7 @@ class Layers:
     @classmethod
     def of(cls, network: Network) -> Layers:
         """Take a network apart; a single layer absorbs its skip matrix."""
+        network.require_floats("canonical")
         weights = [w.copy() for w in network.weights]
         skip = np.zeros((network.n_inputs, network.n_outputs))
         if network.skip is not None:

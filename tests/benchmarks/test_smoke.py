@@ -29,8 +29,10 @@ NETWORKS = (
     "deep_trained",
     "deep_unknown",
     "relu_queries",
+    "scale_out",
 )
 SUBSPACES = (
+    "file_formats",
     "restarts",
     "rank_one",
     "gauss_newton",
@@ -39,9 +41,17 @@ SUBSPACES = (
     "relu_samples",
     "relu_samples_spectral",
     "quadratic",
+    "constructions",
+    "certificates",
     "tensor_start",
+    "http_throughput",
+    "gates",
+    "sparse_coding",
+    "first_order",
 )
 SMALLER = {
+    "gates": {"STREAMS": 30, "MOMENT_ROWS": 20_000, "POISONED_ROWS": 600, "NOISY_STREAMS": 2},
+    "first_order": {"IMAGES": 60, "WIDTH": 5, "STEPS": 40},
     "shallow_table": {"SETTINGS": ((10, 25),)},
     "generic": {"INPUTS": 8, "WIDTH": 6},
     "scaled_inputs": {"INPUTS": 8, "WIDTH": 6},
@@ -52,8 +62,11 @@ SMALLER = {
     "rank_one": {"QUICK": (15, 60)},
     "smooth_samples": {"INPUTS": 5, "WIDTHS": (2,), "SAMPLES": 2000},
     "relu_baseline": {"SETTINGS": ((4, 3),), "RATES": (1e-2,)},
+    "certificates": {"SAMPLES": 200, "FRESH": 100, "DRAWS": 5, "CLUSTER": 2},
+    "scale_out": {"COMPUTING": (6, 8), "ASKING": (4, 5)},
     "deep_table": {"QUICK": (6, (5, 3, 1))},
     "deep_unknown": {"QUICK": (5, (4, 2, 1))},
+    "http_throughput": {"QUICK": ((4, 3, 1), 200)},
 }
 """What is made smaller than --quick makes it: the code is the figure's own, the sizes are a test's."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from unweave.access.answer_range import possible_links
 from unweave.access.lines import (
     KinkEvidence,
     Lines,
@@ -62,6 +63,8 @@ class Findings:
     queries: int
     layered: bool = False
     """Whether the far field rules out a single hidden layer; only looked at when the depth is not known."""
+    links: tuple[str, ...] = ("identity",)
+    """Output activations whose range holds all answers seen, the simplest first."""
 
 
 def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, examples: Any = None) -> Findings:
@@ -100,6 +103,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
         linear=is_linear(lines, noise),
         searched=searched,
         queries=queries.sent - before,
+        links=possible_links(lines.answers, noise.sigma),
     )
 
 

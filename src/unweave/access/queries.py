@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
 
 import numpy as np
 
 from unweave.access.answer_cache import AnswerCache, RowKeys, distinct, row_keys
+from unweave.access.answer_table import checked_rows, read_answer, refuse_non_finite, whole_number
+from unweave.access.query_log import QueryLog
+from unweave.access.replay import Replay, numbered, same_answer
 from unweave.arrays import Array, IntArray
-from unweave.errors import BudgetExhausted, InvalidInput, TargetError
+from unweave.errors import (
+    BudgetExhausted,
+    CheckpointError,
+    InterruptedAnswers,
+    InvalidInput,
+    PartialAnswers,
+    TargetError,
+    UnweaveError,
+)
+from unweave.execution.executor import Executor, SerialExecutor
 
 _CHUNK_BYTES = 32 * 2**20  # rows are sent in pieces of about this size, so that a deadline is seen in time
-_NUMERIC_KINDS = "biuf"
-_FIRST_NUMBERS = 6  # how many entries of an offending input row a message shows
 
 
 class Queries:
@@ -37,6 +47,13 @@ class Queries:
         Most rows per call of ``function``; by default about 32 MB of them.
     clock
         Returns seconds; replaced in tests.
+    log
+        Every answer is written there before it is used; rows that it knows are free. See `attach_log`.
+    check_log
+        Whether one known row is asked again, to see whether the log is of this target.
+    executor
+        Asks the target from its workers if it ``runs_target``, piece by piece; and whoever works with these
+        answers may compute with it.
 
     Example
     -------
@@ -57,14 +74,17 @@ class Queries:
         deadline: float | None = None,
         batch_rows: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        log: QueryLog | None = None,
+        check_log: bool = False,
+        executor: Executor | None = None,
     ) -> None:
         if not callable(function):
             raise InvalidInput(f"function must be callable. Got {type(function).__name__} instead.")
         self._function = function
-        self._n_inputs = _whole_number(n_inputs, "n_inputs", least=1)
+        self._n_inputs = whole_number(n_inputs, "n_inputs", least=1)
         default_rows = max(1, _CHUNK_BYTES // (8 * self._n_inputs))
         self._batch_rows = (
-            default_rows if batch_rows is None else _whole_number(batch_rows, "batch_rows", least=1)
+            default_rows if batch_rows is None else whole_number(batch_rows, "batch_rows", least=1)
         )
         self._clock = clock
         self._cache = AnswerCache()
@@ -75,7 +95,13 @@ class Queries:
         self._seconds = 0.0
         self._limit: int | None = None
         self._deadline: float | None = None
+        self._replay: Replay | None = None
+        self._unwritten: Replay | None = None
+        self.executor: Executor = executor or SerialExecutor()
+        """Who computes."""
         self.reset_budget(max_queries=max_queries, deadline=deadline)
+        if log is not None:
+            self.attach_log(log, check=check_log)
 
     @property
     def n_inputs(self) -> int:
@@ -89,7 +115,7 @@ class Queries:
 
     @property
     def sent(self) -> int:
-        """Rows sent to the target so far."""
+        """Rows sent to the target so far; of a call that failed half way, those that were answered."""
         return self._sent
 
     @property
@@ -101,6 +127,11 @@ class Queries:
     def cache_hits(self) -> int:
         """Rows answered without asking the target."""
         return self._cache_hits
+
+    @property
+    def rows_from_log(self) -> int:
+        """Rows that the log answered instead of the target, each counted once."""
+        return 0 if self._replay is None else self._replay.rows_used
 
     @property
     def seconds_in_target(self) -> float:
@@ -123,11 +154,48 @@ class Queries:
         The answers and the counts are kept; this is how a ledger taken from an error goes on.
         """
         if max_queries is not None:
-            max_queries = _whole_number(max_queries, "max_queries", least=0)
+            max_queries = whole_number(max_queries, "max_queries", least=0)
         if deadline is not None and not deadline >= 0:
             raise InvalidInput(f"deadline must be a number of seconds >= 0. Got {deadline!r} instead.")
         self._limit = None if max_queries is None else self._sent + max_queries
         self._deadline = None if deadline is None else self._clock() + float(deadline)
+
+    def attach_log(self, log: QueryLog, *, check: bool = False) -> None:
+        """Take every answer in ``log`` for granted, and write every further one there before it is used.
+
+        Rows asked ``fresh`` are replayed in the order of the run that wrote the log, then asked. With
+        ``check`` one row of the log is asked again, and counted; an answer of another target raises
+        `InvalidInput`.
+        """
+        self.detach_log()
+        replay = Replay(log, self._cache, self._n_inputs)
+        if self._unwritten is not None:
+            replay.take_pending(self._unwritten)
+            self._unwritten = None
+        if replay.n_outputs is not None:
+            if self._n_outputs not in (None, replay.n_outputs):
+                raise InvalidInput(
+                    f"log must be of a target with {self._n_outputs} outputs. Got {replay.path} instead, "
+                    f"whose target has {replay.n_outputs}. Choose another name for another target."
+                )
+            self._n_outputs = replay.n_outputs
+        known = replay.known_row() if check else None
+        if known is not None and not same_answer(self._send(known[0][None, :].copy())[0], known[1]):
+            raise InvalidInput(
+                f"log must be of this target. Got {replay.path} instead, in which a row has another answer "
+                "than the target gives now. Choose another name for another target."
+            )
+        self._replay = replay
+
+    def detach_log(self) -> None:
+        """Write to the log no longer; what it could not write is kept for the next one."""
+        replay, self._replay = self._replay, None
+        if replay is None:
+            return
+        try:
+            replay.flush()
+        except CheckpointError:
+            self._unwritten = replay  # told when it happened
 
     def __call__(self, x: Any, *, fresh: bool = False) -> Array:
         """Answer the rows of ``x`` (n, D): returns (n, m) float64.
@@ -136,7 +204,7 @@ class Queries:
         tests of repeatability. A call that does not fit in the budget raises `BudgetExhausted` before
         anything is sent; when the target fails, `TargetError` carries this ledger with all it has learnt.
         """
-        rows = _checked_rows(x, self._n_inputs)
+        rows = checked_rows(x, self._n_inputs)
         if rows.shape[0] == 0:
             return np.empty((0, self._n_outputs or 0))
         return self._ask_anew(rows) if fresh else self._ask_unknown(rows)
@@ -148,19 +216,38 @@ class Queries:
         )
 
     def _ask_anew(self, rows: Array) -> Array:
-        """Send every row, keep nothing."""
+        """Send every row, keep nothing; with a log, all that an earlier run was answered is replayed."""
+        if self._replay is not None:
+            return self._ask_anew_with_log(rows, self._replay)
         self._check_budget(rows.shape[0])
         answers = []
         for start in range(0, rows.shape[0], self._batch_rows):
             piece = rows[start : start + self._batch_rows]
             answers.append(self._send(piece.copy()))
-            self._refuse_non_finite(piece, answers[-1])
+            refuse_non_finite(piece, answers[-1], self)
         return np.concatenate(answers)
+
+    def _ask_anew_with_log(self, rows: Array, replay: Replay) -> Array:
+        plain = row_keys(rows)
+        occurrences = replay.number(plain)
+        keys = numbered(plain, occurrences)
+        position = replay.find_repeats(keys)
+        missing = np.flatnonzero(position < 0)
+        self._check_budget(missing.size)
+        for start in range(0, missing.size, self._batch_rows):
+            piece = missing[start : start + self._batch_rows]
+            answers = self._send(rows[piece])
+            refuse_non_finite(rows[piece], answers, self)
+            position[piece] = replay.repeats.insert(keys.take(piece), answers) + np.arange(piece.size)
+            self._record(plain.take(piece), rows[piece], answers, occurrences[piece])
+        return replay.repeats.answers(position)
 
     def _ask_unknown(self, rows: Array) -> Array:
         """Send the distinct rows that the cache does not hold, then answer everything from the cache."""
         keys = row_keys(rows)
         position = self._cache.find(keys)
+        if self._replay is not None:
+            self._replay.note_hits(position)
         missing = np.flatnonzero(position < 0)
         if missing.size:
             index, inverse = distinct(keys.take(missing))
@@ -175,16 +262,72 @@ class Queries:
     def _learn(self, rows: Array, keys: RowKeys, new: IntArray) -> IntArray:
         """Send ``rows[new]`` piece by piece into the cache and return their positions there."""
         position = np.empty(new.size, dtype=np.int64)
-        for start in range(0, new.size, self._batch_rows):
-            stop = min(start + self._batch_rows, new.size)
-            answers = self._send(rows[new[start:stop]])  # a copy: the target may scribble on what it is given
+        for piece, answers in self._answered(rows, keys, new):
             finite = np.isfinite(answers).all(axis=1)
-            kept = np.arange(start, stop)[finite]  # answers that were paid for stay, whatever the others are
+            kept = piece[finite]  # answers that were paid for stay, whatever the others are
             first = self._cache.insert(keys.take(kept), answers[finite])
             position[kept] = first + np.arange(kept.size)
-            if kept.size < stop - start:
-                self._refuse_non_finite(rows[new[start:stop]], answers)
+            self._record(keys.take(kept), rows[new[kept]], answers[finite])
+            if kept.size < piece.size:
+                refuse_non_finite(rows[new[piece]], answers, self)
         return position
+
+    def _answered(self, rows: Array, keys: RowKeys, new: IntArray) -> Iterator[tuple[IntArray, Array]]:
+        """Send ``rows[new]`` and give (which of ``new``, their answers) piece by piece as they arrive."""
+        size = min(self._batch_rows, self.executor.target_rows or self._batch_rows)
+        pieces = [np.arange(start, min(start + size, new.size)) for start in range(0, new.size, size)]
+        if self.executor.runs_target:
+            yield from self._answered_by_workers(rows, new, pieces)
+            return
+        for piece in pieces:
+            # A copy goes out: the target may scribble on what it is given.
+            yield piece, self._send(rows[new[piece]], keys.take(piece))
+
+    def _answered_by_workers(
+        self, rows: Array, new: IntArray, pieces: list[IntArray]
+    ) -> Iterator[tuple[IntArray, Array]]:
+        handed_out = 0
+
+        def to_hand_out() -> Iterator[Array]:
+            """Pieces, as workers become free; after the deadline none, but what was begun is waited for."""
+            nonlocal handed_out
+            for piece in pieces:
+                if self._deadline is not None and self._clock() >= self._deadline:
+                    return
+                handed_out += 1
+                self._sent += piece.size
+                self._calls += 1
+                yield rows[new[piece]]
+
+        try:
+            for index, (seconds, answer) in self.executor.completed(
+                _ask_in_worker, to_hand_out(), shared=self._function
+            ):
+                self._seconds += seconds
+                yield pieces[index], self._as_answers(answer, pieces[index].size)
+        except UnweaveError:
+            raise
+        except Exception as error:
+            raise TargetError(
+                f"The target must answer rows of {self._n_inputs} inputs from a worker process. "
+                f"Got {type(error).__name__}: {error} instead. See the chained exception; a target that "
+                "cannot be sent to another process is asked here with runs_target=False.",
+                ledger=self,
+            ) from error
+        if handed_out < len(pieces):
+            self._check_deadline()
+
+    def _record(
+        self, keys: RowKeys, rows: Array, answers: Array, occurrences: IntArray | None = None
+    ) -> None:
+        """Write down what arrived, if there is a log; it is in memory whether or not that succeeds."""
+        if self._replay is None:
+            return
+        try:
+            self._replay.record(keys, rows, answers, occurrences)
+        except CheckpointError as error:
+            error.ledger = self
+            raise
 
     def _check_budget(self, needed: int) -> None:
         """Raise unless ``needed`` more rows may be sent."""
@@ -204,8 +347,11 @@ class Queries:
                 reason="deadline",
             )
 
-    def _send(self, piece: Array) -> Array:
-        """Send one piece (n, D) and return its answers (n, m) as float64, not yet checked for NaN."""
+    def _send(self, piece: Array, keys: RowKeys | None = None) -> Array:
+        """Send one piece (n, D) and return its answers (n, m) as float64, not yet checked for NaN.
+
+        When the target fails half way, the answers that arrived are kept under ``keys``, if given.
+        """
         self._check_deadline()
         self._sent += piece.shape[0]
         self._calls += 1
@@ -214,6 +360,8 @@ class Queries:
             # Probing goes far out on purpose; what overflows there is reported as a non-finite answer.
             with np.errstate(all="ignore"):
                 answer = self._function(piece)
+        except PartialAnswers as partial:
+            self._keep_partial(partial, piece, keys)
         except Exception as error:
             raise TargetError(
                 f"The target must answer {piece.shape[0]} rows of {self._n_inputs} inputs. "
@@ -224,86 +372,32 @@ class Queries:
             self._seconds += self._clock() - began
         return self._as_answers(answer, piece.shape[0])
 
+    def _keep_partial(self, partial: PartialAnswers, piece: Array, keys: RowKeys | None) -> NoReturn:
+        """Store what arrived, count only that, and go on with the failure (or Ctrl-C)."""
+        arrived, n_rows = int(partial.indices.size), piece.shape[0]
+        self._sent -= n_rows - arrived
+        if arrived:
+            answers = self._as_answers(partial.answers, arrived)
+            finite = np.isfinite(answers).all(axis=1)
+            if keys is not None:
+                kept = partial.indices[finite]
+                self._cache.insert(keys.take(kept), answers[finite])
+                self._record(keys.take(kept), piece[kept], answers[finite])
+        if isinstance(partial, InterruptedAnswers):
+            raise KeyboardInterrupt from partial
+        told = f" The answers to {arrived} of {n_rows} rows arrived and are kept." if arrived else ""
+        raise TargetError(f"{partial}{told}", ledger=self) from partial
+
     def _as_answers(self, answer: Any, n_rows: int) -> Array:
         """Turn what the target returned into (n_rows, m) float64, or say what is wrong with it."""
-        numbers = self._as_numbers(answer)
-        if numbers.ndim not in (1, 2):
-            self._refuse("an array of shape (n,) or (n, m)", f"shape {numbers.shape}")
-        if numbers.shape[0] != n_rows:
-            self._refuse(f"one answer per row, {n_rows} in all", f"shape {numbers.shape}")
-        table = numbers.reshape(n_rows, -1) if numbers.ndim == 1 else numbers
-        if table.shape[1] == 0:
-            self._refuse("at least one output", f"shape {numbers.shape}")
-        if self._n_outputs is None:
-            self._n_outputs = int(table.shape[1])
-        elif table.shape[1] != self._n_outputs:
-            self._refuse(f"{self._n_outputs} outputs as before", f"{table.shape[1]} outputs")
+        table = read_answer(answer, n_rows, self._n_outputs, self)
+        self._n_outputs = int(table.shape[1])
         return table
 
-    def _as_numbers(self, answer: Any) -> Array:
-        """Read the answer as an array of real numbers."""
-        try:
-            raw = np.asarray(answer)
-            if raw.dtype.kind == "O":  # Decimal, Fraction, a list of scalars of some framework
-                raw = np.array([float(value) for value in raw.ravel()]).reshape(raw.shape)
-        except Exception as error:
-            raise TargetError(
-                f"The target's answer must be an array of numbers. Got {type(answer).__name__} that cannot "
-                f"be read as one ({type(error).__name__}: {error}) instead. Return a NumPy array.",
-                ledger=self,
-            ) from error
-        if raw.dtype.kind not in _NUMERIC_KINDS:
-            self._refuse("real numbers", f"values of type {raw.dtype}")
-        with np.errstate(
-            over="ignore"
-        ):  # a long double beyond float64 becomes infinite and is refused as such
-            return raw.astype(np.float64)
 
-    def _refuse(self, required: str, got: str) -> None:
-        """Raise the `TargetError` of a badly shaped answer."""
-        raise TargetError(
-            f"The target's answer must be {required}. Got {got} instead. Wrap the target in a function "
-            "that maps (n, inputs) to (n,) or (n, outputs).",
-            ledger=self,
-        )
-
-    def _refuse_non_finite(self, asked: Array, answers: Array) -> None:
-        """Raise if any answer is NaN or infinite, naming the first input where it happened."""
-        bad = ~np.isfinite(answers).all(axis=1)
-        if not bad.any():
-            return
-        row = asked[int(np.argmax(bad))]
-        shown = ", ".join(f"{value:.6g}" for value in row[:_FIRST_NUMBERS])
-        more = ", ..." if row.size > _FIRST_NUMBERS else ""
-        raise TargetError(
-            f"The target's answers must be finite. Got NaN or infinite values in {int(bad.sum())} of "
-            f"{bad.size} rows instead, first at x = [{shown}{more}]. If the target is only defined on "
-            "part of the inputs, give domain=(low, high).",
-            ledger=self,
-        )
-
-
-def _whole_number(value: Any, name: str, least: int) -> int:
-    """Return ``value`` as int, or say that ``name`` must be a whole number >= ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInput(f"{name} must be a whole number >= {least}. Got {value!r} instead.")
-    return int(value)
-
-
-def _checked_rows(x: Any, n_inputs: int) -> Array:
-    """Return ``x`` as (n, n_inputs) finite float64."""
-    try:
-        rows = np.asarray(x)
-    except ValueError as error:
-        raise InvalidInput(
-            f"x must be an array of shape (n, {n_inputs}). Got a ragged one instead."
-        ) from error
-    if rows.dtype.kind not in _NUMERIC_KINDS:
-        raise InvalidInput(f"x must be an array of real numbers. Got values of type {rows.dtype} instead.")
-    rows = rows.astype(np.float64, copy=False)
-    if rows.ndim != 2 or rows.shape[1] != n_inputs:
-        raise InvalidInput(f"x must be an array of shape (n, {n_inputs}). Got shape {rows.shape} instead.")
-    if not np.isfinite(rows).all():
-        bad = int((~np.isfinite(rows).all(axis=1)).sum())
-        raise InvalidInput(f"x must be finite. Got NaN or infinite entries in {bad} rows instead.")
-    return rows
+def _ask_in_worker(function: Callable[[Array], Any], piece: Array) -> tuple[float, Any]:
+    """Seconds and answer of one call of the target, in a worker process."""
+    began = time.perf_counter()
+    with np.errstate(all="ignore"):
+        answer = function(piece)
+    return time.perf_counter() - began, answer

@@ -10,6 +10,7 @@ import numpy as np
 from unweave.access.queries import Queries
 from unweave.arrays import Array, BoolArray
 from unweave.errors import InvalidInput
+from unweave.execution.executor import Executor
 
 _EPS = float(np.finfo(np.float64).eps)
 _BOX_ROUNDING = 16 * _EPS  # of the largest of |low|, |high|: what a round trip of coordinates may lose
@@ -206,6 +207,11 @@ class NormalisedQueries:
     def remaining(self) -> int | None:
         """Rows that may still be sent; None when there is no limit."""
         return self.ledger.remaining
+
+    @property
+    def executor(self) -> Executor:
+        """Who computes for this run."""
+        return self.ledger.executor
 
     @property
     def seconds_in_target(self) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from unweave.access.answer_cache import RowKeys, Words, distinct, row_keys
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
 
@@ -145,19 +146,41 @@ def _finite_rows(x: Array, y: Array) -> tuple[Array, Array, list[str]]:
             "x and y must have rows without missing or infinite entries. Got none instead. "
             "Drop columns that are mostly missing, or fill them in."
         )
+    if finite.all():
+        return x, y, []
     left_out = int(len(finite) - finite.sum())
-    notes = [f"{left_out} rows with missing or infinite entries were left out"] if left_out else []
-    return x[finite], y[finite], notes
+    return x[finite], y[finite], [f"{left_out} rows with missing or infinite entries were left out"]
 
 
 def _distinct_rows(x: Array, y: Array) -> tuple[Array, Array, IntArray, int]:
     """Rows that differ in x or y, in their order; the number of each row's input; how many were dropped."""
-    _, first = np.unique(np.hstack([x, y]), axis=0, return_index=True)
-    keep = np.sort(first)
-    dropped = len(x) - len(keep)
-    x, y = np.ascontiguousarray(x[keep]), np.ascontiguousarray(y[keep])
-    _, group = np.unique(x, axis=0, return_inverse=True)
-    return x, y, np.asarray(group, dtype=np.int64).reshape(-1), dropped
+    keys, answer_keys = row_keys(x), row_keys(y)
+    leaders, group = distinct(keys)
+    if len(leaders) < len(x):
+        # Fingerprints of x and y together; two words each, so that no pair is taken for another.
+        together = RowKeys(_mixed(keys.first, answer_keys.first), _mixed(keys.second, answer_keys.second))
+        keep = distinct(together)[0]
+        if len(keep) < len(x):
+            x, y = x[keep], y[keep]
+            dropped = len(group) - len(keep)
+            leaders, group = distinct(keys.take(keep))
+            return x, y, _in_order(x, leaders)[group], dropped
+    return x, y, _in_order(x, leaders)[group], 0
+
+
+def _mixed(inputs: Words, answers: Words) -> Words:
+    return np.asarray(inputs * np.uint64(3) + answers, dtype=np.uint64)
+
+
+def _in_order(x: Array, leaders: IntArray) -> IntArray:
+    """Numbers of the inputs x[leaders] in lexicographic order, so that they do not depend on the rows' order."""
+    first = x[leaders, 0]
+    order = np.argsort(first, kind="stable")
+    if (np.diff(first[order]) == 0).any():
+        order = np.lexsort(x[leaders].T[::-1])
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank
 
 
 def _precision(y: Array, group: IntArray) -> Precision:

@@ -9,6 +9,7 @@ import typer
 
 from unweave import __version__
 from unweave.cli.exits import EXIT_CODES, exit_code_of
+from unweave.cli.http_arguments import NO_HTTP, HttpArguments, with_http_options
 from unweave.comparison import SAME_PARAMETERS
 
 _CODES = "\n".join(f"{code:>5}  {meaning}" for code, meaning in EXIT_CODES.items())
@@ -21,6 +22,7 @@ app = typer.Typer(
 Try it:
   unweave demo
   unweave recover teacher.npz --out copy.npz
+  unweave recover model.onnx --out copy.npz
   unweave recover models:predict --inputs 20
   unweave compare teacher.npz copy.npz
 
@@ -35,11 +37,17 @@ Exit codes:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-TargetArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TARGET", help="A network file (.npz, .json), or module:function.", show_default=False
-    ),
+_TARGET_HELP = (
+    "A model file (.npz, .json, .safetensors, .onnx), the URL of an endpoint, 'cmd:' and a command, or "
+    "module:object."
+)
+TargetArgument = Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET_HELP, show_default=False)]
+TargetOrTable = Annotated[str | None, typer.Argument(metavar="TARGET", help=_TARGET_HELP, show_default=False)]
+CommandFormat = Annotated[
+    str, typer.Option(metavar="FORMAT", help="How a command reads rows and answers: csv, json or batch.")
+]
+CommandTimeout = Annotated[
+    float, typer.Option(metavar="SECONDS", help="Longest time without an answer of a command.")
 ]
 Hidden = Annotated[
     str | None,
@@ -61,6 +69,17 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only th
 Verbose = Annotated[
     int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log to stderr; -vv for more.")
 ]
+OutDtype = Annotated[
+    str, typer.Option(metavar="TYPE", help="Write parameters as float64, exactly, or rounded to float32.")
+]
+LayerActivations = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Activations, output layer included, of a .safetensors file that does not say them: "
+        "tanh,tanh,identity.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
 
 
@@ -80,8 +99,9 @@ def _common(
 
 
 @app.command(short_help="Recover the network behind TARGET.")
+@with_http_options
 def recover(
-    target: TargetArgument,
+    target: TargetOrTable = None,
     hidden: Hidden = None,
     activation: Activation = None,
     output_activation: Annotated[
@@ -102,20 +122,54 @@ def recover(
     ] = None,
     seed: Seed = 0,
     method: Annotated[str | None, typer.Option(metavar="NAME", help="Try only this method.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the network here (.npz, .json).")
+    table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Instead of TARGET: inputs, then answers (.csv, .npy, .npz, or x.npy,y.npy)."
+        ),
     ] = None,
+    outputs: Annotated[
+        int | None, typer.Option(min=1, metavar="K", help="Answers per row of the table [default: 1].")
+    ] = None,
+    command_format: CommandFormat = "csv",
+    command_timeout: CommandTimeout = 60.0,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the network here (.npz, .json, .onnx, .safetensors)."),
+    ] = None,
+    dtype: OutDtype = "float64",
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the whole result here (.npz).")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Keep every answer here (a .sqlite file, or a folder); run again to go on after a crash.",
+        ),
+    ] = None,
+    check_log: Annotated[
+        bool, typer.Option("--check-log", help="Ask one row of the checkpoint again: is it the same target?")
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Compute on N processes (needs Dask).")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Compute on a Dask cluster, e.g. tcp://10.0.0.5:8786."),
     ] = None,
     quiet: Quiet = False,
     verbose: Verbose = 0,
     as_json: AsJson = False,
+    http: HttpArguments = NO_HTTP,
 ) -> None:
     """Recover the network behind TARGET from its answers alone.
 
-    TARGET is a file that unweave wrote, of which only answers are used, or module:function, imported from
-    the current directory: any callable from (n, D) to (n,) or (n, K). Ctrl-C shows what was found so far.
+    TARGET is only ever asked for answers. It is a network that unweave wrote or an ONNX graph; the URL of an
+    endpoint; "cmd:" and a command that reads a line of numbers per row and writes a line of answers; or
+    module:object, imported from the current directory: any callable from (n, D) to (n,) or (n, K), a torch
+    module, a scikit-learn estimator, a keras model. With --table there is nothing to ask, only samples.
+    Ctrl-C shows what was found so far.
 
     \b
     Examples:
@@ -123,8 +177,15 @@ def recover(
       unweave recover deep.npz --hidden 50,25
       unweave recover models:predict --inputs 20 --domain=-1,1 --max-queries 100000
       unweave recover models:model.predict --examples typical.csv --json
+      unweave recover model.onnx --out copy.npz
+      unweave recover http://127.0.0.1:8000/predict
+      unweave recover "cmd:python model.py" --inputs 20
+      unweave recover models:slow --inputs 20 --checkpoint run.sqlite --workers 2
+      unweave recover --table samples.csv --outputs 2 --activation relu
     """
     from unweave.cli.recovering import RecoverOptions, run_recover
+    from unweave.cli.running import RunningOptions
+    from unweave.cli.targets import CommandOptions
 
     options = RecoverOptions(
         target=target,
@@ -140,10 +201,16 @@ def recover(
         seed=seed,
         method=method,
         out=out,
+        dtype=dtype,
         save=save,
         quiet=quiet,
         verbosity=verbose,
         as_json=as_json,
+        table=table,
+        outputs=outputs,
+        command=CommandOptions(command_format, command_timeout),
+        http=http,
+        running=RunningOptions(workers, scheduler, checkpoint, check_log),
     )
     raise typer.Exit(exit_code_of(lambda: run_recover(options), as_json))
 
@@ -157,22 +224,50 @@ def compare(
     tolerance: Annotated[
         float, typer.Option(metavar="T", help="Largest parameter error of the same network.")
     ] = SAME_PARAMETERS,
+    activations: LayerActivations = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell whether two network files hold the same network, up to symmetry.
 
-    Order and signs of neurons, duplicates and the like do not count. Exit code 0: the same; 1: different.
+    Any two of .npz, .json, .onnx (a chain of layers, whoever wrote it) and .safetensors (also the state of a
+    torch module, with --activations). Order and signs of neurons, duplicates and the like do not count. Exit
+    code 0: the same; 1: different.
 
     \b
     Example:
       unweave compare teacher.npz copy.npz --tolerance 1e-9
+      unweave compare teacher.onnx state.safetensors --activations tanh,identity
     """
     from unweave.cli.comparing import run_compare
 
-    raise typer.Exit(exit_code_of(lambda: run_compare(a, b, tolerance, as_json), as_json))
+    raise typer.Exit(exit_code_of(lambda: run_compare(a, b, tolerance, as_json, activations), as_json))
+
+
+@app.command(short_help="Write a network file in another format.")
+def convert(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A network file.", show_default=False)],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The file to write.", show_default=False)],
+    dtype: OutDtype = "float64",
+    activations: LayerActivations = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the network in A to B: .npz, .json, .onnx or .safetensors, as its ending says.
+
+    Parameters are kept bit for bit unless --dtype float32 rounds them. B is read back and compared before
+    the command says so.
+
+    \b
+    Example:
+      unweave convert copy.npz copy.onnx
+      unweave convert model.onnx model.safetensors --dtype float32
+    """
+    from unweave.cli.converting import run_convert
+
+    raise typer.Exit(exit_code_of(lambda: run_convert(a, b, dtype, activations, as_json), as_json))
 
 
 @app.command(short_help="Look at TARGET: precision, region, kinks, methods.")
+@with_http_options
 def diagnose(
     target: TargetArgument,
     hidden: Hidden = None,
@@ -182,7 +277,10 @@ def diagnose(
     examples: Examples = None,
     max_queries: MaxQueries = None,
     seed: Seed = 0,
+    command_format: CommandFormat = "csv",
+    command_timeout: CommandTimeout = 60.0,
     as_json: AsJson = False,
+    http: HttpArguments = NO_HTTP,
 ) -> None:
     """Look at TARGET for a few hundred queries: precision, region, kinks, and which methods would be tried.
 
@@ -194,6 +292,7 @@ def diagnose(
       unweave diagnose models:predict --inputs 20
     """
     from unweave.cli.diagnosing import DiagnoseOptions, run_diagnose
+    from unweave.cli.targets import CommandOptions
 
     options = DiagnoseOptions(
         target=target,
@@ -205,8 +304,61 @@ def diagnose(
         max_queries=max_queries,
         seed=seed,
         as_json=as_json,
+        command=CommandOptions(command_format, command_timeout),
+        http=http,
     )
     raise typer.Exit(exit_code_of(lambda: run_diagnose(options), as_json))
+
+
+@app.command(short_help="Serve a model file over HTTP on this machine.")
+def serve_model(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A network file or an ONNX file.", show_default=False)
+    ],
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="P", help="0 for any free one.")] = 0,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
+    decimals: Annotated[int | None, typer.Option(metavar="D", help="Round the answers.")] = None,
+    noise: Annotated[float, typer.Option(min=0, metavar="S", help="Add Gaussian noise of this size.")] = 0.0,
+    drop: Annotated[
+        float, typer.Option(min=0, max=1, metavar="SHARE", help="Requests left unanswered.")
+    ] = 0.0,
+    delay: Annotated[
+        float, typer.Option(min=0, max=1, metavar="SHARE", help="Requests answered late.")
+    ] = 0.0,
+    delay_seconds: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How late.")] = 0.5,
+    corrupt: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Answers damaged.")] = 0.0,
+    token_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Environment variable with the key to ask for.")
+    ] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Serve a model file over HTTP on this machine, with faults if asked for, until Ctrl-C.
+
+    POST /predict answers {"instances": rows} with {"predictions": answers}; GET /metadata, /health and
+    /count (what became of the rows) tell about it. One line with the URL is printed.
+
+    \b
+    Example:
+      unweave serve-model net.onnx --port 8080 --drop 0.05 --delay 0.05
+    """
+    from unweave.cli.serving_model import ServeOptions, run_serve_model
+
+    options = ServeOptions(
+        path=file,
+        host=host,
+        port=port,
+        drop=drop,
+        delay=delay,
+        delay_seconds=delay_seconds,
+        corrupt=corrupt,
+        noise=noise,
+        decimals=decimals,
+        token_env=token_env,
+        seed=seed,
+        as_json=as_json,
+    )
+    raise typer.Exit(exit_code_of(lambda: run_serve_model(options), as_json))
 
 
 @app.command(short_help="Hide a network, recover it, compare.")

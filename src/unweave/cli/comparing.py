@@ -12,12 +12,18 @@ from unweave.cli.exits import DONE, NOT_EXACT
 from unweave.cli.jsonable import print_json
 from unweave.cli.show import describe
 from unweave.comparison import Comparison, compare
-from unweave.files import load
+from unweave.files import load, names_activations
+from unweave.network import Network
 
 
-def run_compare(first: Path, second: Path, tolerance: float, as_json: bool) -> int:
-    """Compare the networks in two files and return the exit code: 0 the same, 1 different."""
-    a, b = load(first), load(second)
+def run_compare(
+    first: Path, second: Path, tolerance: float, as_json: bool, activations: str | None = None
+) -> int:
+    """Compare the networks in two files and return the exit code: 0 the same, 1 different.
+
+    ``activations`` (with commas between) are for files that do not say theirs.
+    """
+    a, b = (load_network(path, activations) for path in (first, second))
     comparison = compare(a, b, tolerance=tolerance)
     if as_json:
         print_json({"a": first, "b": second, **comparison_dict(comparison)})
@@ -29,6 +35,13 @@ def run_compare(first: Path, second: Path, tolerance: float, as_json: bool) -> i
         ]
         _show(stdout_console(), comparison, rows)
     return DONE if comparison.is_same else NOT_EXACT
+
+
+def load_network(path: Path, activations: str | None) -> Network:
+    """Return the network in a file; ``activations`` are used where the file leaves them open."""
+    if activations is None or names_activations(path):
+        return load(path)
+    return load(path, [name.strip() for name in activations.split(",")])
 
 
 def _show(console: Console, comparison: Comparison, rows: list[tuple[str, str]]) -> None:

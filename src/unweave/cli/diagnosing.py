@@ -14,11 +14,12 @@ from unweave.activations import get_activation
 from unweave.cli.arguments import parse_domain, parse_hidden, read_examples
 from unweave.cli.console import stdout_console
 from unweave.cli.exits import DONE
+from unweave.cli.http_arguments import NO_HTTP, HttpArguments
 from unweave.cli.jsonable import print_json
 from unweave.cli.progress import watching
-from unweave.cli.recovering import input_width
+from unweave.cli.recovering import input_width, told_width
 from unweave.cli.show_diagnosis import Choice, show_findings, show_methods, show_network
-from unweave.cli.targets import find_target
+from unweave.cli.targets import CommandOptions, find_target
 from unweave.diagnose import WeightDiagnostics, diagnose_network
 from unweave.methods import METHODS, Request, choose
 
@@ -36,6 +37,8 @@ class DiagnoseOptions:
     max_queries: int | None = None
     seed: int = 0
     as_json: bool = False
+    command: CommandOptions | None = None
+    http: HttpArguments = NO_HTTP
 
 
 def run_diagnose(options: DiagnoseOptions) -> int:
@@ -43,8 +46,11 @@ def run_diagnose(options: DiagnoseOptions) -> int:
     hidden, domain = parse_hidden(options.hidden), parse_domain(options.domain)
     examples = read_examples(options.examples)
     activation = None if options.activation is None else get_activation(options.activation).name
-    with watching(False, 0):
-        target = find_target(options.target)
+    told = told_width(options.inputs, examples)
+    with (
+        watching(False, 0),
+        find_target(options.target, told, http=options.http.options(told), command=options.command) as target,
+    ):
         width = input_width(target, options.inputs, examples)
         queries = as_queries(target.function, input_dim=width, max_queries=options.max_queries)
         rng = np.random.default_rng(options.seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,16 @@ from typing import Any
 from unweave.cli.arguments import check_outputs, parse_domain, parse_hidden, read_examples
 from unweave.cli.console import print_line, stdout_console
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, USAGE
+from unweave.cli.http_arguments import NO_HTTP, HttpArguments
 from unweave.cli.jsonable import print_json
 from unweave.cli.progress import watching
+from unweave.cli.running import NOTHING_KEPT, RunningOptions
 from unweave.cli.show import print_summary, show_recovery
-from unweave.cli.targets import Target, find_target
+from unweave.cli.tables import read_table
+from unweave.cli.targets import CommandOptions, Target, find_target
 from unweave.errors import Interrupted, InvalidInput, UnweaveError
+from unweave.files import check_can_save
+from unweave.journal import Progress
 from unweave.recover import recover
 from unweave.result import Recovery
 
@@ -23,7 +29,7 @@ from unweave.result import Recovery
 class RecoverOptions:
     """The command's options, as typed."""
 
-    target: str
+    target: str | None
     hidden: str | None = None
     activation: str | None = None
     output_activation: str | None = None
@@ -36,10 +42,21 @@ class RecoverOptions:
     seed: int = 0
     method: str | None = None
     out: Path | None = None
+    dtype: str = "float64"
     save: Path | None = None
     quiet: bool = False
     verbosity: int = 0
     as_json: bool = False
+    table: str | None = None
+    outputs: int | None = None
+    command: CommandOptions | None = None
+    http: HttpArguments = NO_HTTP
+    running: RunningOptions = NOTHING_KEPT
+
+    @property
+    def source(self) -> str:
+        """What is to be recovered, as it was typed: the target or the table."""
+        return self.target or self.table or ""
 
 
 def run_recover(options: RecoverOptions) -> int:
@@ -47,7 +64,10 @@ def run_recover(options: RecoverOptions) -> int:
 
     What was found before Ctrl-C is shown and written like any other result, and named as not verified.
     """
-    check_outputs(options.out, options.save, options.target)
+    _check_source(options)
+    check_outputs(options.out, options.save, options.source)
+    if options.out is not None:
+        check_can_save(options.out, options.dtype)
     interrupted = False
     try:
         recovery = _recover(options)
@@ -56,7 +76,7 @@ def run_recover(options: RecoverOptions) -> int:
     written, problems = _write(options, recovery)
     if options.as_json:
         files = {"out": written.get("--out"), "save": written.get("--save")}
-        print_json({"target": options.target, **recovery.to_dict(), "interrupted": interrupted, **files})
+        print_json({"target": options.source, **recovery.to_dict(), "interrupted": interrupted, **files})
     else:
         _show(options, recovery, written, interrupted)
     for problem in problems:
@@ -78,11 +98,59 @@ def input_width(target: Target, inputs: int | None, examples: Any) -> int | None
     )
 
 
+def told_width(inputs: int | None, examples: Any) -> int | None:
+    """The number of inputs as far as the options say it: ``--inputs``, or the columns of the examples."""
+    return inputs if inputs is not None or examples is None or examples.ndim != 2 else examples.shape[1]
+
+
+def _check_source(options: RecoverOptions) -> None:
+    """Refuse a target and a table at once, neither of them, and options that the one given has no use for."""
+    if (options.target is None) == (options.table is None):
+        got = "neither" if options.target is None else "both"
+        raise InvalidInput(
+            f"Either TARGET or --table must be given. Got {got} instead. For example unweave recover "
+            "teacher.npz, or unweave recover --table samples.csv."
+        )
+    if options.table is None and options.outputs is not None:
+        raise InvalidInput("--outputs must be given with --table only. Got a TARGET instead. Leave it out.")
+    useless = ("output_activation", "inputs", "domain", "examples", "max_queries", "method")
+    given = [f"--{name.replace('_', '-')}" for name in useless if getattr(options, name) is not None]
+    if options.running != NOTHING_KEPT:
+        given.append("--workers, --scheduler, --checkpoint and --check-log")
+    if options.table is not None and given:
+        raise InvalidInput(
+            f"With --table nothing can be asked, so {', '.join(given)} must be left out. Got them instead."
+        )
+
+
 def _recover(options: RecoverOptions) -> Recovery:
+    with watching(not (options.quiet or options.as_json), options.verbosity) as progress:
+        return _recover_table(options, progress) if options.table else _recover_target(options, progress)
+
+
+def _recover_table(options: RecoverOptions, progress: Callable[[Progress], None] | None) -> Recovery:
+    return recover(
+        read_table(options.table or "", options.outputs),
+        hidden=parse_hidden(options.hidden),
+        activation=options.activation,
+        seed=options.seed,
+        deadline=options.deadline,
+        tolerance=options.tolerance,
+        progress=progress,
+    )
+
+
+def _recover_target(options: RecoverOptions, progress: Callable[[Progress], None] | None) -> Recovery:
     hidden, domain = parse_hidden(options.hidden), parse_domain(options.domain)
     examples = read_examples(options.examples)
-    with watching(not (options.quiet or options.as_json), options.verbosity) as progress:
-        target = find_target(options.target)
+    width = told_width(options.inputs, examples)
+    checkpoint = options.running.kept()
+    with (
+        find_target(
+            options.source, width, http=options.http.options(width), command=options.command
+        ) as target,
+        options.running.executor() as executor,
+    ):
         return recover(
             target.function,
             hidden=hidden,
@@ -97,6 +165,8 @@ def _recover(options: RecoverOptions) -> Recovery:
             tolerance=options.tolerance,
             method=options.method,
             progress=progress,
+            executor=executor,
+            checkpoint=checkpoint,
         )
 
 
@@ -114,7 +184,7 @@ def _write(options: RecoverOptions, recovery: Recovery) -> tuple[dict[str, Path]
             if option == "--save":
                 recovery.save(path)
             elif recovery.network is not None:
-                recovery.network.save(path)
+                recovery.network.save(path, options.dtype)  # type: ignore[arg-type]  # it is checked there
             written[option] = path
         except (OSError, UnweaveError) as error:
             problems.append(f"{option} could not be written: {error}")

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from unweave.cli.console import Cell, print_line, print_pairs, print_table
-from unweave.network import Network
+from unweave.describing import describe
 from unweave.result import Recovery, Status
 
 STATUS_STYLE: dict[Status, str] = {
@@ -67,16 +67,6 @@ def summary(recovery: Recovery) -> str:
         f"{recovery.seconds:.1f} s",
     ]
     return ", ".join(parts)
-
-
-def describe(network: Network) -> str:
-    """``20-100-1 tanh``: widths and hidden activations; output and skip where they are not the usual."""
-    widths = "-".join(str(width) for width in (network.n_inputs, *network.hidden, network.n_outputs))
-    inner, output = network.activations[:-1], network.activations[-1]
-    names = "/".join(dict.fromkeys(inner)) if len(set(inner)) < 2 else "/".join(inner)
-    extras = [] if output == "identity" else [f"{output} output"]
-    extras += [] if network.skip is None else ["skip"]
-    return ", ".join([f"{widths} {names or 'affine'}", *extras])
 
 
 def _answer(recovery: Recovery) -> list[tuple[str, Cell]]:

@@ -1,59 +1,111 @@
-"""What TARGET on the command line may be: a saved network, or ``module:function``."""
+"""What TARGET on the command line may be: a model file, a URL, a command, or ``module:object``."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from unweave.access.adapters.answer_source import AnswerSource
+from unweave.access.adapters.command_target import CommandTarget
+from unweave.access.adapters.file_target import target_endings
+from unweave.access.target import is_target, is_url, open_target
 from unweave.errors import InvalidInput
-from unweave.files import FORMATS, load
 from unweave.network import Network
 
-_DECLARED_WIDTHS = ("n_inputs", "n_features_in_")  # attributes from which the number of inputs is read
+COMMAND_START = "cmd:"
+_LONGEST_ENDING = 8  # letters and the dot, as in .joblib: longer words after a dot are hardly a file's
+
+
+@dataclass(frozen=True)
+class CommandOptions:
+    """How a command is spoken to; see `unweave.CommandTarget`."""
+
+    format: str = "csv"
+    timeout: float = 60.0
 
 
 @dataclass(frozen=True)
 class Target:
-    """Something to ask, and where it came from."""
+    """Something to ask, and where it came from. Leaving a ``with`` closes what was opened for it."""
 
     spec: str
     """TARGET as it was given."""
-    function: Callable[[Any], Any]
+    function: AnswerSource
     network: Network | None
-    """The network of a file; None for ``module:function``. Recovery only ever asks it for answers."""
+    """The network of a file; None for anything else. Recovery only ever asks it for answers."""
 
     @property
     def declares_inputs(self) -> bool:
         """Whether the number of inputs can be read from the target itself."""
-        return any(hasattr(self.function, name) for name in _DECLARED_WIDTHS)
+        known = (self.function.n_inputs, getattr(self.function, "assumed_inputs", None))
+        return any(width is not None for width in known)
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        close = getattr(self.function, "close", None)
+        if callable(close):
+            close()
 
 
-def find_target(spec: str) -> Target:
-    """Return the target that ``spec`` names.
+def find_target(
+    spec: str, inputs: int | None = None, *, http: Any = None, command: CommandOptions | None = None
+) -> Target:
+    """Return the target that ``spec`` names, opened.
 
-    A name that ends like a network file (.npz, .json) is loaded. ``module:attribute`` is imported with the
-    current directory on ``sys.path``; the attribute may be dotted (``models:bank.score``) and must be
-    callable on (n, inputs) arrays.
+    - ``http://...``, ``https://...``: an endpoint, with the `HttpOptions` in ``http``.
+    - ``cmd:python model.py``: a process that reads rows and writes answers, with ``inputs`` numbers per row.
+    - The name of a file: a network that unweave wrote, or an ONNX graph.
+    - ``module:attribute``: imported with the current directory on ``sys.path``; the attribute may be dotted
+      (``models:bank.score``): a function on (n, inputs) arrays, a torch module, an estimator, a keras model.
 
     Example: ``find_target("teacher.npz").network``
     """
-    if Path(spec).suffix.lower() in FORMATS:
-        network = load(spec)
-        return Target(spec, network, network)
+    if is_url(spec):
+        return Target(spec, _open_endpoint(spec, inputs, http), None)
+    if spec.startswith(COMMAND_START):
+        return Target(spec, _open_command(spec, inputs, command or CommandOptions()), None)
     module_name, colon, attribute = spec.partition(":")
+    if Path(spec).exists() or _named_like_a_file(spec):
+        source = open_target(spec)
+        return Target(spec, source, source if isinstance(source, Network) else None)
     if not (colon and module_name and attribute):
-        endings = " or ".join(FORMATS)
         raise InvalidInput(
-            f"TARGET must be a network file ({endings}) or module:function. Got {spec!r} instead. "
-            "For example teacher.npz, or models:predict for the function predict of models.py."
+            f"TARGET must be a network file ({' or '.join(target_endings())}), the URL of an endpoint, "
+            f"{COMMAND_START} and a command, or module:function. Got {spec!r} instead. For example "
+            "teacher.npz, or models:predict for the function predict of models.py."
         )
-    return Target(spec, _callable(_attribute(_import(module_name), attribute), spec), None)
+    return Target(spec, _askable(_attribute(_import(module_name), attribute), spec), None)
+
+
+def _named_like_a_file(spec: str) -> bool:
+    """Whether ``spec`` ends like the name of a file and is not ``module:attribute``."""
+    ending = Path(spec).suffix
+    return ending.lower() in target_endings() or (":" not in spec and 1 < len(ending) <= _LONGEST_ENDING)
+
+
+def _open_endpoint(url: str, inputs: int | None, options: Any) -> AnswerSource:
+    if options is None:
+        return open_target(url, inputs)
+    from unweave.access.adapters.http_target import open_http_target
+
+    return open_http_target(url, options)
+
+
+def _open_command(spec: str, inputs: int | None, options: CommandOptions) -> AnswerSource:
+    if inputs is None:
+        raise InvalidInput(
+            f"--inputs must be given for {spec}, because a command does not say its number of inputs. "
+            "Got neither --inputs nor --examples instead. For example --inputs 20."
+        )
+    command = spec[len(COMMAND_START) :]
+    return CommandTarget(command, inputs, format=options.format, timeout=options.timeout)
 
 
 def _import(name: str) -> ModuleType:
@@ -91,10 +143,10 @@ def _attribute(module: ModuleType, path: str) -> Any:
     return value
 
 
-def _callable(value: Any, spec: str) -> Callable[[Any], Any]:
-    """Return ``value`` if it can be asked."""
-    if callable(value) and not isinstance(value, type):
-        return value  # type: ignore[no-any-return]
+def _askable(value: Any, spec: str) -> AnswerSource:
+    """Open ``value`` if it can be asked; the text of a file name is not what a module is imported for."""
+    if is_target(value) and not isinstance(value, str | os.PathLike):
+        return open_target(value)
     what = (
         f"the class {value.__name__}"
         if isinstance(value, type)

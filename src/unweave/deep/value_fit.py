@@ -100,10 +100,15 @@ class ValueJacobian(Linearisation):
         states = model.forward(points)
         self._slopes: list[RealArray] = [slope.astype(dtype, copy=False) for slope in states.slopes]
         if factors is not None:
-            self._slopes[-1] = (states.slopes[-1] * factors).astype(dtype, copy=False)
+            last = states.slopes[-1]
+            scaled = last * (factors if last.ndim == 2 else factors[:, :, None])
+            self._slopes[-1] = scaled.astype(dtype, copy=False)
         # What each layer reads, with the constant one of the bias: (n, m_{l-1} + 1).
         self._inputs: list[RealArray] = []
-        for state in states.inputs:
+        read = list(states.inputs)
+        if model.skip is not None:
+            read[-1] = np.hstack([read[-1], points])
+        for state in read:
             extended = np.ones((len(state), state.shape[1] + 1), dtype=dtype)
             extended[:, :-1] = state
             self._inputs.append(extended)
@@ -120,12 +125,15 @@ class ValueJacobian(Linearisation):
             moved *= self._slopes[layer - 1]
             moved = moved @ self._weights[layer]
             moved += self._inputs[layer] @ changes[layer]
-        moved *= self._slopes[-1]
+        last = self._slopes[-1]
+        moved = moved * last if last.ndim == 2 else np.einsum("nkj,nj->nk", last, moved)
         return moved.reshape(-1)
 
     def adjoint(self, rows: RealArray) -> RealArray:
         """J^T r: one pass backwards."""
-        back = rows.reshape(self._slopes[-1].shape) * self._slopes[-1]
+        last = self._slopes[-1]
+        by_point = rows.reshape(last.shape[:2])
+        back = by_point * last if last.ndim == 2 else np.einsum("nk,nkj->nj", by_point, last)
         parts = []
         for layer in reversed(range(self._model.depth)):
             parts.append((self._inputs[layer].T @ back).reshape(-1))
@@ -140,7 +148,7 @@ class ValueJacobian(Linearisation):
 
     def _matrix(self) -> RealArray:
         """J in the precision of the products."""
-        n, outputs = self._slopes[-1].shape
+        n, outputs = self._slopes[-1].shape[:2]
         result = np.empty((n, outputs, self._model.size), dtype=self._dtype)
         begin = 0
         sensitivities = self._model.sensitivities(self._slopes)
@@ -159,7 +167,11 @@ class ValueJacobian(Linearisation):
             part = slice(start, start + rows)
             read = [np.ascontiguousarray(each[part].T) for each in self._inputs]
             slopes = [slope[part] for slope in self._slopes]
-            add_gram(result, read, self._model.sensitivities(slopes)[:-1], slopes[-1])
+            sensitivities = self._model.sensitivities(slopes)
+            if slopes[-1].ndim == 3:
+                add_gram(result, read, sensitivities, None)
+            else:
+                add_gram(result, read, sensitivities[:-1], slopes[-1])
         return result
 
     def precondition(self, vector: RealArray) -> RealArray:

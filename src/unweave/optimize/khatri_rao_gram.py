@@ -42,7 +42,7 @@ def workspace_per_row(shapes: Sequence[tuple[int, int]], outputs: int) -> int:
 
 
 def add_gram(
-    gram: RealArray, inputs: Sequence[RealArray], sensitivities: Sequence[RealArray], slopes: RealArray
+    gram: RealArray, inputs: Sequence[RealArray], sensitivities: Sequence[RealArray], slopes: RealArray | None
 ) -> None:
     """Add the upper triangle of J^T J of N rows to ``gram`` (P, P), in place.
 
@@ -53,11 +53,11 @@ def add_gram(
     inputs
         What each layer reads, the constant one included, by feature: (p_l, N).
     sensitivities
-        delta^l (N, K, m_l) of every layer but the last.
+        delta^l (N, K, m_l) of every layer but the last; of all of them if ``slopes`` is None.
     slopes
-        Diagonal of the last layer's sensitivities (N, K).
+        Diagonal of the last layer's sensitivities (N, K), if they are diagonal.
     """
-    widths = [part.shape[2] for part in sensitivities] + [slopes.shape[1]]
+    widths = [part.shape[2] for part in sensitivities] + ([] if slopes is None else [slopes.shape[1]])
     ends = np.cumsum([len(own) * width for own, width in zip(inputs, widths, strict=True)])
     parts = [slice(end - len(own) * m, end) for own, m, end in zip(inputs, widths, ends, strict=True)]
     last = len(inputs) - 1
@@ -65,11 +65,11 @@ def add_gram(
         own, other = inputs[first], inputs[second]
         shape = (len(own), widths[first], len(other), widths[second])
         block = gram[parts[first], parts[second]].reshape(shape)  # a view: only axes are split
-        if first == last:
+        if first == last and slopes is not None:
             _add_last_block(block, own, slopes)
         elif first == second:
             _add_diagonal_block(block, own, sensitivities[first])
-        elif second == last:
+        elif second == last and slopes is not None:
             _add_block(block, own, other, sensitivities[first].transpose(0, 2, 1) * slopes[:, None, :])
         else:
             _add_block(block, own, other, _coupling(sensitivities[first], sensitivities[second]))

@@ -170,6 +170,7 @@ class LineRecovery:
                 cuts = self._cuts(line)
                 found = find_kinks(self._along(line), line.low, line.high, precision, cuts)
                 stage.figures.update(kinks=len(found.positions), unresolved=found.unresolved)
+            self._note_kinks(line, found.positions)
             if not found.piecewise_linear:
                 return form, "the target is not piecewise linear: there is no end to the kinks on a line"
             with self._journal.stage("gradients") as stage:
@@ -190,6 +191,12 @@ class LineRecovery:
             f"{self._units.width} units were found on lines, and {residual:.1e} of the answers' spread is "
             "not explained by one hidden layer of them: there are more layers, or units that no line resolved"
         )
+
+    def _note_kinks(self, line: Line, positions: Array) -> None:
+        """Keep the first line that crosses something, for the picture of it."""
+        if self._evidence.kinks is None and len(positions):
+            where = np.stack([self._region.to_inputs(line.start), self._region.scale * line.direction])
+            self._evidence = replace(self._evidence, kinks=positions, line=where)
 
     def _cuts(self, line: Line) -> tuple[float, ...]:
         """Places among the kinks: w . u is about 1/sqrt(d), so that is where z changes sign."""

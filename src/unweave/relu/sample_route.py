@@ -74,7 +74,8 @@ def fit_samples(
     whitening = Whitening.of(x)
     centre, scale = y.mean(axis=0), y.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
-    inputs, answers = whitening(x), (y - centre) / scale
+    extended, answers = whitening.with_ones(x), (y - centre) / scale
+    inputs = extended[:, :-1]
     search = search_units(
         inputs,
         answers,
@@ -85,6 +86,7 @@ def fit_samples(
         feature=feature,
         options=options,
         on_step=on_step,
+        inputs=extended,
     )
     units = search.fit.units
     features = feature.value(inputs @ units[:-1] + units[-1])

@@ -24,7 +24,7 @@ from unweave.relu.unit_pruning import (
     repaired,
     without_idle,
 )
-from unweave.relu.variable_projection import ProjectedFit, ProjectedProblem, ProjectionOptions
+from unweave.relu.variable_projection import ProjectedFit, ProjectedProblem, ProjectionOptions, with_ones
 
 _ROUNDING = 1e-14  # relative residual below which there is nothing to gain
 _SAME_MINIMUM = 5e-3  # relative difference of residuals of starts that ended in one minimum
@@ -80,7 +80,7 @@ class UnitSearch:
 class _Search:
     def __init__(
         self,
-        x: Array,
+        inputs: Array,
         y: Array,
         feature: UnitFeature,
         floor: float,
@@ -88,7 +88,8 @@ class _Search:
         options: SearchOptions,
         on_step: OnStep | None,
     ) -> None:
-        self.x, self.y, self.feature, self.floor = x, y, feature, floor
+        x = inputs[:, :-1]
+        self.inputs, self.x, self.y, self.feature, self.floor = inputs, x, y, feature, floor
         self.rng, self.options, self.on_step = rng, options, on_step
         self.best: ProjectedFit | None = None
         self.history: tuple[float, ...] = ()
@@ -112,7 +113,9 @@ class _Search:
     def _with_rows(self, rows: int) -> ProjectedProblem:
         if rows not in self._problems:  # the same rows at every start, so that residuals can be compared
             chosen = np.sort(self.rng.permutation(len(self.x))[:rows])
-            self._problems = {rows: ProjectedProblem(self.x[chosen], self.y[chosen], self.feature)}
+            self._problems = {}  # released before the next is made: each is several times the data
+            inputs, y = (self.inputs, self.y) if rows == len(self.x) else (self.inputs[chosen], self.y[chosen])
+            self._problems = {rows: ProjectedProblem(inputs[:, :-1], y, self.feature, inputs)}
         return self._problems[rows]
 
     def minimise(self, problem: ProjectedProblem, units: Array, options: ProjectionOptions) -> ProjectedFit:
@@ -203,6 +206,7 @@ def search_units(
     feature: UnitFeature = KINK,
     options: SearchOptions | None = None,
     on_step: OnStep | None = None,
+    inputs: Array | None = None,
 ) -> UnitSearch:
     """Find units whose features, beside a polynomial, explain y (n, K) at x (n, d), both of order one.
 
@@ -216,13 +220,16 @@ def search_units(
         Whether that floor is noise: then units are left out by the information criterion.
     on_step
         Called with (steps, residual); may raise `OutOfTime`, and the best fit so far is returned.
+    inputs
+        (x, 1) where it is there already, x being a view of it.
     """
     options = options or SearchOptions()
-    search = _Search(x, y, feature, floor, rng, options, on_step)
+    inputs = with_ones(x) if inputs is None else inputs
+    search = _Search(inputs, y, feature, floor, rng, options, on_step)
     try:
         return _searched(search, width, noisy)
     except OutOfTime:
-        problem = ProjectedProblem(x, y, feature)
+        problem = ProjectedProblem(x, y, feature, inputs)
         fit = search.best or problem.minimise(np.zeros((x.shape[1] + 1, 0)))
         return _told(search, fit, exact=False, out_of_time=True)
 

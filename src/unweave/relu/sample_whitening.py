@@ -17,6 +17,7 @@ from unweave.arrays import Array
 from unweave.relu.absolute_form import AbsoluteForm
 
 _NO_VARIATION = 1e-12  # variance relative to the largest, of columns first brought to one scale
+_BLOCK_ROWS = 8192
 _CONSTANT = 1e-12  # standard deviation relative to the mean, of a column that never changes
 
 
@@ -30,11 +31,12 @@ class Whitening:
     @classmethod
     def of(cls, x: Array) -> Whitening:
         """From samples (n, d)."""
-        mean = x.mean(axis=0)
-        centred = x - mean
-        spread = np.sqrt(np.mean(centred**2, axis=0))
+        mean, spread = x.mean(axis=0), x.std(axis=0)
         scale = np.where(spread > _CONSTANT * np.abs(mean), spread, np.inf)
-        values, vectors = np.linalg.eigh((centred / scale).T @ (centred / scale) / len(x))
+        centred = x - mean
+        centred /= scale
+        values, vectors = np.linalg.eigh(centred.T @ centred / len(x))
+        del centred  # as large as the data
         largest = max(float(values.max(initial=0.0)), np.finfo(np.float64).tiny)
         kept = values > _NO_VARIATION * largest
         matrix = (vectors[:, kept] / np.sqrt(values[kept])) / scale[:, None]
@@ -48,6 +50,15 @@ class Whitening:
     def __call__(self, x: Array) -> Array:
         """x~ (n, r)."""
         return np.asarray((x - self.mean) @ self.matrix)
+
+    def with_ones(self, x: Array) -> Array:
+        """(x~, 1), (n, r+1), without a second array of that size."""
+        result = np.empty((len(x), self.rank + 1))
+        result[:, -1] = 1.0
+        for start in range(0, len(x), _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            result[rows, :-1] = self(x[rows])
+        return result
 
     def units_back(self, units: Array) -> tuple[Array, Array, Array]:
         """Directions (d, m) of length one and biases (m,) for x, and the lengths (m,) divided out."""

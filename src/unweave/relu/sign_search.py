@@ -18,7 +18,6 @@ import importlib
 import importlib.util
 
 import numpy as np
-from scipy.optimize import LinearConstraint, linprog, milp
 
 from unweave.arrays import Array, IntArray
 
@@ -68,6 +67,8 @@ def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | N
 def box_point(matrix: Array, right: Array, away_from: Array | None = None) -> Array | None:
     """A point (m,) of the box with M z = r, far from the corner ``away_from``; None if none."""
     cost = np.zeros(matrix.shape[1]) if away_from is None else away_from
+    from scipy.optimize import linprog  # here: slow to import, seldom needed
+
     solved = linprog(cost, A_eq=matrix, b_eq=right, bounds=(-1, 1), method="highs-ds")
     return None if solved.x is None else np.asarray(solved.x)
 
@@ -84,6 +85,8 @@ def branch_and_bound(matrix: Array, right: Array, excluded: list[Array]) -> tupl
     if matrix.shape[1] > _WIDEST_BRANCHING * len(matrix):
         return None, False  # too few equations for bounds to prune
     # xi = 2 x - 1 with x in {0, 1}; a pattern agrees with an excluded one in m places, all others in fewer.
+    from scipy.optimize import LinearConstraint, milp  # here: slow to import, seldom needed
+
     shifted = right + matrix.sum(axis=1)
     rules = [LinearConstraint(2 * matrix, shifted - _CLOSE, shifted + _CLOSE)]
     for signs in excluded:

@@ -86,9 +86,12 @@ class _Point:
 class ProjectedProblem:
     """Samples (n, d) -> (n, K) with the polynomial part projected out once and for all."""
 
-    def __init__(self, x: Array, y: Array, feature: UnitFeature = KINK) -> None:
+    def __init__(
+        self, x: Array, y: Array, feature: UnitFeature = KINK, inputs: Array | None = None
+    ) -> None:
+        """``inputs`` is X_1 = (x, 1) where it is there already: large data need not be copied."""
         self.feature = feature
-        self.inputs = np.hstack([x, np.ones((len(x), 1))])
+        self.inputs = with_ones(x) if inputs is None else inputs
         self.answers = y
         self.polynomial = orthonormal_columns(feature.polynomial(x))[0]
         rest = self.without_polynomial(y)
@@ -190,6 +193,11 @@ class ProjectedProblem:
         if self._single is None:
             self._single = self.inputs.astype(np.float32), self.polynomial.astype(np.float32)
         return self._single
+
+
+def with_ones(x: Array) -> Array:
+    """X_1 = (x, 1), (n, d+1)."""
+    return np.hstack([x, np.ones((len(x), 1))])
 
 
 def _blocks(rows: int) -> Iterator[slice]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.derivatives.stencils import Jets, hessian_jets
+from unweave.execution.executor import Executor
 from unweave.journal import Journal
 from unweave.smooth.steps import Steps
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
@@ -131,6 +132,7 @@ def find_directions(
     rng: np.random.Generator,
     options: PowerMethodOptions,
     known: Array | None = None,
+    executor: Executor | None = None,
 ) -> RankOneDirections:
     """The rank-one members of the span of dimension ``rank``, or those besides the ``known`` ones."""
     space = RankOneSpace(span.basis(rank), symmetric_packing(d))
@@ -141,6 +143,7 @@ def find_directions(
         options,
         known=known,
         on_round=lambda found, wanted, _: journal.tell(found, wanted, "neurons"),
+        executor=executor,
     )
 
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 
 from unweave.activations import Activation, get_activation
-from unweave.arrays import Array
-from unweave.smooth.profiles import Profiles, fit_profiles, refine_profiles
+from unweave.arrays import Array, IntArray
+from unweave.execution.executor import Executor, SerialExecutor
+from unweave.smooth.profiles import (
+    Profiles,
+    fit_profiles,
+    fit_profiles_from,
+    grid_subset,
+    pooled,
+    refine_profiles,
+)
 from unweave.smooth.shallow_model import ShallowModel
 from unweave.subspace.symmetric import symmetric_packing
 
@@ -35,17 +44,46 @@ def rank_activations(
     order: int,
     rng: np.random.Generator,
     on_name: Callable[[int], None],
+    executor: Executor | None = None,
 ) -> dict[str, float]:
-    """Pooled misfit of every activation on some of the neurons; nan if there is no choice."""
+    """Pooled misfit of every activation on some of the neurons; nan if there is no choice.
+
+    Every activation is a task of ``executor`` (in this process by default).
+    """
     if len(names) == 1:
         return {names[0]: np.nan}
     voters = np.sort(rng.permutation(projections.shape[1])[:_NEURONS_THAT_VOTE])
+    tasks = [(name, grid_subset(len(projections), rng)) for name in names]  # drawn before work is shared out
+    # In one layout of memory whoever computes: sums over strided arrays are rounded otherwise.
+    few = np.ascontiguousarray(projections[:, voters]), np.ascontiguousarray(samples[:, voters])
+    shared = _Ballot(*few, order)
+    key = ("activations", shared.projections, shared.samples, order)
     residuals = {}
-    for done, name in enumerate(names):
-        on_name(done)
-        fitted = fit_profiles(projections[:, voters], samples[:, voters], get_activation(name), order, rng)
-        residuals[name] = fitted.pooled_residual()
+    on_name(0)
+    for (name, _), misfits in zip(
+        tasks, (executor or SerialExecutor()).map(_misfits_task, tasks, shared=shared, key=key), strict=True
+    ):
+        residuals[name] = pooled(misfits[0])
+        on_name(len(residuals))
     return residuals
+
+
+@dataclass(frozen=True, eq=False)
+class _Ballot:
+    """The neurons on which activations are compared."""
+
+    projections: Array
+    samples: Array
+    order: int
+
+
+def _misfits_task(ballot: _Ballot, task: tuple[str, IntArray]) -> tuple[Array]:
+    """(m,) relative misfits of the neurons for one activation."""
+    name, subset = task
+    activation = get_activation(name)
+    return (
+        fit_profiles_from(subset, ballot.projections, ballot.samples, activation, ballot.order).residuals,
+    )
 
 
 def refit(

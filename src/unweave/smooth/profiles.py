@@ -64,16 +64,40 @@ class Profiles:
 
     def pooled_residual(self) -> float:
         """Root mean square of the neurons' relative misfits: how well the activation explains them all."""
-        return float(np.sqrt(np.mean(self.residuals**2)))
+        return pooled(self.residuals)
+
+
+def pooled(residuals: Array) -> float:
+    """Root mean square of relative misfits (m,)."""
+    return float(np.sqrt(np.mean(residuals**2)))
 
 
 def fit_profiles(
     projections: Array, samples: Array, activation: Activation, order: int, rng: np.random.Generator
 ) -> Profiles:
+    """Fit every neuron's profile; the grid looks at some of the samples, chosen by ``rng``.
+
+    See `fit_profiles_from` for the parameters.
+    """
+    return fit_profiles_from(grid_subset(len(projections), rng), projections, samples, activation, order)
+
+
+def grid_subset(n: int, rng: np.random.Generator) -> IntArray:
+    """The samples, of n, that the grid looks at."""
+    if n <= _GRID_SAMPLES:
+        return np.arange(n, dtype=np.int64)
+    return np.sort(rng.permutation(n)[:_GRID_SAMPLES]).astype(np.int64)
+
+
+def fit_profiles_from(
+    subset: IntArray, projections: Array, samples: Array, activation: Activation, order: int
+) -> Profiles:
     """Fit every neuron's profile.
 
     Parameters
     ----------
+    subset
+        The samples that the grid looks at; all of them count in the end.
     projections : (n, m)
         t_ik = u_k . x_i.
     samples : (n, m, K)
@@ -83,8 +107,6 @@ def fit_profiles(
         have the same projections, and the sampling points are few).
     """
     samples = _without_affine(samples, projections, order)
-    n = len(projections)
-    subset = np.arange(n) if n <= _GRID_SAMPLES else np.sort(rng.permutation(n)[:_GRID_SAMPLES])
     scales, biases = _grid_search(projections[subset], samples[subset], activation, order)
     few_t, few_c = projections[subset][:, :, None], samples[subset][:, :, None, :]
     scales, biases, misfit = _refine(scales, biases, few_t, few_c, activation, order)
@@ -123,7 +145,7 @@ def refine_profiles(
 def _grid_search(t: Array, c: Array, activation: Activation, order: int) -> tuple[Array, Array]:
     """Best (s, b) of a grid, ``_CANDIDATES`` per neuron: (m, candidates) each. t (n, m), c (n, m, K)."""
     n, m = t.shape
-    grid_s, grid_b = _grid(float(np.abs(t).max(initial=1.0)))
+    grid_s, grid_b = profile_grid(float(np.abs(t).max(initial=1.0)))
     best_s = np.ones((m, _CANDIDATES))
     best_b = np.zeros((m, _CANDIDATES))
     block = max(1, _GRID_ENTRIES // (n * len(grid_s)))
@@ -140,7 +162,7 @@ def _grid_search(t: Array, c: Array, activation: Activation, order: int) -> tupl
     return best_s, best_b
 
 
-def _grid(reach: float) -> tuple[Array, Array]:
+def profile_grid(reach: float) -> tuple[Array, Array]:
     """(s, b) pairs whose centres -b/s cover [-reach, reach] and a little more, finer for steeper ones."""
     pairs = []
     for s in _SCALES:

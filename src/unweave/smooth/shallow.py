@@ -38,12 +38,14 @@ from unweave.smooth.hessian_route import (
     sample_until_span_ends,
     width_shown,
 )
+from unweave.smooth.lattice_route import FEWEST_INPUTS, LatticeRoute
 from unweave.smooth.lifting import lift
 from unweave.smooth.neuron_fits import model_of, rank_activations, rank_one_coefficients, refit
 from unweave.smooth.profiles import Profiles, fit_profiles
 from unweave.smooth.shallow_model import ShallowModel
 from unweave.smooth.steps import difference_steps
 from unweave.smooth.truncation import hessian_truncation
+from unweave.smooth.typical_profile import typical_profile
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.joint_diagonal import jointly_diagonalise
 from unweave.subspace.power_method import PowerMethodOptions
@@ -66,6 +68,7 @@ _SITES_AT_NEURONS = 0.25  # sites per neuron placed where it acts, for the neuro
 _CORRECTIONS = 4
 _SETTLED = 1e-9  # change of the weights below which another correction is not worth its time
 _SAME_DIRECTION = 1e-8  # 1 - |cos| of directions that are one
+_COARSEST_FOR_LATTICES = 1e-12  # relative noise up to which third differences show a span
 _RIVAL = 10.0  # an activation whose profiles fit at most this much worse than the best may be the right one
 _LARGE = 400  # neurons from which the power steps run in single precision
 _ABOVE_FLOOR = 30.0  # times the floor: a residual that something else may explain better
@@ -107,7 +110,9 @@ class ShallowRecovery:
         self._region = findings.region
         self._scale = np.where(findings.output_scale > 0, findings.output_scale, 1.0)
         self._noise = float(np.max(findings.noise.sigma_per_output / self._scale))
+        self._exact = findings.noise.kind == "float64" and self._noise <= _COARSEST_FOR_LATTICES
         self._options, self._journal, self._rng = options, journal, rng
+        self._executor = view.executor
         inputs = len(self._region.location)
         self._target = FrameTarget(view, self._region, self._scale, np.eye(inputs), journal, rng)
         self._steps = difference_steps(self._noise, inputs)
@@ -140,6 +145,8 @@ class ShallowRecovery:
         return Candidate(network, self._evidence, notes, problem, self._ambiguity, interrupted)
 
     def _recover(self) -> str | None:
+        if self._recover_by_lattices():
+            return None
         self._enter_active_subspace()
         problem = self._recover_in_frame()
         if self._target.reduced and not self._lift_fits():
@@ -155,6 +162,29 @@ class ShallowRecovery:
                     "than one hidden layer, or Hessians that are no sum of neurons"
                 )
         return problem
+
+    def _recover_by_lattices(self) -> bool:
+        """Whether the network was found through a slice of the inputs, from the fewest queries."""
+        if not self._exact or len(self._target.frame) < FEWEST_INPUTS:
+            return False
+        route = LatticeRoute(
+            self._target.ask,
+            self._region,
+            self._target.outputs,
+            self._noise,
+            self._options.width,
+            self._options.activations,
+            self._journal,
+            self._rng,
+            self._options.power_method,
+            self._executor,
+        )
+        found = route.run()
+        if found is None:
+            return False
+        self._model, self._evidence = found.model, found.evidence
+        self._compare_width(found.model.width)
+        return True
 
     def _recover_in_frame(self) -> str | None:
         sampler = HessianSampler(self._target.ask, self._target.sample, self._steps, self._journal)
@@ -265,6 +295,9 @@ class ShallowRecovery:
             sampled = sample_until_span_ends(sampler, self._target.outputs, d, self._options.width)
             stage.figures.update(sites=sampler.count, width=sampled.rank, gap=sampled.gap)
         if sampled.gap < CLEAR_GAP:
+            if self._evidence.width is None:  # nothing better is known: show what was seen
+                spectrum, columns = sampled.span.singular_values, sampled.span.columns
+                self._evidence = replace(self._evidence, spectrum=spectrum, hessians=columns)
             return (
                 f"no gap in the spectrum of {sampled.span.columns} Hessians (largest ratio "
                 f"{sampled.gap:.2g}; one smooth hidden layer shows at least {CLEAR_GAP:.0f}): more than "
@@ -297,7 +330,7 @@ class ShallowRecovery:
         """Directions (m, d) in the span: the known ones, in their order, and those that are found besides."""
         options = self._options.power_method or PowerMethodOptions(single_precision=rank >= _LARGE)
         d = self._target.dimension
-        result = find_directions(span, rank, d, self._journal, self._rng, options, known)
+        result = find_directions(span, rank, d, self._journal, self._rng, options, known, self._executor)
         self._evidence = replace(
             self._evidence,
             found=len(result),
@@ -358,6 +391,7 @@ class ShallowRecovery:
                 order,
                 self._rng,
                 on_name=lambda done: self._journal.tell(done, len(names), "activations"),
+                executor=self._executor,
             )
             ranking = sorted(residuals, key=lambda name: residuals[name])
             stage.figures["best"] = ranking[0]
@@ -371,8 +405,14 @@ class ShallowRecovery:
             profiles = fit_profiles(projections, samples, get_activation(name), order, self._rng)
             self._model = model_of(found.rows, profiles, get_activation(name))
             stage.figures["residual"] = profiles.pooled_residual()
+        self._note_profile(projections, samples, profiles, order)
         if found.sampled is not None:
             self._correct_truncation(found.rows, found.sampled, profiles)
+
+    def _note_profile(self, projections: Array, samples: Array, profiles: Profiles, order: int) -> None:
+        assert self._model is not None
+        example = typical_profile(projections, samples, profiles, self._model.activation, order)
+        self._evidence = replace(self._evidence, **example)
 
     def _correct_truncation(self, rows: Array, sampled: SampledSpan, profiles: Profiles) -> None:
         """Refine directions and neurons on Hessians from which the predicted truncation was taken away.
@@ -405,6 +445,7 @@ class ShallowRecovery:
             stage.figures.update(width=rank, gap=span.gap(rank), residual=profiles.pooled_residual())
             stage.figures["slowest rate"] = float(rates.max())
         self._model = model
+        self._note_profile(projections, samples, profiles, 2)
         self._evidence = replace(
             self._evidence,
             width=rank,

@@ -26,6 +26,7 @@ import scipy.linalg
 from array_api_compat import array_namespace
 
 from unweave.arrays import AnyArray, Array
+from unweave.execution.executor import Executor, SerialExecutor
 from unweave.subspace.distinct import distinct_directions
 from unweave.subspace.rank_one_space import RankOneSpace
 
@@ -35,6 +36,7 @@ squares repairs, and six orders below the spurious maximisers that were ever see
 
 _SPREAD_OF_TRUE_ONES = 1e3  # between the typical and the largest 1 - Phi of true directions
 _NEWTON_ROWS = 256  # rows whose D x D Hessians are formed at once
+_STARTS_PER_TASK = 256  # whoever computes: the rounding of a matrix product may depend on its number of rows
 _LONGEST_STEP = 0.5  # radians: Newton steps from far away are shortened to this
 _SMALLEST_CURVATURE = 1e-3  # of the largest: flatter directions are treated as this curved
 _RIDGE = 1e-13  # keeps the Hessian invertible where Phi is flat (the whole of Sym(D))
@@ -99,6 +101,7 @@ def subspace_power_method(
     options: PowerMethodOptions | None = None,
     known: Array | None = None,
     on_round: Callable[[int, int, int], None] | None = None,
+    executor: Executor | None = None,
 ) -> RankOneDirections:
     """All directions u with u u^T in the subspace, up to ``space.rank`` of them.
 
@@ -113,10 +116,12 @@ def subspace_power_method(
         Directions that are known already; the search is for the others.
     on_round
         Called after every batch of starts with (found, m, starts so far).
+    executor
+        Computes the ascents, block by block; in this process by default. The result does not depend on it.
 
     Cost per start: 4 p min(m, p - m, p/2) flops per power step; O(D^2 min(m, p - m) + D^3) per Newton step.
     """
-    options = options or PowerMethodOptions()
+    options, executor = options or PowerMethodOptions(), executor or SerialExecutor()
     dimension, wanted = space.packing.dimension, space.rank
     limit = int(options.max_restarts * wanted * np.log(wanted + 2)) + dimension
     found = np.zeros((0, dimension)) if known is None else known
@@ -129,7 +134,7 @@ def subspace_power_method(
             starts = residual_starts(space, found, count, rng)
         else:
             starts = uniform_starts(count, dimension, rng)
-        ends, misalignment = _ascend(space, starts, options)
+        ends, misalignment = _ascend_in_blocks(space, starts, options, executor)
         if restarts == 0:
             acceptance = _sharpened(acceptance, misalignment)
         accepted = (
@@ -187,6 +192,28 @@ def _sharpened(acceptance: float, misalignment: Array) -> float:
 def _like(space: RankOneSpace, rows: Array) -> AnyArray:
     xp = array_namespace(space.basis)
     return xp.asarray(rows, dtype=space.basis.dtype, device=space.basis.device)
+
+
+def _ascend_in_blocks(
+    space: RankOneSpace, starts: Array, options: PowerMethodOptions, executor: Executor
+) -> tuple[Array, Array]:
+    """End points (n, D) and their 1 - Phi (n,), every block of starts being one task."""
+    blocks = [starts[i : i + _STARTS_PER_TASK] for i in range(0, len(starts), _STARTS_PER_TASK)]
+    key = ("power method", space.basis, space.representation, options)
+    parts = list(executor.map(_ascend_task, blocks, shared=_Ascent(space, options), key=key))
+    return np.concatenate([ends for ends, _ in parts]), np.concatenate([left for _, left in parts])
+
+
+@dataclass(frozen=True, eq=False)
+class _Ascent:
+    """What all blocks of starts share."""
+
+    space: RankOneSpace
+    options: PowerMethodOptions
+
+
+def _ascend_task(ascent: _Ascent, starts: Array) -> tuple[Array, Array]:
+    return _ascend(ascent.space, starts, ascent.options)
 
 
 def _ascend(space: RankOneSpace, starts: Array, options: PowerMethodOptions) -> tuple[Array, Array]:

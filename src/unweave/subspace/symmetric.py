@@ -35,6 +35,10 @@ class SymmetricPacking:
     """(D*D,) packed position of each entry of the full matrix, row by row."""
     _cache: dict[Any, tuple[AnyArray, ...]] = field(default_factory=dict, repr=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process it is made again, without what was cached here."""
+        return symmetric_packing, (self.dimension,)
+
     def pack(self, matrices: AnyArray) -> AnyArray:
         """(..., D, D) symmetric -> (..., p)."""
         xp = array_namespace(matrices)

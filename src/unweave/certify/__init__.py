@@ -1,0 +1,37 @@
+"""What can be guaranteed about a given network: noise it bears, bounds on its risk, pieces, curvature."""
+
+from unweave.certify.cluster import cluster_bound
+from unweave.certify.complexity import KinkEnd, LinePieces, kink_that_ends, line_pieces
+from unweave.certify.hessian import HessianMinimum, LossHessian, hessian_min_eig
+from unweave.certify.hypotheses import balanced
+from unweave.certify.margins import LabelledData, RiskBound, margins
+from unweave.certify.pac_bayes import dist_from_init_bound, nbs_bound
+from unweave.certify.perturbation import (
+    LayerNorms,
+    deviation_bound,
+    draw_noise,
+    noise_resilience_sigma,
+    noise_resilience_sigmas,
+)
+
+__all__ = [
+    "HessianMinimum",
+    "KinkEnd",
+    "LabelledData",
+    "LayerNorms",
+    "LinePieces",
+    "LossHessian",
+    "RiskBound",
+    "balanced",
+    "cluster_bound",
+    "deviation_bound",
+    "dist_from_init_bound",
+    "draw_noise",
+    "hessian_min_eig",
+    "kink_that_ends",
+    "line_pieces",
+    "margins",
+    "nbs_bound",
+    "noise_resilience_sigma",
+    "noise_resilience_sigmas",
+]

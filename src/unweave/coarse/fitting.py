@@ -1,0 +1,154 @@
+"""From directions to a network that explains the answers: fit, add what is missing, take out what does not act.
+
+1. scales, biases and output layer with the directions fixed, then all parameters;
+2. neurons that the residual Hessians or the residual answers show are added, while that helps;
+3. neurons that an activation with g(-z) = g(z) + l z was free to mirror are turned round;
+4. neurons that gain less than their parameters cost (BIC) are taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from unweave.activations import get_activation
+from unweave.arrays import Array, BoolArray
+from unweave.coarse.averaging import AveragedFit, fit_averaged
+from unweave.coarse.behind_links import Seen
+from unweave.coarse.links import Link
+from unweave.coarse.mirrored import unmirrored
+from unweave.coarse.residual_neurons import with_averaged_neurons, with_missing_neuron
+from unweave.coarse.rows import AnsweredRows
+from unweave.coarse.scale_fit import fit_scales
+from unweave.coarse.start import first_network
+from unweave.deep.layered_model import LayeredModel
+from unweave.smooth.profiles import Profiles
+
+ROWS_TO_LOOK = 4.0
+"""Rows per parameter on which activations and widths are decided."""
+
+_ROWS_FOR_SCALES = 6  # equations per unknown when only scales are fitted ...
+_FEWEST_FOR_SCALES = 64  # ... and rows at least
+_DAMPING_FAR, _DAMPING_PRUNED, _DAMPING_TURNED = 1e-2, 1e-3, 1e-4
+_MOST_PEELED = (3, 0.4)  # neurons that are added to a fit: so many, or this share of those found
+_PEELING_GAINS = 0.97  # factor by which the misfit must fall for a further neuron to be kept
+_LOSS_BY_TURNING = 1.05  # factor by which the misfit may rise when the skip is left out
+_LOSS_BY_PRUNING = 1.5  # the same for pruning: neurons at the level of the noise absorb some of it
+_BIC = 2.0  # of log(n) per parameter: a neuron that gains less does not act
+_ACTS = 2.0  # standard errors by which an outgoing weight must differ from zero
+
+
+class NeuronFits:
+    """Fits of one hidden layer to the rows at hand."""
+
+    def __init__(
+        self, rows: AnsweredRows, rng: np.random.Generator, on_step: Callable[[int, float], None]
+    ) -> None:
+        self._rows, self._rng, self._on_step = rows, rng, on_step
+
+    def from_directions(self, seen: Seen, directions: Array, name: str, profiles: Profiles) -> AveragedFit:
+        """A network with activation ``name`` from ``directions`` (m, D) and their profiles."""
+        rows, mirrors = self._rows, _mirrors(name)
+        start = first_network(
+            directions, profiles, name, seen.link, rows.points, rows.answers, rows.largest_sigma, mirrors
+        )
+        fit = self.averaged(self._scales_fitted(LayeredModel.from_network(start)), _DAMPING_FAR)
+        fit = self.peeled(fit, seen)
+        if mirrors:
+            fit = self._unmirrored(fit)
+        return self._pruned(fit, seen.link)
+
+    def averaged(self, model: LayeredModel, damping: float) -> AveragedFit:
+        """All parameters, to all rows at hand."""
+        rows = self._rows
+        return fit_averaged(
+            model, rows.points, rows.answers, rows.sigma, damping=damping, on_step=self._on_step
+        )
+
+    def peeled(self, fit: AveragedFit, seen: Seen) -> AveragedFit:
+        """With the neurons that the residuals show, as long as they help."""
+        rows = self._rows
+        for _ in range(max(_MOST_PEELED[0], int(_MOST_PEELED[1] * _width(fit.model)))):
+            if fit.misfit <= rows.acceptable_misfit():
+                break
+            rows.extend_to(ROWS_TO_LOOK * fit.model.size)
+            shown = with_missing_neuron(fit.model, seen.taken, seen.weights, self._rng)
+            starts = [] if shown is None else [shown]
+            left = rows.left_behind(fit.model.values(rows.points), seen.link)
+            starts += with_averaged_neurons(fit.model, rows.points, left, self._rng)
+            larger = [self.averaged(self._scales_fitted(start), _DAMPING_FAR) for start in starts]
+            best = min(larger, key=lambda each: each.misfit)
+            if best.misfit > _PEELING_GAINS * fit.misfit:
+                break
+            fit = best
+        return fit
+
+    def _scales_fitted(self, model: LayeredModel) -> LayeredModel:
+        rows = self._rows
+        unknowns = 2 * _width(model) + model.size - model.ends[0]
+        count = min(len(rows), max(_FEWEST_FOR_SCALES, _ROWS_FOR_SCALES * unknowns // rows.n_outputs))
+        return fit_scales(model, rows.points[:count], rows.answers[:count], 1 / rows.sigma[None, :])
+
+    def _unmirrored(self, fit: AveragedFit) -> AveragedFit:
+        """Neurons turned the right way round, the skip left out, if the answers agree."""
+        if fit.standard_errors is None or fit.model.skip is None:
+            return fit
+        last = fit.standard_errors[fit.model.ends[-2] :].reshape(fit.model.shapes[-1])
+        model = unmirrored(fit.model, float(np.median(last[_width(fit.model) : -1])))
+        if model is None:
+            return fit
+        without = self.averaged(model, _DAMPING_TURNED)
+        allowed = max(self._rows.acceptable_misfit(), _LOSS_BY_TURNING * fit.misfit)
+        return without if without.misfit <= allowed else fit
+
+    def _pruned(self, fit: AveragedFit, link: Link) -> AveragedFit:
+        """Without the neurons that gain less than their parameters cost."""
+        while _width(fit.model) > 1:
+            model = fit.model
+            acting = self._gains_enough(model, link) & _determined(fit)
+            if acting.all() or not acting.any():
+                return fit
+            smaller = replace(
+                model,
+                weights=(model.weights[0][:, acting], model.weights[1][acting]),
+                biases=(model.biases[0][acting], model.biases[1]),
+            )
+            without = self.averaged(smaller, _DAMPING_PRUNED)
+            if without.misfit > _LOSS_BY_PRUNING * fit.misfit:
+                return fit
+            fit = without
+        return fit
+
+    def _gains_enough(self, model: LayeredModel, link: Link) -> BoolArray:
+        """(m,) which neurons change the answers by more, in squared sigmas, than BIC asks for."""
+        rows, activation = self._rows, model.activations[0]
+        assert activation is not None
+        variation = activation(rows.points @ model.weights[0] + model.biases[0]).std(axis=0)
+        slopes = link.slope(rows.answers).mean(axis=0) / rows.sigma
+        outgoing = np.abs(model.weights[1])
+        if model.is_softmax:
+            outgoing = np.hstack([outgoing, np.zeros((len(outgoing), 1))])
+        gains = len(rows) * ((outgoing * slopes) ** 2).sum(axis=1) * variation**2
+        cost = _BIC * np.log(len(rows)) * (model.n_inputs + 1 + outgoing.shape[1])
+        return np.asarray(gains > cost)
+
+
+def _mirrors(name: str) -> bool:
+    """Whether the activation satisfies g(-z) = g(z) + l z."""
+    reflection = get_activation(name).reflection
+    return reflection is not None and reflection.sign == 1 and reflection.slope != 0
+
+
+def _width(model: LayeredModel) -> int:
+    return int(model.weights[0].shape[1])
+
+
+def _determined(fit: AveragedFit) -> BoolArray:
+    """(m,) which neurons have an outgoing weight that differs from zero by more than its standard error."""
+    width = _width(fit.model)
+    if fit.standard_errors is None:
+        return np.ones(width, dtype=np.bool_)
+    errors = fit.standard_errors[fit.model.ends[-2] :].reshape(fit.model.shapes[-1])[:width]
+    return np.asarray((np.abs(fit.model.weights[1]) > _ACTS * errors).any(axis=1))

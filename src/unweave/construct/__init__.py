@@ -1,0 +1,46 @@
+"""Networks by construction, in floats or exact fractions: piecewise linear functions, maxima, hard families.
+
+`hard` holds the families that need depth, with their numbers of pieces; `bounds` what a number of pieces says
+about size and depth.
+"""
+
+from unweave.construct import bounds, hard
+from unweave.construct.algebra import add, affine_network, compose, pad, stack
+from unweave.construct.boolean import AndreevLayout, andreev, andreev_net, ltf_gate, parity_net, vertex_net
+from unweave.construct.cones import Cone, arrangement_cones, zonotope_maps
+from unweave.construct.exactness import as_exact, as_float, depth, size
+from unweave.construct.maximum import max_net, max_net_size
+from unweave.construct.pieces import Piece, affine_map_at, distinct_maps, pieces_1d, pieces_on_line
+from unweave.construct.pwl import pwl1d_to_relu, pwl_to_relu
+
+__all__ = [
+    "AndreevLayout",
+    "Cone",
+    "Piece",
+    "add",
+    "affine_map_at",
+    "affine_network",
+    "andreev",
+    "andreev_net",
+    "arrangement_cones",
+    "as_exact",
+    "as_float",
+    "bounds",
+    "compose",
+    "depth",
+    "distinct_maps",
+    "hard",
+    "ltf_gate",
+    "max_net",
+    "max_net_size",
+    "pad",
+    "parity_net",
+    "pieces_1d",
+    "pieces_on_line",
+    "pwl1d_to_relu",
+    "pwl_to_relu",
+    "size",
+    "stack",
+    "vertex_net",
+    "zonotope_maps",
+]

@@ -1,0 +1,27 @@
+"""Exact fits of small ReLU networks: all dichotomies, the global optimum with a certificate, all optima."""
+
+from unweave.exact.arrangement import cover_count, hyperplane_dichotomies
+from unweave.exact.erm import exact_erm
+from unweave.exact.losses import Absolute, ConvexLoss, Huber, Logistic, Squared
+from unweave.exact.optima import Optima, Optimum, enumerate_optima
+from unweave.exact.result import ExactFit, ExactProgress, SearchInterrupted, Stop
+from unweave.exact.search import Executor
+
+__all__ = [
+    "Absolute",
+    "ConvexLoss",
+    "ExactFit",
+    "ExactProgress",
+    "Executor",
+    "Huber",
+    "Logistic",
+    "Optima",
+    "Optimum",
+    "SearchInterrupted",
+    "Squared",
+    "Stop",
+    "cover_count",
+    "enumerate_optima",
+    "exact_erm",
+    "hyperplane_dichotomies",
+]

@@ -1,0 +1,148 @@
+"""The convex program of fixed patterns and signs, and what makes its answer trustworthy.
+
+    min_c  sum_j l((A c)_j, y_j)    such that    C c >= 0,
+
+A = [P_1 Z, ..., P_w Z], and C holds s_i z_j on the active points of unit i and -s_i z_j on the others. For
+any v and lambda >= 0 with A^T v = C^T lambda, no feasible c has a loss below -sum_j l*(v_j, y_j). So every
+answer comes with a lower bound from its own multipliers, and with the loss recomputed from the network
+itself. A solver's word is never taken: an infeasible point has a network whose loss is what it is, and
+multipliers that do not balance lower the bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+
+from unweave.arrays import Array, BoolArray
+from unweave.exact.cone_projection import project_on_cone
+from unweave.exact.duality import dual_bounds
+from unweave.exact.lawson_hanson import nonnegative_least_squares
+from unweave.exact.losses import Absolute, ConvexLoss, Squared
+from unweave.exact.sequential_projections import sequential_projections
+
+_UNBALANCED = 4.0  # times |c|: how far the optimum may lie from the answer, for what multipliers leave over
+
+
+@dataclass(frozen=True, eq=False)
+class ConeProgram:
+    """One choice of patterns and signs."""
+
+    design: Array
+    """A, (n, w q)."""
+    conditions: Array
+    """C, (w n, w q), rows of unit length."""
+    signs: Array
+    """(w,)."""
+    z: Array
+    """(n, q)."""
+    y: Array
+    """(n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConeFit:
+    """An answer: the loss is that of the network, the bound holds for all networks of the program."""
+
+    units: Array
+    """(w, q): a_i = s_i c_i."""
+    signs: Array
+    """(w,)."""
+    loss: float
+    lower_bound: float
+
+
+def cone_program(active: BoolArray, signs: Array, z: Array, y: Array) -> ConeProgram:
+    """The program of patterns (w, n) with signs (w,), points z (n, q), labels (n,)."""
+    n, q = z.shape
+    width = len(signs)
+    length = np.linalg.norm(z, axis=1, keepdims=True)  # at least 1: the last column is
+    design = np.zeros((n, width * q))
+    conditions = np.zeros((width * n, width * q))
+    for i, sign in enumerate(signs):
+        part = slice(i * q, (i + 1) * q)
+        design[:, part] = active[i][:, None] * z
+        conditions[i * n : (i + 1) * n, part] = np.where(active[i], sign, -sign)[:, None] * (z / length)
+    return ConeProgram(design, conditions, signs, z, y)
+
+
+def solve(program: ConeProgram, loss: ConvexLoss, precision: float, cutoff: float = np.inf) -> ConeFit:
+    """Solve to a gap between loss and bound of at most ``precision``, if arithmetic allows.
+
+    A bound beyond ``cutoff`` ends the work as well: such a program is of no interest.
+    """
+    a, y, c = program.design, program.y, program.conditions
+    if isinstance(loss, Squared):
+        point, multipliers = project_on_cone(a, y, c) or (np.zeros(a.shape[1]), np.zeros(len(c)))
+        return _judged(program, loss, point, loss.derivative(a @ point, y), multipliers)
+    point, v, multipliers = sequential_projections(a, y, c, loss, precision, cutoff)
+    fit = _judged(program, loss, point, v, multipliers)
+    if _closed(fit, precision, cutoff):
+        return fit
+    fit = _better(fit, _judged(program, loss, *_from_the_end(program, loss, point)))
+    if isinstance(loss, Absolute) and not _closed(fit, precision, cutoff):
+        fit = _better(fit, _judged(program, loss, *_linear_program(program)))
+    return fit
+
+
+def predictions(units: Array, signs: Array, z: Array) -> Array:
+    """(n,) the network sum_i s_i relu(a_i . z), units (w, q)."""
+    return np.asarray(np.maximum(z @ units.T, 0.0) @ signs)
+
+
+def _judged(program: ConeProgram, loss: ConvexLoss, point: Array, v: Array, multipliers: Array) -> ConeFit:
+    """Loss of the network at ``point`` (w q,), and the bound that v (n,), multipliers (w n,) >= 0 give."""
+    units = program.signs[:, None] * point.reshape(len(program.signs), -1)
+    reached = float(np.sum(loss.value(predictions(units, program.signs, program.z), program.y)))
+    bounds = [0.0]
+    for dual in (v, _balanced(program, v, multipliers)):
+        value, multiple = dual_bounds(loss, dual[None, :], program.y)
+        left_over = np.linalg.norm(program.design.T @ dual - program.conditions.T @ multipliers)
+        slack = _UNBALANCED * float(multiple[0] * left_over) * float(np.linalg.norm(point))
+        bounds.append(float(value[0]) - slack)
+    return ConeFit(units, program.signs, reached, max(bounds))
+
+
+def _balanced(program: ConeProgram, v: Array, multipliers: Array) -> Array:
+    """v moved by as little as makes A^T v = C^T lambda hold."""
+    need = program.conditions.T @ multipliers - program.design.T @ v
+    return np.asarray(v + np.linalg.lstsq(program.design.T, need, rcond=None)[0])
+
+
+def _closed(fit: ConeFit, precision: float, cutoff: float) -> bool:
+    return fit.loss - fit.lower_bound <= precision or fit.lower_bound > cutoff
+
+
+def _better(first: ConeFit, second: ConeFit) -> ConeFit:
+    """The better network with the better bound."""
+    network = first if first.loss <= second.loss else second
+    bound = max(first.lower_bound, second.lower_bound)
+    return ConeFit(network.units, network.signs, network.loss, bound)
+
+
+def _from_the_end(program: ConeProgram, loss: ConvexLoss, point: Array) -> tuple[Array, Array, Array]:
+    """The derivatives at the point, with the multipliers that balance them best."""
+    v = loss.derivative(program.design @ point, program.y)
+    multipliers = nonnegative_least_squares(program.conditions.T, program.design.T @ v)
+    if multipliers is None:
+        multipliers = np.zeros(len(program.conditions))
+    return point, v, multipliers
+
+
+def _linear_program(program: ConeProgram) -> tuple[Array, Array, Array]:
+    """The absolute loss: minimise sum t with -t <= A c - y <= t; its multipliers come with it."""
+    n, p = program.design.shape
+    none, eye = np.zeros((len(program.conditions), n)), np.eye(n)
+    answer = linprog(
+        np.concatenate([np.zeros(p), np.ones(n)]),
+        A_ub=np.block([[program.design, -eye], [-program.design, -eye], [-program.conditions, none]]),
+        b_ub=np.concatenate([program.y, -program.y, np.zeros(len(program.conditions))]),
+        bounds=[(None, None)] * p + [(0, None)] * n,
+        method="highs",
+    )
+    if answer.status != 0:
+        return np.zeros(p), np.zeros(n), np.zeros(len(program.conditions))
+    prices = -answer.ineqlin.marginals
+    return np.asarray(answer.x[:p]), prices[:n] - prices[n : 2 * n], np.maximum(prices[2 * n :], 0.0)

@@ -1,0 +1,92 @@
+"""Least squares over a polyhedral cone by one nonnegative least squares problem.
+
+    min_c |A c - y|^2  such that  C c >= 0.
+
+With u = R c, |A c - y|^2 = |u - b|^2 + const, this is the projection of b onto the cone {u : G u >= 0},
+G = C R^{-1}. By Moreau's decomposition b is the sum of its projections onto the cone and onto its polar cone
+{-G^T lambda : lambda >= 0}, so
+
+    lambda = argmin_{lambda >= 0} | G^T lambda + b |,       u = b + G^T lambda.
+
+There is no division by a small number, as there is when the problem is written as one of least distance; that
+form returns infeasible points on rank-deficient patterns. Directions that A does not see get a small
+weight, whose effect is removed afterwards: on the conditions found active, the problem is a linear one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import null_space
+
+from unweave.arrays import Array, BoolArray
+from unweave.exact.lawson_hanson import nonnegative_least_squares
+
+_ZERO = 1e-12  # of the largest: singular values that are rounding
+_ATTEMPTS = ((_ZERO, 1e-4), (_ZERO, 1e-6), (_ZERO, 1e-8), (1e-9, 1e-3), (1e-7, 1e-2))
+"""Singular values, of the largest, up to which a direction counts as unseen, and the weight it gets then."""
+_BALANCED = 1e-11  # of |y|^2: what multipliers may leave of the derivative along c
+_FEASIBLE = 1e-10  # of |c|: violation of a condition that is rounding
+_PULLS = 1e-10  # of the labels: pull of a condition that holds the optimum back
+_NEARLY = 1e-8  # of the labels: violation up to which an answer is worth judging
+
+
+def project_on_cone(design: Array, y: Array, conditions: Array) -> tuple[Array, Array] | None:
+    """c (p,) and multipliers (m,) of |A c - y|^2, for A (n, p), C (m, p); None if no attempt is feasible."""
+    # Zero rows change nothing, and make room for all p singular directions.
+    missing = max(0, design.shape[1] - len(design))
+    design, y = np.pad(design, ((0, missing), (0, 0))), np.pad(y, (0, missing))
+    left, values, right = np.linalg.svd(design, full_matrices=False)
+    size = float(np.linalg.norm(y))
+    best, least = None, np.inf
+    for zero, unseen in _ATTEMPTS:
+        seen = int(np.sum(values > zero * values[0])) if values[0] > 0 else 0
+        scale = np.full(design.shape[1], unseen * (values[0] if values[0] > 0 else 1.0))
+        scale[:seen] = values[:seen]
+        b = np.zeros(design.shape[1])
+        b[:seen] = left[:, :seen].T @ y
+        cone = (conditions @ right.T) / scale
+        multipliers = nonnegative_least_squares(cone.T, -b)
+        if multipliers is None:
+            continue
+        point = right.T @ ((b + cone.T @ multipliers) / scale)
+        active = multipliers * np.linalg.norm(cone, axis=1) > _PULLS * size
+        # The derivative of |A c - y|^2 is twice A^T (A c - y), and so are the multipliers.
+        point, multipliers = _polished(design, y, conditions, point, 2 * multipliers, active)
+        if not _feasible(conditions, point, _NEARLY * size):
+            continue
+        balance = 2 * design.T @ (design @ point - y) - conditions.T @ multipliers
+        left_over = float(np.linalg.norm(balance) * np.linalg.norm(point))
+        if left_over < least:
+            best, least = (point, multipliers), left_over
+        if left_over <= _BALANCED * size**2:
+            break
+    return best
+
+
+def _feasible(conditions: Array, point: Array, slack: float) -> bool:
+    return bool(np.min(conditions @ point, initial=0.0) >= -slack)
+
+
+def _polished(
+    design: Array, y: Array, conditions: Array, point: Array, multipliers: Array, active: BoolArray
+) -> tuple[Array, Array]:
+    """The same point, exact on the conditions found active, where that is feasible and no worse."""
+    held = conditions[active]
+    free = null_space(held) if len(held) else np.eye(design.shape[1])
+    start = free @ (free.T @ point)
+    step = np.linalg.lstsq(design @ free, y - design @ start, rcond=_ZERO)[0] if free.size else np.zeros(0)
+    exact = start + free @ step
+    # A condition wrongly held would cost loss; one wrongly free, feasibility.
+    worse = np.linalg.norm(design @ exact - y) > np.linalg.norm(
+        design @ point - y
+    ) + _FEASIBLE * np.linalg.norm(y)
+    if worse or not _feasible(conditions, exact, _FEASIBLE * float(np.linalg.norm(exact))):
+        return point, multipliers
+    if not len(held):
+        return exact, np.zeros(len(conditions))
+    refined = np.zeros(len(conditions))
+    pulls = nonnegative_least_squares(held.T, 2 * design.T @ (design @ exact - y))
+    if pulls is None:
+        return exact, multipliers
+    refined[active] = pulls
+    return exact, refined

@@ -1,0 +1,107 @@
+"""The data of an exact fit: checked, and written in coordinates in which its geometry is plain.
+
+Dichotomies and losses do not change under affine maps of the inputs, so all work is done in
+
+    t = (x - mean) V / sigma,        z = (t, 1),
+
+with the r singular directions V of the centred points that are not zero. Points on a line thus become a
+one-dimensional problem, and N points in more than N - 1 dimensions one in at most N - 1. A unit c . z of
+these coordinates is the unit with weights V / sigma c and, of all that agree on the data, smallest norm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unweave.arrays import Array
+from unweave.errors import InvalidInput
+from unweave.network import Network
+
+_FLAT = 1e-12  # of the largest extent: directions thinner than this hold rounding, not data
+_ROUNDING = 4.0  # relative rounding of a coordinate, in units of eps
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """The affine map from inputs x (N, d) to coordinates t (N, r) of unit variance."""
+
+    mean: Array
+    """(d,)."""
+    basis: Array
+    """(d, r): t = (x - mean) @ basis."""
+
+    def __call__(self, x: Array) -> Array:
+        """t (N, r)."""
+        return np.asarray((x - self.mean) @ self.basis)
+
+    def network(self, units: Array, signs: Array) -> Network:
+        """The network sum_i s_i relu(c_i . (t, 1)), units (w, r + 1), signs (w,), on inputs x."""
+        weights = self.basis @ units[:, :-1].T
+        biases = units[:, -1] - self.mean @ weights
+        return Network([weights, signs[:, None]], [biases, np.zeros(1)], ["relu", "identity"])
+
+
+def affine_coordinates(x: Array) -> Coordinates:
+    """Coordinates of unit variance on the affine hull of the rows of x (N, d); r may be 0."""
+    size = np.abs(x).max(axis=0)
+    size[size == 0] = 1.0
+    mean = (x / size).mean(axis=0) * size
+    centred = x / size - mean / size
+    spread = np.abs(centred).max(axis=0)
+    rounding = _ROUNDING * np.finfo(np.float64).eps
+    varies = spread > rounding
+    unit = size[varies] * spread[varies]  # columns in their own units: they may differ by orders of magnitude
+    if not varies.any():
+        return Coordinates(mean, np.zeros((x.shape[1], 0)))
+    _, extents, directions = np.linalg.svd(centred[:, varies] / spread[varies], full_matrices=False)
+    # Points far from the origin carry the rounding of their distance.
+    floor = max(_FLAT * extents[0], rounding * float(np.sqrt(len(x)) / spread[varies].min()))
+    kept = extents > floor
+    basis = np.zeros((x.shape[1], int(kept.sum())))
+    basis[varies] = directions[kept].T * (np.sqrt(len(x)) / extents[kept]) / unit[:, None]
+    return Coordinates(mean, basis)
+
+
+def checked_points(x: ArrayLike) -> Array:
+    """x as a finite float64 matrix (N, d)."""
+    points = _numbers(x, "x")
+    if points.ndim != 2 or not points.size:
+        raise InvalidInput(
+            f"x must be of shape (N, d), N and d at least 1. Got shape {points.shape} instead. "
+            f"Give one row per sample; reshape(-1, 1) makes a single input a column."
+        )
+    return _finite(points, "x")
+
+
+def checked_labels(y: ArrayLike, samples: int) -> Array:
+    """y as a finite float64 vector (N,)."""
+    labels = _numbers(y, "y")
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.shape != (samples,):
+        raise InvalidInput(
+            f"y must be of shape ({samples},), one label per row of x. Got shape {labels.shape} instead. "
+            f"An exact fit has one output; fit several one by one."
+        )
+    return _finite(labels, "y")
+
+
+def _numbers(value: ArrayLike, name: str) -> Array:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"{name} must be an array of real numbers. Got {type(value).__name__} instead ({error}). "
+            f"Give a rectangular float64 array."
+        ) from error
+
+
+def _finite(array: Array, name: str) -> Array:
+    bad = int(np.sum(~np.isfinite(array)))
+    if bad:
+        raise InvalidInput(
+            f"{name} must be finite. Got {bad} NaN or infinite entries instead. Drop the samples they are in."
+        )
+    return array

@@ -1,0 +1,72 @@
+"""Convex losses over a polyhedral cone by a sequence of projections.
+
+At predictions f with derivatives g and weights h, a parabola through the loss is minimised over the cone,
+
+    c+ = argmin_{C c >= 0}  sum_j h_j ((A c)_j - f_j + g_j / h_j)^2,
+
+one nonnegative least squares problem (`project_on_cone`). The first steps take the parabola that touches the
+loss from above, later ones its curvature (Newton's method), shortened until the loss falls. The multipliers
+of each step satisfy A^T v = C^T lambda with v = g + h A (c+ - c), so each step also bounds the optimum
+from below. Most programs of a search are ruled out by the bound of the first or second step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.exact.cone_projection import project_on_cone
+from unweave.exact.duality import dual_bounds
+from unweave.exact.losses import ConvexLoss
+
+_FIRST_STEPS = 4  # with the parabola from above
+_STEPS = 60
+_LEAST_CURVATURE = 1e-6  # of that parabola's
+_HALVINGS = 20
+_SETTLED = 1e-3  # of the precision: predicted gain of a step that is not worth taking
+
+
+def sequential_projections(
+    design: Array, y: Array, conditions: Array, loss: ConvexLoss, precision: float, cutoff: float
+) -> tuple[Array, Array, Array]:
+    """c (p,), v (n,) and multipliers (m,): the last point, and the best bound on the way.
+
+    Ends early when loss and bound are within ``precision``, or the bound is beyond ``cutoff``.
+    """
+    point = np.zeros(design.shape[1])
+    v, multipliers, bound = np.zeros(len(y)), np.zeros(len(conditions)), 0.0
+    reached = float(np.sum(loss.value(np.zeros(len(y)), y)))
+    for number in range(_STEPS):
+        f = design @ point
+        weight, slope = loss.weight(f, y), loss.derivative(f, y)
+        if number >= _FIRST_STEPS:
+            weight = np.maximum(loss.curvature(f, y), _LEAST_CURVATURE * weight)
+        root = np.sqrt(weight)
+        answer = project_on_cone(root[:, None] * design, root * f - slope / root, conditions)
+        if answer is None:
+            break
+        trial, pull = answer
+        change = design @ (trial - point)
+        # Those multipliers belong to the parabola without its factor 1/2.
+        pulled = slope + weight * change
+        value, multiple = dual_bounds(loss, pulled[None, :], y)
+        if value[0] > bound:
+            bound, v, multipliers = float(value[0]), multiple[0] * pulled, multiple[0] * pull / 2
+        predicted = -float(slope @ change)
+        length = _shortened(loss, f, y, change, reached)
+        if length:
+            point = point + length * (trial - point)
+            reached = float(np.sum(loss.value(design @ point, y)))
+        if bound > cutoff or reached - bound <= precision or predicted <= _SETTLED * precision or not length:
+            break
+    return point, v, multipliers
+
+
+def _shortened(loss: ConvexLoss, f: Array, y: Array, change: Array, reached: float) -> float:
+    """The first of 1, 1/2, 1/4, ... with a smaller loss; 0 if none has."""
+    length = 1.0
+    for _ in range(_HALVINGS):
+        if float(np.sum(loss.value(f + length * change, y))) < reached:
+            return length
+        length /= 2
+    return 0.0

@@ -1,0 +1,148 @@
+"""An `ArrayStore` in one SQLite file.
+
+Every piece and every result is one transaction. The file is in write-ahead mode, so that others may read
+while a run writes; after a kill SQLite finds the last transaction that was complete. Commits do not wait
+for the disk itself: a power cut may cost the last batches, never the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unweave.errors import CheckpointError, InvalidInput
+from unweave.execution.store import Arrays, Header
+
+_APPLICATION = 0x756E7776  # "unwv" in the file's own header: which program a database belongs to
+_WAIT_SECONDS = 60.0  # for another process that is writing
+_TABLES = """
+CREATE TABLE IF NOT EXISTS header(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pieces(
+    piece INTEGER, name TEXT, dtype TEXT, shape TEXT, data BLOB, PRIMARY KEY(piece, name));
+CREATE TABLE IF NOT EXISTS results(
+    key TEXT, position INTEGER, dtype TEXT, shape TEXT, data BLOB, PRIMARY KEY(key, position));
+"""
+
+
+class SqliteStore:
+    """Arrays in the SQLite file ``path``; see `unweave.execution.store.ArrayStore`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if path.is_dir():
+            raise InvalidInput(f"checkpoint must be a file for its ending. Got the folder {path} instead.")
+        try:
+            # Autocommit: transactions are opened and ended below, by name. The store is used by one thread at
+            # a time, though not always by the one that opened it.
+            self._connection = sqlite3.connect(
+                path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise InvalidInput(
+                f"checkpoint must be a file that can be written. Got {path} ({error})."
+            ) from error
+        try:
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            self._connection.close()
+            raise InvalidInput(
+                f"checkpoint must be an SQLite file of unweave or a new one. Got {str(path)!r} instead "
+                f"({error}). Choose another name."
+            ) from error
+        except InvalidInput:
+            self._connection.close()
+            raise
+
+    def _prepare(self) -> None:
+        (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+        (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application != _APPLICATION and tables:
+            raise InvalidInput(
+                f"checkpoint must be a database of unweave. Got {str(self.path)!r} instead, which belongs to "
+                "another program. Choose another name."
+            )
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute("PRAGMA synchronous=NORMAL")
+        self._connection.execute(f"PRAGMA application_id={_APPLICATION}")
+        self._connection.executescript(_TABLES)
+
+    def header(self) -> Header:
+        """What `write_header` was given last; empty for a new store."""
+        return dict(self._connection.execute("SELECT name, value FROM header"))
+
+    def write_header(self, header: Header) -> None:
+        """Replace the header."""
+        with self._transaction():
+            self._connection.execute("DELETE FROM header")
+            self._connection.executemany("INSERT INTO header VALUES (?, ?)", header.items())
+
+    def append(self, arrays: Arrays) -> None:
+        """Add one piece: named arrays that belong together."""
+        with self._transaction():
+            (last,) = self._connection.execute("SELECT coalesce(max(piece), 0) FROM pieces").fetchone()
+            self._insert("pieces", last + 1, arrays.items())
+
+    def pieces(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
+        """The arrays called ``names`` of every piece, oldest first, one piece in memory at a time."""
+        marks = ",".join("?" * len(names))
+        query = f"SELECT piece, name, dtype, shape, data FROM pieces WHERE name IN ({marks}) ORDER BY piece"
+        number, piece = None, dict[str, NDArray[Any]]()
+        for of_piece, name, *rest in self._connection.execute(query, tuple(names)):
+            if of_piece != number and piece:
+                yield piece
+                piece = {}
+            number = of_piece
+            piece[name] = _read(*rest)
+        if piece:
+            yield piece
+
+    def put(self, key: str, arrays: Sequence[NDArray[Any]]) -> None:
+        """Keep a result under ``key``; a key that is there already stays as it is."""
+        with self._transaction():
+            self._insert("results", key, enumerate(arrays))
+
+    def get(self, key: str) -> tuple[NDArray[Any], ...] | None:
+        """The result kept under ``key``, or None."""
+        query = "SELECT dtype, shape, data FROM results WHERE key = ? ORDER BY position"
+        return tuple(_read(*found) for found in self._connection.execute(query, (key,))) or None
+
+    def close(self) -> None:
+        """Release the file."""
+        self._connection.close()
+
+    def _insert(self, table: str, owner: int | str, arrays: Iterable[tuple[Any, NDArray[Any]]]) -> None:
+        self._connection.executemany(
+            f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?, ?, ?)",
+            [
+                (owner, name, array.dtype.str, ",".join(map(str, array.shape)), array.tobytes())
+                for name, array in arrays
+            ],
+        )
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of what is inside, or nothing."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise CheckpointError(
+                f"{self.path} must be writable while the run lasts. Got {error} instead. Make room or lift "
+                "the lock, then go on; everything answered so far is in this error's ledger."
+            ) from error
+
+
+def _read(dtype: str, shape: str, data: bytes) -> NDArray[Any]:
+    sizes = tuple(int(size) for size in shape.split(",") if size)
+    return np.frombuffer(data, dtype=np.dtype(dtype)).reshape(sizes).copy()

@@ -1,0 +1,118 @@
+"""What a network file holds: a header, the activations, and one weight and one bias per layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.errors import InvalidInput
+from unweave.network import Network
+
+FORMAT = "unweave-network"
+VERSION = 1
+"""Raised when a file of the new kind could not be read by older code."""
+
+Dtype = Literal["float64", "float32"]
+DTYPES: tuple[Dtype, ...] = ("float64", "float32")
+"""Precisions in which parameters can be written; float64 is exact."""
+
+
+def check_dtype(dtype: str) -> None:
+    """Refuse a precision that parameters cannot be written in."""
+    if dtype not in DTYPES:
+        raise InvalidInput(
+            f"dtype must be {' or '.join(DTYPES)}. Got {dtype!r} instead. Leave it out to be exact."
+        )
+
+
+def rounded(network: Network, dtype: str) -> Network:
+    """Return ``network`` with its parameters rounded to ``dtype``, as the float64 that they are then.
+
+    A parameter that float32 cannot hold is refused: it would become infinite.
+    """
+    check_dtype(dtype)
+    if dtype == "float64":
+        return network
+    weights, biases = [[_to_single(p) for p in part] for part in (network.weights, network.biases)]
+    skip = None if network.skip is None else _to_single(network.skip)
+    return Network(weights, biases, network.activations, skip)
+
+
+def _to_single(parameters: Array) -> Array:
+    with np.errstate(over="ignore", under="ignore"):
+        single = parameters.astype(np.float32)
+    if not np.isfinite(single).all():
+        raise InvalidInput(
+            f"parameters must be at most {np.finfo(np.float32).max:.3g} in size for dtype float32. "
+            f"Got {np.abs(parameters).max():.3g} instead. Write float64."
+        )
+    return single.astype(np.float64)
+
+
+def network_arrays(network: Network, dtype: str = "float64") -> dict[str, Any]:
+    """The network as named arrays, header included: what an .npz archive holds."""
+    arrays: dict[str, Any] = {
+        "format": np.array(FORMAT),
+        "version": np.array(VERSION),
+        "activations": np.array(network.activations),
+    }
+    for i, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
+        arrays[f"weight_{i}"], arrays[f"bias_{i}"] = weight.astype(dtype), bias.astype(dtype)
+    if network.skip is not None:
+        arrays["skip"] = network.skip.astype(dtype)
+    return arrays
+
+
+def network_from_arrays(path: Path, content: dict[str, Any]) -> Network:
+    """The network that `network_arrays` described; ``path`` is only named in messages."""
+    check_header(path, _scalar(content.get("format")), _scalar(content.get("version")))
+    layers = range(sum(key.startswith("weight_") for key in content))
+    return build_network(
+        path,
+        {
+            "activations": [str(name) for name in np.atleast_1d(content.get("activations", []))],
+            "weights": [content.get(f"weight_{i}") for i in layers],
+            "biases": [content.get(f"bias_{i}") for i in layers],
+            "skip": content.get("skip"),
+        },
+    )
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else None
+
+
+def check_header(path: Path, found: Any, version: Any) -> None:
+    """Refuse a file that is not ours, or of another version."""
+    if found != FORMAT:
+        not_a_network(path, f"no {FORMAT!r} header")
+    if version != VERSION:
+        raise InvalidInput(
+            f"version of {str(path)!r} must be {VERSION}. Got {version!r} instead. "
+            f"Read it with the version of unweave that wrote it, or a later one."
+        )
+
+
+def build_network(path: Path, content: dict[str, Any]) -> Network:
+    """Return the network of weights, biases, activations and skip; ``path`` is only named in messages."""
+    parts = [content.get(key) for key in ("weights", "biases", "activations")]
+    if not all(isinstance(part, list) for part in parts):
+        not_a_network(path, "weights, biases or activations are missing")
+    weights, biases, activations = parts
+    if not all(isinstance(name, str) for name in activations or []):
+        not_a_network(path, "activations are not names")
+    try:
+        return Network(weights or [], biases or [], activations or [], content.get("skip"))
+    except InvalidInput as error:
+        raise InvalidInput(f"{str(path)!r} does not hold a usable network: {error}") from error
+
+
+def not_a_network(path: Path, found: str, cause: Exception | None = None) -> NoReturn:
+    """Raise `InvalidInput`: the file at ``path`` is ``found``, not a network of ours."""
+    raise InvalidInput(
+        f"path must be a network file written by unweave. Got {str(path)!r} instead, which is {found}. "
+        f"Write networks with Network.save."
+    ) from cause

@@ -1,0 +1,78 @@
+"""What every gate learner requires of its arguments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.errors import InvalidInput
+
+
+def checked_rows(x: Any, y: Any, inputs: int | None = None) -> tuple[Array, Array]:
+    """x (N, n) and y (N,) as finite float64; n must be ``inputs`` if that is given."""
+    rows, labels = numbers(x, "x"), numbers(y, "y")
+    if rows.ndim != 2 or rows.shape[1] == 0 or (inputs is not None and rows.shape[1] != inputs):
+        expected = "(N, n) with n at least 1" if inputs is None else f"(N, {inputs})"
+        raise InvalidInput(
+            f"x must be of shape {expected}. Got shape {rows.shape} instead. Give one row per sample and one "
+            f"column per input."
+        )
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.shape != (len(rows),):
+        raise InvalidInput(
+            f"y must be of shape ({len(rows)},), one label per row of x. Got shape {labels.shape} instead. "
+            f"A gate has one output; learn several one by one."
+        )
+    for name, array in (("x", rows), ("y", labels)):
+        if not np.isfinite(array).all():
+            bad = int(array.size - np.isfinite(array).sum())
+            raise InvalidInput(
+                f"{name} must be finite. Got {bad} NaN or infinite entries instead. Leave out those rows."
+            )
+    return rows, labels
+
+
+def checked_vector(value: Any, inputs: int | None, name: str) -> Array:
+    """``value`` as a finite float64 copy of shape (n,); n must be ``inputs`` if that is given."""
+    vector = np.array(numbers(value, name))
+    if vector.ndim != 1 or not vector.size or (inputs is not None and len(vector) != inputs):
+        expected = "(n,)" if inputs is None else f"({inputs},)"
+        raise InvalidInput(
+            f"{name} must be of shape {expected}, one entry per input. Got shape {vector.shape} instead. "
+            f"Reshape it."
+        )
+    if not np.isfinite(vector).all():
+        raise InvalidInput(f"{name} must be finite. Got NaN or infinite entries instead. Check its source.")
+    return vector
+
+
+def checked_theta(theta: float) -> float:
+    """The largest error of a label: a finite number, at least zero."""
+    if not isinstance(theta, int | float | np.number) or not math.isfinite(theta) or theta < 0:
+        raise InvalidInput(
+            f"theta must be a finite number of at least 0. Got {theta!r} instead. It bounds the error "
+            f"of every label; clean labels have theta 0."
+        )
+    return float(theta)
+
+
+def checked_positive(value: float, name: str, meaning: str) -> float:
+    """A finite number above zero."""
+    if not isinstance(value, int | float | np.number) or not math.isfinite(value) or value <= 0:
+        raise InvalidInput(f"{name} must be a finite number above 0. Got {value!r} instead. It is {meaning}.")
+    return float(value)
+
+
+def numbers(value: Any, name: str) -> Array:
+    """``value`` as a float64 array."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"{name} must be an array of real numbers. Got {type(value).__name__} instead ({error}). "
+            f"Give a rectangular float64 array."
+        ) from error

@@ -1,0 +1,60 @@
+"""Sparse coding with a weight-tied autoencoder: certified supports, gradients, dictionaries by descent."""
+
+from unweave.sparse_coding.autoencoder import (
+    ProxyGradient,
+    autoencoder_gradient,
+    autoencoder_loss,
+    autoencoder_network,
+    proxy_gradient,
+)
+from unweave.sparse_coding.certificate import (
+    SupportCertificate,
+    SupportRates,
+    certify_support_recovery,
+    support_rates,
+)
+from unweave.sparse_coding.criticality import Criticality, loss_slice, measure_criticality
+from unweave.sparse_coding.generative import (
+    SparseModel,
+    coherence,
+    gaussian_dictionary,
+    gen_sparse_model,
+    near_dictionary,
+    spikes_and_waves,
+)
+from unweave.sparse_coding.refinement import DictionaryFit, refine_dictionary
+from unweave.sparse_coding.training import (
+    AutoencoderFit,
+    AutoencoderOptions,
+    atom_cosines,
+    sparse_autoencoder_fit,
+    training_bias,
+)
+
+__all__ = [
+    "AutoencoderFit",
+    "AutoencoderOptions",
+    "Criticality",
+    "DictionaryFit",
+    "ProxyGradient",
+    "SparseModel",
+    "SupportCertificate",
+    "SupportRates",
+    "atom_cosines",
+    "autoencoder_gradient",
+    "autoencoder_loss",
+    "autoencoder_network",
+    "certify_support_recovery",
+    "coherence",
+    "gaussian_dictionary",
+    "gen_sparse_model",
+    "loss_slice",
+    "measure_criticality",
+    "near_dictionary",
+    "proxy_gradient",
+    "refine_dictionary",
+    "sparse_autoencoder_fit",
+    "spikes_and_waves",
+    "support_rates",
+    "training_bias",
+]
