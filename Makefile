@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-core
 TEST_STAMP := $(VENV)/.installed-test
 
-.PHONY: demo test check lint types bench-quick clean help
+.PHONY: demo test check lint types browser clean help
 
 help:
 	@echo "make demo    set up and recover a planted network from its answers"
@@ -32,8 +32,17 @@ lint: $(TEST_STAMP)
 types: $(TEST_STAMP)
 	$(BIN)/mypy
 
+# The report and the web page are tested in a real browser. As root on Debian it is installed; elsewhere put
+# chromium and chromedriver on the path.
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	    { apt-get install -qq -y --no-install-recommends chromium chromium-driver >/dev/null || \
+	      { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium chromium-driver >/dev/null; }; }; } || \
+	  { echo "chromium and chromedriver must be on the path for the browser tests: install them first." >&2; exit 1; }
+
 # Two processes of one BLAS thread each: the tests' matrices are small, and a second thread only waits.
-test: lint types
+test: lint types browser
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 clean:

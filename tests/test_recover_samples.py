@@ -184,3 +184,22 @@ def test_a_unit_that_hardly_any_sample_switches_is_not_called_recovered():
     rare = unweave.Network(network.weights, [biases, network.biases[1]], network.activations)
     result = unweave.recover(Samples(x, rare(x)), hidden=[4], activation="relu")
     assert result.status is not Status.RECOVERED
+
+
+def test_ctrl_c_hands_back_what_was_found():
+    net = unweave.random_network([6, 8, 1], activation="relu", seed=1000, outer="signed")
+    x = np.random.default_rng(1000).standard_normal((1200, 6))
+    told = []
+
+    def stop(progress):
+        told.append(progress)
+        if len(told) == 12:
+            raise KeyboardInterrupt
+
+    with pytest.raises(unweave.Interrupted) as caught:
+        unweave.recover(unweave.Samples(x, net(x)), hidden=[8], activation="relu", progress=stop)
+    assert caught.value.ledger is None
+    found = caught.value.recovery
+    assert found.network is not None
+    assert found.status is not unweave.Status.RECOVERED
+    assert "interrupted" in found.message

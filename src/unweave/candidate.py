@@ -62,7 +62,7 @@ class Evidence:
     parameter_error_bar: float | None = None
     """Largest standard error of a parameter, in normalised inputs."""
     misfit: float | None = None
-    """Root mean square residual of a fit to noisy answers, in their standard deviations: one if all is right."""
+    """Root mean square residual of a fit to noisy answers, in their standard deviations: one is right."""
     answer_sigma: Array | None = None
     """(K,) standard deviation of an answer, where the method has measured it."""
     flips: int = 0

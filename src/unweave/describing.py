@@ -41,7 +41,7 @@ def parameter_ranges(network: Network) -> list[dict[str, Any]]:
 
 
 def evidence_figures(evidence: Evidence) -> dict[str, Any]:
-    """Everything in ``evidence`` but the layers; of lists only count and range, of pictures only the shape."""
+    """Everything in ``evidence`` but the layers; of a list count and range, of a picture the shape."""
     found: dict[str, Any] = {}
     for entry in fields(Evidence):
         value = getattr(evidence, entry.name)

@@ -74,9 +74,12 @@ class BudgetExhausted(UnweaveError):
 
 
 class Interrupted(UnweaveError, KeyboardInterrupt):
-    """A recovery was interrupted: ``recovery`` holds what was found, ``ledger`` what was paid for."""
+    """A recovery was interrupted: ``recovery`` holds what was found, ``ledger`` what was paid for.
 
-    def __init__(self, recovery: Recovery, ledger: Queries) -> None:
+    ``ledger`` is None for samples, where nothing is asked.
+    """
+
+    def __init__(self, recovery: Recovery, ledger: Queries | None) -> None:
         super().__init__(str(recovery))
         self.recovery = recovery
         self.ledger = ledger

@@ -16,7 +16,7 @@ from unweave.access.queries import Queries
 from unweave.access.region import NormalisedQueries, Region
 from unweave.access.samples import Samples
 from unweave.access.target import as_queries, release
-from unweave.activations import get_activation
+from unweave.activations import SOFTMAX, get_activation
 from unweave.candidate import Candidate, Evidence
 from unweave.certificate import certify
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
@@ -77,7 +77,7 @@ def recover(
     input_dim
         D; needed for a plain callable, and for a model that does not say it.
     output_activation
-        Name if known; None to find out among identity, tanh and sigmoid.
+        Name if known; None to find out among identity, tanh, sigmoid and softmax.
     domain
         ``(low, high)``, numbers or one per input: nothing outside is ever asked.
     examples
@@ -146,7 +146,9 @@ def recover(
         rng = np.random.default_rng([_STREAM, seed])
         run = _Run(queries, request, tolerance, rng, progress, resumption)
         try:
-            result = run.recover(domain, examples)
+            # Methods that do not fit the target may run away on the way; what comes out is judged, not warned about.
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                result = run.recover(domain, examples)
             release(queries)  # not after an error, which hands the ledger back to be asked again
             return result
         except KeyboardInterrupt as interrupt:
@@ -174,7 +176,9 @@ def _checked_request(
     known = [entry.name for entry in METHODS]
     if method is not None and method not in known:
         raise InvalidInput(f"method must be one of {', '.join(known)} or None. Got {method!r} instead.")
-    output = None if output_activation is None else get_activation(output_activation).name
+    output = output_activation
+    if output is not None and output != SOFTMAX:
+        output = get_activation(output).name
     return Request(widths, name, method, output)
 
 

@@ -24,6 +24,10 @@ _KNOWN = "known_"
 _ERRORS = "standard_errors_"
 
 
+FRESH_CHECKS = ("fresh error", "held-out error")
+"""Names under which a certificate keeps the error on rows that nothing was fitted to."""
+
+
 class Status(Enum):
     """The verdict on a recovery; ``str`` of it explains."""
 

@@ -17,7 +17,7 @@ from unweave.access.samples import Samples
 from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.candidate import Evidence
-from unweave.errors import InvalidInput
+from unweave.errors import Interrupted, InvalidInput
 from unweave.journal import Journal, Progress
 from unweave.network import Network
 from unweave.relu.sample_errors import StandardErrors, standard_errors
@@ -159,6 +159,8 @@ class _Run:
             fit = self._fit(x, y, name, most)
             errors = standard_errors(fit.network, x, y) if fit.network.hidden else None
             fits.append((self._verify(fit, errors, len(x), held), fit, errors))
+            if fit.search.interrupted:
+                raise Interrupted(self._told(*fits[-1], x, y), None)
             if fits[-1][0].status in (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY):
                 break
             if self._is_late() or not fit.network.hidden:
@@ -300,6 +302,8 @@ class _Run:
             f"the error on {seen.rows} held-out rows is {seen.error:.2g}, "
             f"the answers' precision allows {seen.threshold:.2g}"
         )
+        if fit.search.interrupted:
+            return f"interrupted; {reason}"
         if fit.search.out_of_time:
             return f"the deadline ended the search; {reason}"
         if self._width is not None and (fit.search.exact_width or 0) > self._width:

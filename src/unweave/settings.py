@@ -2,7 +2,7 @@
 
     settings = {"target": {"kind", "name"}, "arguments": {...}, "versions": {...}}
 
-Only plain values are kept: a function by its name, an array by its shape, a URL without credentials and query.
+Only plain values are kept: a function by its name, an array by its shape, a URL without user and query.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def settings_of(signature: inspect.Signature, bound: inspect.BoundArguments) -> 
 
 
 def describe_target(target: Any) -> dict[str, str]:
-    """What was asked, by kind and name: a file, a URL, samples, a function that can be imported, an object."""
+    """What was asked, by kind and name: a file, a URL, samples, a function to import, or an object."""
     if isinstance(target, Samples):
         return {"kind": "samples", "name": f"{len(target)} samples of {target.n_inputs} inputs"}
     if is_url(target):

@@ -139,6 +139,18 @@ def test_a_known_row_may_be_asked_again_to_see_whether_it_is_the_same_target(rep
     assert Queries(same, 2, log=QueryLog(Memory()), check_log=True).sent == 0
 
 
+def test_a_log_that_was_refused_leaves_nothing_behind(recorder):
+    store, target = Memory(), recorder(lambda x: x[:, 0])
+    Queries(sums, 2, log=QueryLog(store))(grid(3))
+    queries = Queries(target, 2)
+    with pytest.raises(InvalidInput, match="another answer"):
+        queries.attach_log(QueryLog(store), check=True)
+    np.testing.assert_array_equal(queries(grid(3))[:, 0], grid(3)[:, 0])
+    assert len(target.rows) == 4
+    with pytest.raises(InvalidInput, match="1 outputs"):
+        queries.attach_log(QueryLog(store))
+
+
 def test_noise_that_the_log_shows_is_no_other_target():
     noise, store = np.random.default_rng(1001), Memory()
 

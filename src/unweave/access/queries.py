@@ -168,24 +168,25 @@ class Queries:
         `InvalidInput`.
         """
         self.detach_log()
-        replay = Replay(log, self._cache, self._n_inputs)
-        if self._unwritten is not None:
-            replay.take_pending(self._unwritten)
-            self._unwritten = None
-        if replay.n_outputs is not None:
-            if self._n_outputs not in (None, replay.n_outputs):
-                raise InvalidInput(
-                    f"log must be of a target with {self._n_outputs} outputs. Got {replay.path} instead, "
-                    f"whose target has {replay.n_outputs}. Choose another name for another target."
-                )
-            self._n_outputs = replay.n_outputs
+        replay = Replay(log, self._n_inputs)
+        if None not in (self._n_outputs, replay.n_outputs) and self._n_outputs != replay.n_outputs:
+            raise InvalidInput(
+                f"log must be of a target with {self._n_outputs} outputs. Got {replay.path} instead, whose "
+                f"target has {replay.n_outputs}. Choose another name for another target."
+            )
         known = replay.known_row() if check else None
         if known is not None and not same_answer(self._send(known[0][None, :].copy())[0], known[1]):
             raise InvalidInput(
                 f"log must be of this target. Got {replay.path} instead, in which a row has another answer "
                 "than the target gives now. Choose another name for another target."
             )
+        self._n_outputs = replay.n_outputs or self._n_outputs
+        replay.fill(self._cache)
+        if self._unwritten is not None:
+            replay.take_pending(self._unwritten)
+            self._unwritten = None
         self._replay = replay
+        self._record()
 
     def detach_log(self) -> None:
         """Write to the log no longer; what it could not write is kept for the next one."""
@@ -317,14 +318,18 @@ class Queries:
         if handed_out < len(pieces):
             self._check_deadline()
 
-    def _record(
-        self, keys: RowKeys, rows: Array, answers: Array, occurrences: IntArray | None = None
-    ) -> None:
-        """Write down what arrived, if there is a log; it is in memory whether or not that succeeds."""
+    def _record(self, *arrived: Any) -> None:
+        """Write down what arrived (see `Replay.record`), if there is a log.
+
+        Whether or not that succeeds, it is in memory.
+        """
         if self._replay is None:
             return
         try:
-            self._replay.record(keys, rows, answers, occurrences)
+            if arrived:
+                self._replay.record(*arrived)
+            else:
+                self._replay.flush()
         except CheckpointError as error:
             error.ledger = self
             raise

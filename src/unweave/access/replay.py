@@ -22,24 +22,27 @@ _SPREADS = 10.0  # the same, in multiples of what the log shows of the target's 
 class Replay:
     """A log that is attached to a ledger."""
 
-    def __init__(self, log: QueryLog, cache: AnswerCache, n_inputs: int) -> None:
+    def __init__(self, log: QueryLog, n_inputs: int) -> None:
         log.open(n_inputs)
         self._log = log
         self._pending: list[LogPiece] = []
         self.repeats = AnswerCache()
         """Answers to rows asked afresh, by row and occurrence."""
         self._asked_afresh: Counter[tuple[int, int]] = Counter()
+        self._first = self.loaded = self._repeats_loaded = self._repeats_used = 0
+        self._used = np.zeros(0, dtype=np.bool_)
+
+    def fill(self, cache: AnswerCache) -> None:
+        """Put every answer of the log into ``cache``, and those to repeats where they are found again."""
         self._first = len(cache)
-        for piece in log.pieces():
+        for piece in self._log.pieces():
             afresh = piece.occurrences > 0
             _insert_unknown(cache, piece.keys.take(np.flatnonzero(~afresh)), piece.answers[~afresh])
             keys = numbered(piece.keys.take(np.flatnonzero(afresh)), piece.occurrences[afresh])
             _insert_unknown(self.repeats, keys, piece.answers[afresh])
         self.loaded = len(cache) - self._first
-        """Rows of the log that the cache did not hold."""
         self._used = np.zeros(self.loaded, dtype=np.bool_)
         self._repeats_loaded = len(self.repeats)
-        self._repeats_used = 0
 
     @property
     def path(self) -> str:
@@ -121,6 +124,8 @@ def numbered(keys: RowKeys, occurrences: IntArray) -> RowKeys:
 
 def same_answer(answer: Array, before: Array) -> bool:
     """Whether ``answer`` (m,) comes from the target that gave the answers ``before`` (k, m) to this row."""
+    if answer.shape != before.shape[1:]:
+        return False
     middle = before.mean(axis=0)
     allowed = np.maximum(_SAME_ANSWER * np.abs(middle).max(), _SPREADS * np.ptp(before, axis=0))
     return bool((np.abs(answer - middle) <= allowed).all())

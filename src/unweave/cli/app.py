@@ -80,6 +80,9 @@ LayerActivations = Annotated[
         "tanh,tanh,identity.",
     ),
 ]
+Report = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write a report with pictures here (.html).")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
 
 
@@ -141,6 +144,7 @@ def recover(
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the whole result here (.npz).")
     ] = None,
+    report: Report = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -173,7 +177,7 @@ def recover(
 
     \b
     Examples:
-      unweave recover teacher.npz --out copy.npz
+      unweave recover teacher.npz --out copy.npz --report report.html
       unweave recover deep.npz --hidden 50,25
       unweave recover models:predict --inputs 20 --domain=-1,1 --max-queries 100000
       unweave recover models:model.predict --examples typical.csv --json
@@ -203,6 +207,7 @@ def recover(
         out=out,
         dtype=dtype,
         save=save,
+        report=report,
         quiet=quiet,
         verbosity=verbose,
         as_json=as_json,
@@ -361,8 +366,46 @@ def serve_model(
     raise typer.Exit(exit_code_of(lambda: run_serve_model(options), as_json))
 
 
+@app.command(short_help="Serve a page to drive recoveries from a browser.")
+def serve(
+    host: Annotated[
+        str,
+        typer.Option(metavar="HOST", help="Address to listen on; beyond this machine only with --token-env."),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="P", help="0 for any free one.")] = 8377,
+    folder: Annotated[
+        Path, typer.Option(metavar="RUNS", help="Where the runs are kept, one folder each.")
+    ] = Path("unweave-runs"),
+    token_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Environment variable with the key to ask for.")
+    ] = None,
+    max_upload_mb: Annotated[float, typer.Option(metavar="MB", help="Largest file that is taken.")] = 64.0,
+    as_json: AsJson = False,
+) -> None:
+    """Serve a page to drive recoveries from a browser, until Ctrl-C.
+
+    Upload a model file or a table, or name an endpoint; watch, cancel, read the report, download the network.
+    Runs are kept in RUNS and survive a restart. One line with the address is printed.
+
+    \b
+    Example:
+      unweave serve
+      unweave serve --port 9000 --folder runs
+    """
+    from unweave.cli.serving_page import ServePageOptions, run_serve
+
+    options = ServePageOptions(folder, host, port, token_env, max_upload_mb, as_json)
+    raise typer.Exit(exit_code_of(lambda: run_serve(options), as_json))
+
+
 @app.command(short_help="Hide a network, recover it, compare.")
-def demo(seed: Seed = 0, quiet: Quiet = False, verbose: Verbose = 0, as_json: AsJson = False) -> None:
+def demo(
+    seed: Seed = 0,
+    report: Report = None,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+    as_json: AsJson = False,
+) -> None:
     """Plant a network of 2,201 parameters, hide it, recover it from its answers, compare with the truth.
 
     \b
@@ -371,4 +414,4 @@ def demo(seed: Seed = 0, quiet: Quiet = False, verbose: Verbose = 0, as_json: As
     """
     from unweave.cli.demo import run_demo
 
-    raise typer.Exit(exit_code_of(lambda: run_demo(seed, quiet, verbose, as_json), as_json))
+    raise typer.Exit(exit_code_of(lambda: run_demo(seed, quiet, verbose, as_json, report), as_json))

@@ -104,9 +104,14 @@ def _read_array(path: Path) -> Array:
         return array
 
 
-def check_outputs(out: Path | None, save: Path | None, target: str) -> None:
+def check_outputs(out: Path | None, save: Path | None, target: str, report: Path | None = None) -> None:
     """Refuse, before anything is asked, files that could not be written afterwards."""
-    for option, path, endings in (("--out", out, tuple(FORMATS)), ("--save", save, (".npz",))):
+    asked = (
+        ("--out", out, tuple(FORMATS)),
+        ("--save", save, (".npz",)),
+        ("--report", report, (".html", ".htm")),
+    )
+    for option, path, endings in asked:
         if path is None:
             continue
         if path.suffix.lower() not in endings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -17,9 +18,10 @@ Cell = str | Text
 
 
 def stdout_console() -> Console:
-    """Return a console on stdout, at most 100 columns wide."""
+    """Return a console on stdout, at most 100 columns wide, and as wide as the terminal or COLUMNS says."""
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
-    console.width = min(console.width, _WIDTH) if console.is_terminal else _WIDTH
+    told = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+    console.width = min(console.width, _WIDTH) if told else _WIDTH
     return console
 
 

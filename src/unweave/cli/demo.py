@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
 from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from unweave.arrays import Array
+from unweave.cli.arguments import check_outputs
 from unweave.cli.comparing import comparison_dict, comparison_rows
 from unweave.cli.console import print_line, print_pairs, stdout_console
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, NOT_EXACT
 from unweave.cli.jsonable import print_json
 from unweave.cli.progress import watching
-from unweave.cli.show import describe, print_summary, show_recovery
+from unweave.cli.show import print_summary, show_recovery, show_result
 from unweave.comparison import Comparison, compare
+from unweave.describing import describe
 from unweave.errors import Interrupted
 from unweave.network import Network
 from unweave.random_networks import random_network
@@ -31,8 +37,9 @@ def plant(seed: int) -> Network:
     return random_network(LAYERS, activation="tanh", seed=seed, outer="signed", norms=(0.5, 2), bias=1)
 
 
-def run_demo(seed: int, quiet: bool, verbosity: int, as_json: bool) -> int:
+def run_demo(seed: int, quiet: bool, verbosity: int, as_json: bool, report: Path | None = None) -> int:
     """Run the demonstration and return the exit code: 0 only if the network is the planted one."""
+    check_outputs(None, None, "", report)
     truth = plant(seed)
 
     def target(x: Array) -> Array:
@@ -51,12 +58,16 @@ def run_demo(seed: int, quiet: bool, verbosity: int, as_json: bool) -> int:
         else:
             print_json({**error.recovery.to_dict(), "interrupted": True})
         return INTERRUPTED
+    if report is not None:
+        command = f"unweave demo --seed {seed} --report {shlex.quote(str(report))}"
+        replace(recovery, settings={**recovery.settings, "command": command}).save_report(report)
     comparison = None if recovery.network is None else compare(truth, recovery.network)
     if as_json:
         figures = None if comparison is None else comparison_dict(comparison)
-        print_json({"planted": describe(truth), **recovery.to_dict(), "comparison": figures})
+        planted = {"planted": describe(truth), **recovery.to_dict()}
+        print_json({**planted, "comparison": figures, "report": report})
     else:
-        _show(console, recovery, comparison, quiet)
+        _show(console, recovery, comparison, quiet, report)
     code = EXIT_OF_STATUS[recovery.status]
     return code if code or (comparison is not None and comparison.is_same) else NOT_EXACT
 
@@ -70,7 +81,9 @@ def _introduce(console: Console, truth: Network) -> None:
     console.print()
 
 
-def _show(console: Console, recovery: Recovery, comparison: Comparison | None, quiet: bool) -> None:
+def _show(
+    console: Console, recovery: Recovery, comparison: Comparison | None, quiet: bool, report: Path | None
+) -> None:
     if not quiet:
         show_recovery(console, recovery)
         console.print()
@@ -78,6 +91,10 @@ def _show(console: Console, recovery: Recovery, comparison: Comparison | None, q
         console.print("Against the truth, which only this comparison sees", style="bold")
         print_pairs(console, comparison_rows(comparison))
         console.print()
+    if report is not None and not quiet:
+        print_line(console, f"Wrote the report to {report}.")
+    if not quiet:
+        show_result(console, recovery)
     if comparison is not None and not comparison.is_same:
         print_line(console, f"DIFFERENT from the planted network: {comparison}", "bold red")
     else:

@@ -14,8 +14,9 @@ from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, USAGE
 from unweave.cli.http_arguments import NO_HTTP, HttpArguments
 from unweave.cli.jsonable import print_json
 from unweave.cli.progress import watching
+from unweave.cli.repeat_command import with_command
 from unweave.cli.running import NOTHING_KEPT, RunningOptions
-from unweave.cli.show import print_summary, show_recovery
+from unweave.cli.show import print_summary, show_recovery, show_result
 from unweave.cli.tables import read_table
 from unweave.cli.targets import CommandOptions, Target, find_target
 from unweave.errors import Interrupted, InvalidInput, UnweaveError
@@ -44,6 +45,7 @@ class RecoverOptions:
     out: Path | None = None
     dtype: str = "float64"
     save: Path | None = None
+    report: Path | None = None
     quiet: bool = False
     verbosity: int = 0
     as_json: bool = False
@@ -65,7 +67,7 @@ def run_recover(options: RecoverOptions) -> int:
     What was found before Ctrl-C is shown and written like any other result, and named as not verified.
     """
     _check_source(options)
-    check_outputs(options.out, options.save, options.source)
+    check_outputs(options.out, options.save, options.source, options.report)
     if options.out is not None:
         check_can_save(options.out, options.dtype)
     interrupted = False
@@ -73,9 +75,10 @@ def run_recover(options: RecoverOptions) -> int:
         recovery = _recover(options)
     except Interrupted as error:
         recovery, interrupted = error.recovery, True
+    recovery = with_command(recovery, options)
     written, problems = _write(options, recovery)
     if options.as_json:
-        files = {"out": written.get("--out"), "save": written.get("--save")}
+        files = {name: written.get(f"--{name}") for name in ("out", "save", "report")}
         print_json({"target": options.source, **recovery.to_dict(), "interrupted": interrupted, **files})
     else:
         _show(options, recovery, written, interrupted)
@@ -177,12 +180,14 @@ def _write(options: RecoverOptions, recovery: Recovery) -> tuple[dict[str, Path]
     """
     written: dict[str, Path] = {}
     problems = []
-    for option, path in (("--out", options.out), ("--save", options.save)):
+    for option, path in (("--out", options.out), ("--save", options.save), ("--report", options.report)):
         if path is None or (option == "--out" and recovery.network is None):
             continue
         try:
             if option == "--save":
                 recovery.save(path)
+            elif option == "--report":
+                recovery.save_report(path)
             elif recovery.network is not None:
                 recovery.network.save(path, options.dtype)  # type: ignore[arg-type]  # it is checked there
             written[option] = path
@@ -198,8 +203,9 @@ def _show(options: RecoverOptions, recovery: Recovery, written: dict[str, Path],
         console.print()
         caveat = " (not verified)" if interrupted else ""
         for option, path in written.items():
-            what = "network" if option == "--out" else "result"
+            what = {"--out": "network", "--save": "result", "--report": "report"}[option]
             print_line(console, f"Wrote the {what} to {path}{caveat}.")
         if options.out is not None and recovery.network is None:
             print_line(console, f"There is no network to write to {options.out}.")
+        show_result(console, recovery, interrupted)
     print_summary(console, recovery)

@@ -1,4 +1,7 @@
-"""A recovery for people: the answer first, then notes, stages, the certificate, and one line of summary."""
+"""A recovery for people: the answer first, then notes, stages and certificate, at the end a table to quote.
+
+The last line is for programs: the name of the status, then what was found at what price.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from unweave.cli.console import Cell, print_line, print_pairs, print_table
-from unweave.describing import describe
-from unweave.result import Recovery, Status
+from unweave.describing import describe as describe
+from unweave.result import FRESH_CHECKS, Recovery, Status
 
 STATUS_STYLE: dict[Status, str] = {
     Status.RECOVERED: "bold green",
@@ -24,7 +27,7 @@ _MOST_ENTRIES = 4  # of a list among the figures of a stage
 
 
 def show_recovery(console: Console, recovery: Recovery, interrupted: bool = False) -> None:
-    """Print all of ``recovery`` but its last line, which is `print_summary`.
+    """Print all of ``recovery`` but how it ends: `show_result`, then `print_summary`.
 
     ``interrupted`` replaces the verdict, which nobody has passed, by the words that it is not verified.
     """
@@ -70,27 +73,69 @@ def summary(recovery: Recovery) -> str:
 
 
 def _answer(recovery: Recovery) -> list[tuple[str, Cell]]:
-    rows: list[tuple[str, Cell]] = []
-    network = recovery.network
-    if network is not None:
-        rows.append(("network", f"{describe(network)}, {network.n_parameters:,} parameters"))
-        rows.append(("error", f"{_number(recovery.error, 2)} on fresh rows, relative to the largest answer"))
-    if recovery.known_layers is not None:
-        rows.append(
-            ("known", f"the first layers, {describe(recovery.known_layers)}: inputs to hidden states")
-        )
-    spent = recovery.queries - recovery.probing_queries - recovery.verification_queries
-    each = "" if network is None else f" = {recovery.queries_per_parameter:.1f} per parameter"
-    rows.append(
-        (
-            "cost",
-            f"{recovery.queries:,} queries, {recovery.seconds:.1f} s (look {recovery.probing_queries:,}, "
-            f"recover {spent:,}{each}, verify {recovery.verification_queries:,})",
-        )
-    )
+    rows: list[tuple[str, Cell]] = [("network", _found(recovery))]
     if recovery.message:
         rows.append(("because", recovery.message))
     return rows
+
+
+def show_result(console: Console, recovery: Recovery, interrupted: bool = False) -> None:
+    """Print the closing table: what a person would quote, one figure per line."""
+    console.print()
+    console.print("Result", style="bold")
+    print_pairs(console, result_rows(recovery, interrupted))
+    console.print()
+
+
+def result_rows(recovery: Recovery, interrupted: bool = False) -> list[tuple[str, Cell]]:
+    """The rows of the closing table: status, network, error, error bars, cost."""
+    status = recovery.status
+    verdict = Text(status.name, style=STATUS_STYLE[status])
+    if interrupted:
+        verdict.append(" (not verified)", style="default not bold")
+    rows: list[tuple[str, Cell]] = [("status", verdict), ("network", _found(recovery))]
+    if recovery.network is not None:
+        rows += [("error", _error(recovery)), ("error bars", _error_bars(recovery))]
+    queries = f"{recovery.queries:,}"
+    if recovery.queries:
+        spent = recovery.queries - recovery.probing_queries - recovery.verification_queries
+        queries += (
+            f" (look {recovery.probing_queries:,}, recover {spent:,}, "
+            f"verify {recovery.verification_queries:,})"
+        )
+    rows.append(("queries", queries))
+    if recovery.network is not None and recovery.queries:
+        rows.append(("per parameter", f"{recovery.queries_per_parameter:.1f} queries"))
+    rows.append(("seconds", f"{recovery.seconds:.1f}"))
+    return rows
+
+
+def _found(recovery: Recovery) -> str:
+    if recovery.network is not None:
+        return f"{describe(recovery.network)}, {recovery.network.n_parameters:,} parameters"
+    if recovery.known_layers is not None:
+        return f"none; first layers known: {describe(recovery.known_layers)}"
+    return "none"
+
+
+def _error(recovery: Recovery) -> str:
+    """The error on fresh rows with what is allowed of it."""
+    if math.isnan(recovery.error):
+        return "not measured"
+    checks = [recovery.certificate[name] for name in FRESH_CHECKS if name in recovery.certificate]
+    allowed = [f" ({figure(check.threshold)} allowed)" for check in checks if check.threshold is not None]
+    return f"{recovery.error:.2g} of the largest answer, on fresh rows{''.join(allowed[:1])}"
+
+
+def _error_bars(recovery: Recovery) -> str:
+    """The largest standard error of a parameter, in the target's inputs where that is known."""
+    evidence, errors = recovery.evidence, recovery.standard_errors
+    if errors is not None and not evidence.flips:  # exact equations leave less than these
+        worst = max(float(part.max(initial=0.0)) for part in (*errors.weights, *errors.biases))
+        return f"{worst:.2g} at most (standard error of a parameter)"
+    if evidence.parameter_error_bar is None or math.isnan(evidence.parameter_error_bar):
+        return "not measured"
+    return f"{evidence.parameter_error_bar:.2g} at most (standard error, inputs normalised)"
 
 
 def _show_stages(console: Console, recovery: Recovery) -> None:

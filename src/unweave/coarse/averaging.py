@@ -1,8 +1,8 @@
-"""Least squares on many answers: what noise leaves of the parameters falls with the square root of their number.
+"""Least squares on many answers: the parameters' error falls with the square root of their number.
 
-Minimises sum_nk ((y_nk - T(f(x_n; theta))_k) / sigma_k)^2. At the minimum the root mean square is sqrt(1 - P/n) if
-the model and sigma are right, and the covariance of theta is (J^T J)^{-1} (the Cramer-Rao bound for Gaussian
-errors; rounding errors at random points behave as independent ones).
+Minimises sum_nk ((y_nk - T(f(x_n; theta))_k) / sigma_k)^2. At the minimum the root mean square is sqrt(1 -
+P/n) if the model and sigma are right, and the covariance of theta is (J^T J)^{-1} (the Cramer-Rao bound for
+Gaussian errors; rounding errors at random points behave as independent ones).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class AveragedFit:
 
     model: LayeredModel
     misfit: float
-    """Root mean square residual over sqrt(1 - P/n), in standard deviations of an answer: one if all is right."""
+    """Root mean square residual over sqrt(1 - P/n), in standard deviations of an answer: one if right."""
     standard_errors: Array | None
     """(P,) of every parameter, times the misfit where that exceeds one; None if they are not determined"""
     condition: float
@@ -44,7 +44,7 @@ def fit_averaged(
     stalls: int = 2,
     on_step: Callable[[int, float], None] | None = None,
 ) -> AveragedFit:
-    """Fit all parameters to ``answers`` (n, K) at ``points`` (n, D), with standard deviations ``sigma`` (K,)."""
+    """Fit all parameters to ``answers`` (n, K) at ``points`` (n, D) with errors of size ``sigma`` (K,)."""
     weights = np.broadcast_to(1 / sigma, answers.shape)
     problem = ValueFit(model, points, answers, weights)
     rounding = float(np.finfo(np.float64).eps * np.sqrt(np.mean((answers / sigma) ** 2)))

@@ -1,8 +1,8 @@
 """Hessians behind the last transformation, when it is not known which one that is.
 
-For a wrong inverse T the Hessians of T(f) = T' Hess f + T'' grad f grad f^T fill the space, for the right one they
-span as many dimensions as there are neurons. So all links that the answers' range allows are undone on the same
-rows, and the one that shows the fewest neurons is taken.
+For a wrong inverse what is left is some T(f), whose Hessians T' Hess f + T'' grad f grad f^T fill the space;
+for the right one they span as many dimensions as there are neurons. So all links that the answers' range
+allows are undone on the same rows, and the one that shows the fewest neurons is taken.
 """
 
 from __future__ import annotations
@@ -81,13 +81,15 @@ class HessiansBehindLinks:
     def sample(self, radius: float, surplus: float, told: int | None, known: int) -> Seen:
         """Sites until the spectrum shows all neurons, behind the link that shows the fewest.
 
-        ``surplus`` Hessians per neuron at least, of which there are ``told`` if not None, and ``known`` at least;
-        those of earlier calls are kept. Cost: 2 D^2 + 1 rows per site, and those asked to find sites.
+        ``surplus`` Hessians per neuron at least, of which there are ``told`` if not None, and ``known`` at
+        least; those of earlier calls are kept. Cost: 2 D^2 + 1 rows per site, and those asked to find sites.
         """
         per_site = self._columns_per_site(self._links[-1])
         count = sum(len(part) for part in self._taken.get(self._links[0].name, []))
         goal = max(_FIRST_SITES, count + 1, int(np.ceil(surplus * known / per_site)))
-        most = int(np.ceil(_MOST_SITES * symmetric_packing(self._rows.n_inputs).size / per_site)) + _FIRST_SITES
+        most = (
+            int(np.ceil(_MOST_SITES * symmetric_packing(self._rows.n_inputs).size / per_site)) + _FIRST_SITES
+        )
         while True:
             self._take(self.sites(goal - count, radius, self._links), radius)
             self._tell(goal)
@@ -101,8 +103,9 @@ class HessiansBehindLinks:
             if (enough and clear and best.span.width > 0) or count >= most:
                 return best
             factor, more = _RULED_OUT
-            # For good: with fewer sites than the others, a wrong link would show fewer neurons.
-            self._links = [each.link for each in seen if each.span.width <= factor * best.span.width + more]
+            # For good: with fewer sites than the others a wrong link would show fewer neurons.
+            likely = [each.link for each in seen if each.span.width <= factor * best.span.width + more]
+            self._links = likely
             wanted = int(np.ceil((surplus * shown + 3) / per_site))
             if wanted <= count or shown > _ALL_SEEN * columns:
                 wanted = max(wanted, int(np.ceil(_GROWTH * count)))  # more than these Hessians can show
@@ -128,5 +131,5 @@ class HessiansBehindLinks:
         return max(1, self._rows.n_outputs - (link.name == SOFTMAX))
 
     def _sees_contrasts(self, link: Link) -> bool:
-        """Whether only the likely classes are seen: floating-point probabilities are precise in all of them."""
+        """Whether only the likely classes are seen: floating-point probabilities are precise in all."""
         return link.name == SOFTMAX and self._rows.noise.kind in ("rounded", "noisy")

@@ -1,12 +1,12 @@
 """Probabilities of several classes, rounded or noisy: what can be seen of their logits.
 
-An error sigma of p_k is one of sigma / p_k in log p_k, so behind a softmax only the likely classes are seen, and of
-them only differences: at each site the contrast
+An error sigma of p_k is one of sigma / p_k in log p_k, so behind a softmax only the likely classes are seen,
+and of them only differences: at each site the contrast
 
     log p_i - log p_j = sum_m (a_mi - a_mj) g(w_m . x + b_m) + const        (i, j its two likeliest classes).
 
-Its Hessian is a sum of the neurons' squares with coefficients s^2 g''(s t + b) a . sigma_n, sigma_n = e_i - e_j: for
-given (s, b) the outgoing weights a enter linearly, with another selector at every site.
+Its Hessian is a sum of the neurons' squares with coefficients s^2 g''(s t + b) a . sigma_n, sigma_n = e_i -
+e_j: for given (s, b) the outgoing weights a enter linearly, with another selector at every site.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _GRID_AT_ONCE = 512
 def likeliest_contrasts(taken: RotatedHessians, probabilities: Array) -> RotatedHessians:
     """Hessians (n, 1, p) of the contrast of each site's two likeliest classes, with its selector.
 
-    ``taken`` holds those of the logs of all classes (any multiple of one added), ``probabilities`` (n, K) the answers
-    at the sites.
+    ``taken`` holds those of the logs of all classes (any multiple of one added), ``probabilities`` (n, K) the
+    answers at the sites.
     """
     order = np.argsort(probabilities, axis=1)
     rows = np.arange(len(order))
@@ -43,11 +43,13 @@ def likeliest_contrasts(taken: RotatedHessians, probabilities: Array) -> Rotated
     )
 
 
-def contrast_profiles(projections: Array, samples: Array, selectors: Array, activation: Activation) -> Profiles:
+def contrast_profiles(
+    projections: Array, samples: Array, selectors: Array, activation: Activation
+) -> Profiles:
     """Scale, bias and outgoing weights (m, K) of neurons from one contrast per site.
 
-    ``projections`` (n, m), ``samples`` (n, m), ``selectors`` (n, K). The best point of a grid over (s, b); later fits
-    refine it.
+    ``projections`` (n, m), ``samples`` (n, m), ``selectors`` (n, K). The best point of a grid over (s, b);
+    later fits refine it.
     """
     scales, biases = profile_grid(float(np.abs(projections).max(initial=1.0)))
     m, classes = projections.shape[1], selectors.shape[1]

@@ -37,7 +37,9 @@ def standard_error_network(
     gram = gram / (scale[:, None] * scale)
     try:
         inverse = scipy.linalg.cholesky(gram, lower=False, check_finite=False)
-        variances = np.square(scipy.linalg.solve_triangular(inverse, np.eye(len(gram)), check_finite=False)).sum(1)
+        variances = np.square(
+            scipy.linalg.solve_triangular(inverse, np.eye(len(gram)), check_finite=False)
+        ).sum(1)
     except np.linalg.LinAlgError:
         return None
     errors = factor * np.sqrt(variances * rows / len(points)) / scale

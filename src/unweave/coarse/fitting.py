@@ -1,4 +1,4 @@
-"""From directions to a network that explains the answers: fit, add what is missing, take out what does not act.
+"""From directions to a network that explains the answers: fit, add what is missing, drop what does not act.
 
 1. scales, biases and output layer with the directions fixed, then all parameters;
 2. neurons that the residual Hessians or the residual answers show are added, while that helps;

@@ -1,7 +1,7 @@
 """Neurons mirrored by mistake, put right.
 
-softplus, gelu and swish satisfy g(-z) = g(z) + l z: Hessians cannot tell (w, b) from (-w, -b), and every neuron that
-was taken the wrong way round leaves l a_k w_k in the skip matrix S. Which ones those are solves
+softplus, gelu and swish satisfy g(-z) = g(z) + l z: Hessians cannot tell (w, b) from (-w, -b), and every
+neuron that was taken the wrong way round leaves l a_k w_k in the skip matrix S. Which ones those are solves
 
     S = sum_k chi_k l a_k w_k^T,        chi_k in {0, 1},
 

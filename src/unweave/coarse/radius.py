@@ -5,9 +5,9 @@ against each other agree best is in between: the radius maximises
 
     | H_1 + H_2 | / | H_1 - H_2 |
 
-over a ladder, at a few sites, in random subspaces of a few dimensions (a step along a weight is as short there
-as in the whole space). On a coarse grid of answers small radii give differences that are all zero, and say
-nothing.
+over a ladder, at a few sites, in random subspaces of a few dimensions (a step along a weight is as short
+there as in the whole space). On a coarse grid of answers small radii give differences that are all zero, and
+say nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A neuron that is missing shows in what the others leave: of the Hessians, and of the answers.
 
-R(x) = Hess f(x) - sum_k a_k g''(w_k . x + b_k) w_k w_k^T is a_0 g''(..) w_0 w_0^T for the missing one: the leading
-singular matrix of all R is w_0 w_0^T, its leading eigenvector the direction. A neuron too weak for that still
-shows in the average of what is left of many answers, r(x) = a_0 g(w_0 . x + b_0) + noise: for Gaussian x
+R(x) = Hess f(x) - sum_k a_k g''(w_k . x + b_k) w_k w_k^T is a_0 g''(..) w_0 w_0^T for the missing one: the
+leading singular matrix of all R is w_0 w_0^T, its leading eigenvector the direction. A neuron too weak for
+that still shows in the average of what is left of many answers, r(x) = a_0 g(w_0 . x + b_0) + noise: for
+Gaussian x
 
     E r(x) x = a_0 E g'(..) w_0,        E r(x) (x x^T - I) = a_0 E g''(..) w_0 w_0^T        (Stein).
 """
@@ -28,7 +29,7 @@ _SEEN = 1.0  # leading singular value of the residual Hessians, in units of the 
 def with_missing_neuron(
     model: LayeredModel, taken: RotatedHessians, weights: Array, rng: np.random.Generator
 ) -> LayeredModel | None:
-    """``model`` (one hidden layer, Hessians behind its link) with the neuron that its residuals show, or None.
+    """``model`` (one hidden layer, Hessians behind its link) with the neuron its residuals show, or None.
 
     ``weights`` (K,) on the outputs.
     """

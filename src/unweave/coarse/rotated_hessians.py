@@ -1,4 +1,4 @@
-"""Hessians from noisy answers: rotated four-point stencils of a large radius, with their own error beside them.
+"""Hessians from noisy answers: rotated four-point stencils of a large radius, with a sample of their error.
 
 With orthonormal q_1 .. q_k and S(u) = f(x + u) + f(x - u) - 2 f(x),
 
@@ -6,8 +6,9 @@ With orthonormal q_1 .. q_k and S(u) = f(x + u) + f(x - u) - 2 f(x),
     S(r (q_i +- q_j)/sqrt 2) = r^2/2 (H_ii + H_jj +- 2 H_ij)        up to r^4,
 
 so differences of the last two give H_ij, and all together give the diagonal by least squares. What the sums
-leave unexplained, e_ij = (S_+ + S_-)/2r^2 - (H_ii + H_jj)/2, has the variance of the error of H_ij: one stencil
-carries a sample of its own noise, and no second one is needed to see how many singular values stand out of it.
+leave unexplained, e_ij = (S_+ + S_-)/2r^2 - (H_ii + H_jj)/2, has the variance of the error of H_ij, times
+1 - 2/k + 2/k^2 for the diagonal that was fitted: one stencil carries a sample of its own noise, and no second
+one is needed to see how many singular values stand out of it.
 
 A random rotation per site makes the step along a weight w only r |w| / sqrt(D), so r may be large, and turns
 truncation into something like noise whose mean is a multiple of the identity.

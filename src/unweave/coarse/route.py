@@ -36,6 +36,7 @@ from unweave.errors import BudgetExhausted
 from unweave.evaluation import single_threaded_blas
 from unweave.journal import Journal
 from unweave.network import Network
+from unweave.smooth.typical_profile import hessian_profile
 from unweave.subspace.symmetric import symmetric_packing
 
 DEFAULT_ROWS_PER_PARAMETER = 32.0
@@ -252,6 +253,11 @@ class CoarseRecovery:
                 stage.figures.update(misfit=fit.misfit, width=_width(fit))
             if self._fit is None or fit.misfit < self._fit.misfit:
                 self._fit = fit
+                if seen.taken.selectors is None:  # contrasts of classes have no profile of their own
+                    example = hessian_profile(
+                        seen.taken.sites, seen.taken.hessians, directions, profiles[name], get_activation(name)
+                    )
+                    self._evidence = replace(self._evidence, **example)
             # Random noise hides small differences at first: the two best are compared then.
             compared = name != rivals[0] or self._findings.noise.kind != "noisy"
             if self._is_explained() and compared:
@@ -321,12 +327,10 @@ class CoarseRecovery:
             )
             return
         self._notes.append(
-            f"the flips of the last digit fit no such network (residual {fit.residual:.1e}): another activation "
-            "or width, or answers that are not rounded to nearest; the parameters are those of averaging"
+            f"the flips of the last digit fit no such network (residual {fit.residual:.1e}): another "
+            "activation or width, or answers not rounded to nearest; the parameters are those of averaging"
         )
-        self._evidence = replace(
-            self._evidence, fit_history=history, fit_floor=_EXACT * grid / scale / 1e3
-        )
+        self._evidence = replace(self._evidence, fit_history=history, fit_floor=_EXACT * grid / scale / 1e3)
 
     # -- what the steps share --------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ class AnsweredRows:
         self.view = NormalisedQueries(self.view.ledger, region)
 
     def measure_sigma(self) -> None:
-        """Sigma of answers that do not repeat themselves, from rows asked twice: the fits are judged by it."""
+        """Sigma of answers that do not repeat themselves, from rows asked twice: fits are judged by it."""
         rows = self.sample(_REPEATED_ROWS)
         difference = self.view(rows, fresh=True) - self.view(rows, fresh=True)
         self.sigma = np.sqrt(np.mean(difference**2, axis=0) / 2)
@@ -75,7 +75,7 @@ class AnsweredRows:
             self.points = np.concatenate([self.points, new])
 
     def left_behind(self, values: Array, link: Link) -> Array:
-        """What ``values`` (n, K) leave of the answers, to first order behind the link; little where that is flat.
+        """What ``values`` (n, K) leave of the answers behind the link, to first order; little where flat.
 
         r T' / (T'^2 + c^2): r / T' where the link is steep.
         """

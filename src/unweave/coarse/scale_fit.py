@@ -1,12 +1,12 @@
 """Scales, biases and output layer with the directions held fixed.
 
-w_k = s_k u_k: 2m + (m + 1) K unknowns instead of m (D + 1) + (m + 1) K. A neuron whose scale and bias came out
-wrong from few noisy Hessians is put right here, before all parameters are let go.
+w_k = s_k u_k: 2m + (m + 1) K unknowns instead of m (D + 1) + (m + 1) K. A neuron whose scale and bias came
+out wrong from few noisy Hessians is put right here, before all parameters are let go.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -65,5 +65,5 @@ def fit_scales(model: LayeredModel, points: Array, answers: Array, factors: Arra
     problem = ScaleFit(model, directions, points, answers, factors)
     start = np.concatenate([scales, model.biases[0], model.to_vector()[model.ends[0] :]])
     options = LevenbergMarquardtOptions(damping=1e-2, steps=_STEPS, stalls=3)
-    fitted = problem.model(levenberg_marquardt(problem, start, options).vector)
-    return replace(fitted)
+    with np.errstate(over="ignore", invalid="ignore"):  # a fit that runs away shows in those that follow
+        return problem.model(levenberg_marquardt(problem, start, options).vector)

@@ -39,7 +39,7 @@ def noisy_directions(
     on_round: Callable[[int, int, int], None] | None = None,
 ) -> Array:
     """Unit directions (at most ``width``, D), the best aligned first."""
-    dimension = int(round((np.sqrt(8 * len(span.basis) + 1) - 1) / 2))
+    dimension = round((np.sqrt(8 * len(span.basis) + 1) - 1) / 2)
     space = RankOneSpace(span.with_identity(width), symmetric_packing(dimension))
     options = PowerMethodOptions(
         min_objective=_LEAST_OBJECTIVE,
@@ -56,7 +56,9 @@ def noisy_profiles(
     """Scale, bias and outgoing weights of every direction (m, D)."""
     coefficients = rank_one_coefficients(directions, taken.hessians)
     if taken.selectors is not None:
-        return contrast_profiles(taken.sites @ directions.T, coefficients[:, :, 0], taken.selectors, activation)
+        return contrast_profiles(
+            taken.sites @ directions.T, coefficients[:, :, 0], taken.selectors, activation
+        )
     return fit_profiles(taken.sites @ directions.T, coefficients, activation, 2, rng)
 
 

@@ -61,9 +61,7 @@ def noisy_span(taken: RotatedHessians, weights: Array) -> NoisySpan:
     size = taken.hessians.shape[2]
     dimension = _dimension_of(size)
     identity = symmetric_packing(dimension).pack(np.eye(dimension)) / np.sqrt(dimension)
-    columns, errors = (
-        (part * weights[:, None]).reshape(-1, size) for part in (taken.hessians, taken.errors)
-    )
+    columns, errors = ((part * weights[:, None]).reshape(-1, size) for part in (taken.hessians, taken.errors))
     columns = columns - np.outer(columns @ identity, identity)
     errors = errors - np.outer(errors @ identity, identity)
     _, values, right = scipy.linalg.svd(columns, full_matrices=False, check_finite=False)
@@ -74,4 +72,4 @@ def noisy_span(taken: RotatedHessians, weights: Array) -> NoisySpan:
 
 
 def _dimension_of(size: int) -> int:
-    return int(round((np.sqrt(8 * size + 1) - 1) / 2))
+    return round((np.sqrt(8 * size + 1) - 1) / 2)

@@ -23,7 +23,9 @@ from unweave.exact.lawson_hanson import nonnegative_least_squares
 from unweave.exact.losses import Absolute, ConvexLoss, Squared
 from unweave.exact.sequential_projections import sequential_projections
 
-_UNBALANCED = 4.0  # times |c|: how far the optimum may lie from the answer, for what multipliers leave over
+_FARTHER = 4.0  # how much farther than the answer, or the labels, the optimum may lie from the origin
+_UNBALANCED = 1e-7  # of the terms summed: what multipliers may leave over as rounding
+_OUTSIDE = 1e-6  # how far v may lie outside the domain of l* as rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,22 +95,31 @@ def predictions(units: Array, signs: Array, z: Array) -> Array:
 
 
 def _judged(program: ConeProgram, loss: ConvexLoss, point: Array, v: Array, multipliers: Array) -> ConeFit:
-    """Loss of the network at ``point`` (w q,), and the bound that v (n,), multipliers (w n,) >= 0 give."""
+    """Loss of the network at ``point`` (w q,), and the bound that v (n,), multipliers (w n,) >= 0 give.
+
+    v is first moved by as little as makes A^T v = C^T lambda hold. What cannot be mended that way must be
+    rounding, and is charged for; else there is no bound but zero.
+    """
+    a, y = program.design, program.y
     units = program.signs[:, None] * point.reshape(len(program.signs), -1)
-    reached = float(np.sum(loss.value(predictions(units, program.signs, program.z), program.y)))
-    bounds = [0.0]
-    for dual in (v, _balanced(program, v, multipliers)):
-        value, multiple = dual_bounds(loss, dual[None, :], program.y)
-        left_over = np.linalg.norm(program.design.T @ dual - program.conditions.T @ multipliers)
-        slack = _UNBALANCED * float(multiple[0] * left_over) * float(np.linalg.norm(point))
-        bounds.append(float(value[0]) - slack)
+    reached = float(np.sum(loss.value(predictions(units, program.signs, program.z), y)))
+    pull = program.conditions.T @ multipliers
+    dual = v + np.linalg.lstsq(a.T, pull - a.T @ v, rcond=None)[0]
+    left_over = float(np.linalg.norm(a.T @ dual - pull))
+    at_zero = np.abs(loss.derivative(np.zeros(len(y)), y))
+    terms = float(np.linalg.norm(np.abs(a).T @ np.maximum(np.abs(dual), at_zero)))
+    if left_over > _UNBALANCED * terms:
+        return ConeFit(units, program.signs, reached, 0.0)
+    charge = _FARTHER * left_over * max(float(np.linalg.norm(point)), float(np.linalg.norm(y)))
+    value, multiple = dual_bounds(loss, dual[None, :], y)
+    bounds = [0.0, float(value[0] - multiple[0] * charge)]
+    inside = np.clip(dual, *loss.dual_range(y))
+    moved = float(np.abs(inside - dual).max())
+    if moved <= _OUTSIDE:  # tiny v of either sign: scaling all of them would lose the others
+        largest = max(1.0, float(np.abs(a @ point).max()))
+        charge += _FARTHER * float(np.abs(inside - dual).sum()) * largest
+        bounds.append(-float(np.sum(loss.conjugate(inside, y))) - charge)
     return ConeFit(units, program.signs, reached, max(bounds))
-
-
-def _balanced(program: ConeProgram, v: Array, multipliers: Array) -> Array:
-    """v moved by as little as makes A^T v = C^T lambda hold."""
-    need = program.conditions.T @ multipliers - program.design.T @ v
-    return np.asarray(v + np.linalg.lstsq(program.design.T, need, rcond=None)[0])
 
 
 def _closed(fit: ConeFit, precision: float, cutoff: float) -> bool:

@@ -16,7 +16,6 @@ weight, whose effect is removed afterwards: on the conditions found active, the 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import null_space
 
 from unweave.arrays import Array, BoolArray
 from unweave.exact.lawson_hanson import nonnegative_least_squares
@@ -34,7 +33,8 @@ def project_on_cone(design: Array, y: Array, conditions: Array) -> tuple[Array, 
     """c (p,) and multipliers (m,) of |A c - y|^2, for A (n, p), C (m, p); None if no attempt is feasible."""
     # Zero rows change nothing, and make room for all p singular directions.
     missing = max(0, design.shape[1] - len(design))
-    design, y = np.pad(design, ((0, missing), (0, 0))), np.pad(y, (0, missing))
+    if missing:
+        design, y = np.pad(design, ((0, missing), (0, 0))), np.pad(y, (0, missing))
     left, values, right = np.linalg.svd(design, full_matrices=False)
     size = float(np.linalg.norm(y))
     best, least = None, np.inf
@@ -72,9 +72,13 @@ def _polished(
 ) -> tuple[Array, Array]:
     """The same point, exact on the conditions found active, where that is feasible and no worse."""
     held = conditions[active]
-    free = null_space(held) if len(held) else np.eye(design.shape[1])
+    _, sizes, directions = np.linalg.svd(held)
+    free = directions[int(np.sum(sizes > _ZERO)) :].T  # conditions have unit length
     start = free @ (free.T @ point)
-    step = np.linalg.lstsq(design @ free, y - design @ start, rcond=_ZERO)[0] if free.size else np.zeros(0)
+    # Along free directions A may be rounding and nothing else: small against A, not against A on these.
+    left, values, right = np.linalg.svd(design @ free, full_matrices=False)
+    seen = values > _ZERO * np.linalg.norm(design)
+    step = right[seen].T @ ((left[:, seen].T @ (y - design @ start)) / values[seen])
     exact = start + free @ step
     # A condition wrongly held would cost loss; one wrongly free, feasibility.
     worse = np.linalg.norm(design @ exact - y) > np.linalg.norm(

@@ -24,8 +24,9 @@ def dual_bounds(loss: ConvexLoss, v: Array, y: Array) -> tuple[Array, Array]:
         room = np.where(v > 0, high / v, np.where(v < 0, low / v, np.inf))
     most = np.min(room, axis=1, initial=np.inf)
     best, multiple = np.zeros(len(v)), np.zeros(len(v))
-    for part in _PARTS:
-        for t in (part * most, np.minimum(part, most)):
+    bounded = bool(np.isfinite(most).any())
+    for part in _PARTS if bounded else (1.0,):
+        for t in (part * most, np.minimum(part, most)) if bounded else (most,):
             # An unbounded domain admits any multiple: there v itself is the natural one.
             t = np.where(np.isfinite(t), t, part)
             inside = np.clip(t[:, None] * v, low, high)  # rounding may carry t v over the edge

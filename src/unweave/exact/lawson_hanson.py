@@ -2,7 +2,7 @@
 
     min_{x >= 0} | A x - b |
 
-SciPy's solver is fast and mostly right, but on degenerate problems (b on the border of the polar cone, as it is
+SciPy's solver is fast and mostly right, but on degenerate problems (b on the border of the polar cone, as
 for patterns that fit exactly) it may return any vector and call the residual zero. So its answer is checked
 against the conditions of optimality
 

@@ -5,9 +5,9 @@ At predictions f with derivatives g and weights h, a parabola through the loss i
     c+ = argmin_{C c >= 0}  sum_j h_j ((A c)_j - f_j + g_j / h_j)^2,
 
 one nonnegative least squares problem (`project_on_cone`). The first steps take the parabola that touches the
-loss from above, later ones its curvature (Newton's method), shortened until the loss falls. The multipliers
-of each step satisfy A^T v = C^T lambda with v = g + h A (c+ - c), so each step also bounds the optimum
-from below. Most programs of a search are ruled out by the bound of the first or second step.
+loss from above, later ones its curvature (Newton's method), shortened until the loss falls; with c, all its
+multiples are in the cone, and the best of them by doubling is taken. The multipliers of each step satisfy
+A^T v = C^T lambda with v = g + h A (c+ - c), so each step also bounds the optimum from below. Most programs of a search are ruled out by the bound of the first or second step.
 """
 
 from __future__ import annotations
@@ -57,9 +57,23 @@ def sequential_projections(
         if length:
             point = point + length * (trial - point)
             reached = float(np.sum(loss.value(design @ point, y)))
+            point, reached = _stretched(loss, design, y, point, reached)
         if bound > cutoff or reached - bound <= precision or predicted <= _SETTLED * precision or not length:
             break
     return point, v, multipliers
+
+
+def _stretched(
+    loss: ConvexLoss, design: Array, y: Array, point: Array, reached: float
+) -> tuple[Array, float]:
+    """The first of c, 2 c, 4 c, ... that is not improved by the next: optima may lie at infinity."""
+    f = design @ point
+    for _ in range(_HALVINGS):
+        trial = float(np.sum(loss.value(2 * f, y)))
+        if not trial < reached:
+            break
+        point, f, reached = 2 * point, 2 * f, trial
+    return point, reached
 
 
 def _shortened(loss: ConvexLoss, f: Array, y: Array, change: Array, reached: float) -> float:

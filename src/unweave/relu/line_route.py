@@ -189,7 +189,8 @@ class LineRecovery:
                 break
         return form, (
             f"{self._units.width} units were found on lines, and {residual:.1e} of the answers' spread is "
-            "not explained by one hidden layer of them: there are more layers, or units that no line resolved"
+            "not explained by one hidden layer of them: there are more layers (residual blocks and pooling "
+            "count), or units that no line resolved"
         )
 
     def _note_kinks(self, line: Line, positions: Array) -> None:

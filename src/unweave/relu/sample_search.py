@@ -9,7 +9,7 @@ the information criterion says that what is left is noise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,6 +75,8 @@ class UnitSearch:
     exact_width: int | None = None
     """Fewest units found to fit exactly, which may be more than asked for; None if no fit was exact."""
     out_of_time: bool = False
+    interrupted: bool = False
+    """Whether the user stopped it."""
 
 
 class _Search:
@@ -123,7 +125,7 @@ class _Search:
         problem.reached = None
         try:
             fit = problem.minimise(units, options, self.on_step)
-        except OutOfTime:
+        except (OutOfTime, KeyboardInterrupt):
             if problem.reached is not None:
                 self._keep(problem.minimise(problem.reached, ProjectionOptions(steps=0)))
             raise
@@ -219,7 +221,8 @@ def search_units(
     noisy
         Whether that floor is noise: then units are left out by the information criterion.
     on_step
-        Called with (steps, residual); may raise `OutOfTime`, and the best fit so far is returned.
+        Called with (steps, residual); may raise `OutOfTime`, and the best fit so far is returned, as it is
+        on Ctrl-C.
     inputs
         (x, 1) where it is there already, x being a view of it.
     """
@@ -228,10 +231,11 @@ def search_units(
     search = _Search(inputs, y, feature, floor, rng, options, on_step)
     try:
         return _searched(search, width, noisy)
-    except OutOfTime:
+    except (OutOfTime, KeyboardInterrupt) as end:
         problem = ProjectedProblem(x, y, feature, inputs)
         fit = search.best or problem.minimise(np.zeros((x.shape[1] + 1, 0)))
-        return _told(search, fit, exact=False, out_of_time=True)
+        told = _told(search, fit, exact=False, out_of_time=True)
+        return replace(told, interrupted=isinstance(end, KeyboardInterrupt))
 
 
 def _searched(search: _Search, width: int | None, noisy: bool) -> UnitSearch:

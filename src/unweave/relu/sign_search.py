@@ -31,6 +31,7 @@ _SECONDS = 4.0  # after which branch and bound is given up
 _WIDEST_BRANCHING = 2.4  # unknowns per equation up to which it is tried
 _INFEASIBLE = 2  # status of scipy.optimize.milp
 _LEAST_BITS, _MOST_BITS, _BITS_PER_UNKNOWN = 16, 34, 14.0
+_COARSE_REDUCTION, _FINE_REDUCTION = 0.75, 0.99  # Lovasz factors: the first takes half the time of the second
 _WIDEST_LATTICE = 260  # beyond, reduction takes minutes
 
 
@@ -116,10 +117,18 @@ def lattice_search(matrix: Array, right: Array) -> tuple[list[Array], list[Array
         np.int64
     )
     basis = np.hstack([np.eye(width + 1, dtype=np.int64), scaled])
-    reduced = flint.fmpz_mat(basis.tolist()).lll().tolist()
+    reduced = flint.fmpz_mat(basis.tolist()).lll(delta=_COARSE_REDUCTION)
+    patterns, kernel = _short_vectors(reduced.tolist(), width)
+    if not patterns:
+        patterns, kernel = _short_vectors(reduced.lll(delta=_FINE_REDUCTION).tolist(), width)
+    return patterns, kernel
+
+
+def _short_vectors(rows: list[list[object]], width: int) -> tuple[list[Array], list[Array]]:
+    """Patterns and vectors of the kernel among the rows of a reduced basis."""
     patterns, kernel = [], []
-    for row in reduced:
-        vector = np.array([int(entry) for entry in row[: width + 1]], dtype=np.float64)
+    for row in rows:
+        vector = np.array([int(str(entry)) for entry in row[: width + 1]], dtype=np.float64)
         head, last = vector[:width], vector[width]
         if abs(last) == 1 and (np.abs(head) == 1).all():
             patterns.append(head * last)

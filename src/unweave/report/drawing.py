@@ -58,14 +58,18 @@ class Picture:
     wide: bool = False
 
 
-def draw(name: str, title: str, paint: Callable[[Figure], None], size: tuple[float, float] = NARROW) -> Markup:
+def draw(
+    name: str, title: str, paint: Callable[[Figure], None], size: tuple[float, float] = NARROW
+) -> Markup:
     """Let ``paint`` draw, and return the drawing as SVG that a screen reader announces by ``title``."""
     # hashsalt makes identifiers depend on name and content alone instead of on chance.
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": f"unweave-{name}"}):
         figure = Figure(figsize=size, layout="constrained")
         paint(figure)
         file = io.StringIO()
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
+        figure.savefig(
+            file, format="svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None}
+        )
     return _inline(file.getvalue(), name, title)
 
 
@@ -81,13 +85,13 @@ def _inline(svg: str, name: str, title: str) -> Markup:
     )
     body = opening + body[body.index(">") + 1 :]
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
-    # Salted identifiers are unique; the others (axes_1, text_2, ...) repeat in every picture and nobody uses them.
+    # Salted identifiers are unique; the others (axes_1, ...) repeat in every picture and nobody uses them.
     body = re.sub(r' id="([^"]*)"', lambda found: found.group() if found.group(1) in used else "", body)
     return Markup(re.sub(r"\n\s*", "\n", body))
 
 
 def thinned(count: int, keep: tuple[int, ...] = (), most: int = MOST_MARKERS) -> Array:
-    """Indices of at most about ``most`` of ``count`` points, evenly spaced, the ends and ``keep`` among them."""
+    """Indices of about ``most`` of ``count`` points, evenly spaced, the ends and ``keep`` among them."""
     if count <= most:
         return np.arange(count)
     even = np.linspace(0, count - 1, most).round().astype(np.int64)

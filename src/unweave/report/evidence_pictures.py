@@ -1,4 +1,4 @@
-"""What was measured on the way, as pictures: spectrum, objective, activations, a profile, the fit, fresh rows."""
+"""What was measured on the way: spectrum, objective, activations, a profile, the fit, errors on fresh rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from matplotlib.figure import Figure
 
 from unweave.report.drawing import ACCENT, INK, QUIET, Picture, draw, positive, thinned
 from unweave.report.facts import Facts
-from unweave.result import Certificate, Recovery
+from unweave.result import FRESH_CHECKS, Certificate, Recovery
 
-FRESH_CHECKS = ("fresh error", "held-out error")
-"""Names under which a certificate keeps the error on rows that nothing was fitted to."""
+_SAME_GAP = 0.1  # difference of logarithms of two ratios that are one
 _ROOM = 1.8  # factor left above and below the points of a logarithmic axis
 
 
@@ -23,48 +22,69 @@ def evidence_pictures(recovery: Recovery, facts: Facts) -> list[Picture]:
     return [picture for picture in pictures if picture is not None]
 
 
-def fresh_check(certificate: Certificate) -> int | None:
-    """Place of the check on fresh rows in the certificate."""
-    return next((i for i, check in enumerate(certificate) if check.name in FRESH_CHECKS), None)
+def place_of(certificate: Certificate, *names: str) -> int | None:
+    """Place of the first check of one of these names in the certificate."""
+    return next((i for i, check in enumerate(certificate) if check.name in names), None)
 
 
 def _spectrum(recovery: Recovery, facts: Facts) -> Picture | None:
     evidence = recovery.evidence
     if evidence.spectrum is None or len(evidence.spectrum) < 2:
         return None
-    values, width = positive(evidence.spectrum), evidence.width
-    index = thinned(len(values), (width - 1, width) if width else ())
-    shown = width is not None and 0 < width < len(values)
+    values, place = positive(evidence.spectrum), gap_place(recovery)
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        inside = index[index < width] if shown else index
+        index = thinned(len(values), () if place is None else (place - 1, place))
+        inside = index if place is None else index[index < place]
         axes.semilogy(inside + 1, values[inside], "o", color=INK, ms=3.5)
-        if shown:
-            assert width is not None
-            beyond = index[index >= width]
+        if place is not None:
+            beyond = index[index >= place]
             axes.semilogy(beyond + 1, values[beyond], "x", color=ACCENT, ms=4.5)
-            axes.axvline(width + 0.5, color=QUIET, ls="--", lw=1)
-            _note(axes, width + 0.5, f"width {width}", len(values))
+            axes.axvline(place + 0.5, color=QUIET, ls="--", lw=1)
+            _note(axes, place + 0.5, f"{place} before it", len(values))
         axes.set(xlabel="index", ylabel="singular value")
         _whole_numbers(axes)
 
-    counted = facts("/evidence/spectrum/count")
-    if facts.has("/evidence/gap") and shown:
-        caption = Markup(
-            "{} singular values of {} sampled second (and third) derivatives. They fall by a factor of {} after "
-            "the first {} (dots): so many neurons; the crosses behind are rounding, truncation or noise."
-        ).format(counted, facts("/evidence/hessians"), facts("/evidence/gap"), facts("/evidence/width"))
-    elif shown:
+    caption = Markup("{} singular values of {} sampled derivatives. ").format(
+        facts("/evidence/spectrum/count"), facts("/evidence/hessians")
+    )
+    gap, width = facts("/evidence/gap"), facts("/evidence/width")
+    if place is None:
+        caption += "There is no clear gap, so that no number of neurons stands out."
+    elif evidence.gap is None:
         caption = Markup("{} singular values; the first {} (dots) belong to units.").format(
-            counted, facts("/evidence/width")
+            facts("/evidence/spectrum/count"), width
         )
+    elif evidence.misfit is not None:
+        caption += Markup(
+            "Measured by the noise that they carry, those of neurons end with a gap of {}. The dashed line is at "
+            "the width in the end, {}."
+        ).format(gap, width)
     else:
-        caption = Markup(
-            "{} singular values of {} sampled Hessians. There is no clear gap, so that no number of neurons "
-            "stands out."
-        ).format(counted, facts("/evidence/hessians"))
-    return Picture("spectrum", "Spectrum and its gap", caption, draw("spectrum", "Spectrum and its gap", paint))
+        caption += Markup(
+            "They fall by a factor of {} at the dashed line: so many neurons; the crosses behind it are rounding "
+            "or truncation. The width in the end: {}."
+        ).format(gap, width)
+    title = "Spectrum and its gap"
+    return Picture("spectrum", title, caption, draw("spectrum", title, paint))
+
+
+def gap_place(recovery: Recovery) -> int | None:
+    """Singular values before the gap: the width, unless the final fit has dropped or added neurons since.
+
+    The gap of a noisy spectrum is relative to the noise and no ratio of its values: then it is the width.
+    """
+    evidence = recovery.evidence
+    spectrum, width, gap = evidence.spectrum, evidence.width, evidence.gap
+    if spectrum is None or width is None or not 0 < width < len(spectrum):
+        return None
+    if gap is None or not np.isfinite(gap) or evidence.misfit is not None:
+        return width
+    tiny = np.finfo(np.float64).tiny
+    distance = np.abs(np.log(np.maximum(spectrum[:-1], tiny) / np.maximum(spectrum[1:], tiny) / gap))
+    nearest = int(np.argmin(distance))
+    return nearest + 1 if distance[nearest] < _SAME_GAP < distance[width - 1] else width
 
 
 def _objective(recovery: Recovery, facts: Facts) -> Picture | None:
@@ -104,7 +124,9 @@ def _objective(recovery: Recovery, facts: Facts) -> Picture | None:
 
 
 def _activations(recovery: Recovery, facts: Facts) -> Picture | None:
-    tried = {name: value for name, value in recovery.evidence.activation_residuals.items() if np.isfinite(value)}
+    tried = {
+        name: value for name, value in recovery.evidence.activation_residuals.items() if np.isfinite(value)
+    }
     if len(tried) < 2:
         return None
     names = sorted(tried, key=lambda name: tried[name])
@@ -121,10 +143,12 @@ def _activations(recovery: Recovery, facts: Facts) -> Picture | None:
         axes.set(xlabel="relative misfit of the neurons' profiles", xlim=(low, values.max() * _ROOM))
         axes.set_ylim(-0.6, len(names) - 0.4)
 
-    caption = Markup("How badly every activation explains the neurons' profiles: {} (filled) fits best, to {}").format(
-        names[0], facts(f"/evidence/activation_residuals/{names[0]}")
+    caption = Markup(
+        "How badly every activation explains the neurons' profiles: {} (filled) fits best, to {}"
+    ).format(names[0], facts(f"/evidence/activation_residuals/{names[0]}"))
+    caption += Markup("; the next, {}, to {}.").format(
+        names[1], facts(f"/evidence/activation_residuals/{names[1]}")
     )
-    caption += Markup("; the next, {}, to {}.").format(names[1], facts(f"/evidence/activation_residuals/{names[1]}"))
     return Picture("activations", "Which activation", caption, draw("activations", "Which activation", paint))
 
 
@@ -144,12 +168,18 @@ def _profile(recovery: Recovery, facts: Facts) -> Picture | None:
         axes.set(xlabel="t = u · x", ylabel="profile" if order == 0 else "its second derivative")
         axes.legend(loc="best")
 
-    what = "values along a line on which only this neuron moves" if order == 0 else "its part in the sampled Hessians"
+    what = (
+        "values along a line on which only this neuron moves"
+        if order == 0
+        else "its part in the sampled Hessians"
+    )
     caption = Markup(
-        "The neuron with the median misfit, as a function of one variable: {} (circles, {} of them) and the profile "
-        "that was fitted to them (line), before the final fit."
+        "The neuron with the median misfit, as a function of one variable: {} (circles, {} of them) and the "
+        "profile that was fitted to them (line), before the final fit."
     ).format(what, facts("/evidence/profile_samples/shape/1"))
-    return Picture("profile", "Profile of one neuron", caption, draw("profile", "Profile of one neuron", paint))
+    return Picture(
+        "profile", "Profile of one neuron", caption, draw("profile", "Profile of one neuron", paint)
+    )
 
 
 def _convergence(recovery: Recovery, facts: Facts) -> Picture | None:
@@ -164,27 +194,30 @@ def _convergence(recovery: Recovery, facts: Facts) -> Picture | None:
         axes.semilogy(index, values[index], "o-", color=INK)
         if floor:
             axes.axhline(floor, color=ACCENT, ls="--", lw=1.2)
+            above = floor > values[0] / _ROOM**2  # on the left, on the side where no residual comes
             axes.annotate(
                 "rounding or noise",
-                (0.98, floor),
-                (0, 3),
+                (0.02, floor),
+                (0, 3 if above else -3),
                 xycoords=axes.get_yaxis_transform(),
                 textcoords="offset points",
-                ha="right",
-                va="bottom",
+                va="bottom" if above else "top",
                 color=ACCENT,
             )
         axes.set(xlabel="step", ylabel="residual (root mean square)")
-        lowest = min(values.min(), floor or np.inf)
-        axes.set_ylim(lowest / _ROOM**2, values.max() * _ROOM)
+        low, high = min(values.min(), floor or np.inf), max(values.max(), floor or 0.0)
+        room = _ROOM * (high / low) ** 0.14
+        axes.set_ylim(low / room, high * room)
         _whole_numbers(axes)
 
     last = len(history) - 1
-    caption = Markup("Residual of the final fit relative to the outputs' spread, step by step: from {} to {}").format(
-        facts("/evidence/fit_history/0"), facts(f"/evidence/fit_history/{last}")
-    )
+    caption = Markup(
+        "Residual of the final fit relative to the outputs' spread, step by step: from {} to {}"
+    ).format(facts("/evidence/fit_history/0"), facts(f"/evidence/fit_history/{last}"))
     if floor:
-        caption += Markup("; rounding or noise alone would leave {} (dashed)").format(facts("/evidence/fit_floor"))
+        caption += Markup("; rounding or noise alone would leave {} (dashed)").format(
+            facts("/evidence/fit_floor")
+        )
     title = "Convergence of the final fit"
     return Picture("convergence", title, caption + ".", draw("convergence", title, paint))
 
@@ -194,7 +227,7 @@ def _fresh_errors(recovery: Recovery, facts: Facts) -> Picture | None:
     if errors is None or len(errors) < 2:
         return None
     values = positive(np.sort(errors))
-    place = fresh_check(recovery.certificate)
+    place = place_of(recovery.certificate, *FRESH_CHECKS)
     threshold = None if place is None else recovery.certificate.checks[place].threshold
 
     def paint(figure: Figure) -> None:
@@ -203,7 +236,9 @@ def _fresh_errors(recovery: Recovery, facts: Facts) -> Picture | None:
         axes.semilogy(100 * (index + 1) / len(values), values[index], "-", color=INK, lw=2)
         if threshold and np.isfinite(threshold):
             axes.axhline(threshold, color=ACCENT, ls="--", lw=1.2)
-            axes.annotate("allowed", (1, threshold), (0, 3), textcoords="offset points", va="bottom", color=ACCENT)
+            axes.annotate(
+                "allowed", (1, threshold), (0, 3), textcoords="offset points", va="bottom", color=ACCENT
+            )
             axes.set_ylim(top=max(threshold, values.max()) * _ROOM**2)
         axes.set(xlabel="rows with at most this error (%)", ylabel="relative error", xlim=(0, 101))
 
@@ -213,22 +248,24 @@ def _fresh_errors(recovery: Recovery, facts: Facts) -> Picture | None:
         facts("/evidence/fresh_errors/largest"),
     )
     if place is not None and threshold is not None:
-        caption += Markup("; the answers' precision allows {} (dashed)").format(facts(f"/certificate/{place}/threshold"))
+        caption += Markup("; the answers' precision allows {} (dashed)").format(
+            facts(f"/certificate/{place}/threshold")
+        )
     title = "Error on fresh rows"
     return Picture("fresh", title, caption + ".", draw("fresh", title, paint))
 
 
 def _note(axes: Axes, x: float, text: str, count: int) -> None:
-    """Write ``text`` beside a vertical line, on the side where there is room."""
-    left = x > 0.5 * count
+    """Write ``text`` beside a vertical line, where a falling curve leaves room: low on its left, else high."""
+    left = x > 0.4 * count
     axes.annotate(
         text,
-        (x, 0.97),
+        (x, 0.03 if left else 0.97),
         (-5 if left else 5, 0),
         xycoords=axes.get_xaxis_transform(),
         textcoords="offset points",
         ha="right" if left else "left",
-        va="top",
+        va="bottom" if left else "top",
     )
 
 

@@ -48,8 +48,10 @@ class Facts:
         if isinstance(value, list):
             shown = [self(f"{pointer}/{index}", digits) for index in range(min(len(value), _MOST_ENTRIES))]
             return Markup(", ").join(shown) + (" ..." if len(value) > _MOST_ENTRIES else "")
-        return Markup('<data data-path="{}" value="{}">{}</data>').format(
-            pointer, json.dumps(value), text_of(value, digits)
+        # A number is never broken at its minus sign.
+        kind = "" if isinstance(value, str) else Markup(' class="short"')
+        return Markup('<data{} data-path="{}" value="{}">{}</data>').format(
+            kind, pointer, json.dumps(value), text_of(value, digits)
         )
 
     def figures(self, pointer: str) -> Markup:

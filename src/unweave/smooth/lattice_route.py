@@ -9,7 +9,7 @@
     rows   about  m d^2/6  +  1.1 m (d + 2)  +  1.1 m (D - d)        (one output; d^2/3 if mirrored)
 
 What is tried is checked by its own residual, which is at rounding or orders of magnitude above; a failure
-first mirrors the lattices, then adds sites, then widens the slice, so that no row is paid twice.
+mirrors the lattices or adds sites; while no span ends, the slice is widened. No row is paid twice.
 
 It needs float64 answers: third differences of coarser ones drown.
 """
@@ -22,12 +22,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.access.region import Region
+from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.candidate import Evidence
-from unweave.derivatives.lattice_jets import LatticeJets, LatticeSampler
+from unweave.derivatives.lattice_jets import LatticeSampler
 from unweave.execution.executor import Executor
 from unweave.journal import Journal
-from unweave.smooth.hessian_route import acceptance_threshold, find_directions, width_shown
+from unweave.smooth.lattice_directions import (
+    LatticeDirections,
+    LatticeSpan,
+    lattice_span,
+    members_space,
+)
+from unweave.smooth.lattice_step import lattice_step
 from unweave.smooth.linear_part import mirror_back
 from unweave.smooth.random_slice import (
     FEWEST_SITES,
@@ -42,19 +49,17 @@ from unweave.smooth.random_slice import (
 from unweave.smooth.shallow_model import ShallowModel
 from unweave.smooth.slice_extension import SHIFT, extend
 from unweave.smooth.slice_fit import SliceFit, SliceFitter
-from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
-from unweave.subspace.power_method import PowerMethodOptions
-from unweave.subspace.rank_one_space import RankOneSpace
-from unweave.subspace.symmetric import symmetric_packing
+from unweave.subspace.hessian_span import CLEAR_GAP
+from unweave.subspace.power_method import PowerMethodOptions, RankOneDirections
 
 FEWEST_INPUTS = 10
 """Inputs from which a slice pays."""
 LARGEST_FIT = 6000
 """Parameters on a slice up to which Gauss-Newton there is quick."""
 
-_STEP = 4.5e-4  # times sqrt(D): truncation and rounding of mirrored third differences are then alike
-_EXTRA_SITES = 2  # lattices added when a span that ended did not lead to a network
-_RIVALS = 3  # activations tried
+_MOST_FAILURES = 3  # spans that ended but did not lead to a network
+_RIVALS = 3  # activations tried at most,
+_RIVAL = 10.0  # if their profiles fit at most this much worse than the best
 _ABOVE_FLOOR = 30.0  # times the noise: residual of a network that is not the one
 _HOPELESS_START = 0.9  # of the answers' spread: a start that explains nothing
 _LARGEST_OUTGOING = 1e6  # of the answers' spread: beyond, a profile was mistaken for its far tail
@@ -67,14 +72,6 @@ class LatticeResult:
 
     model: ShallowModel
     evidence: Evidence
-
-
-@dataclass(frozen=True, eq=False)
-class _Span:
-    jets: LatticeJets
-    span: HessianSpan
-    rank: int
-    gap: float
 
 
 class LatticeRoute:
@@ -95,12 +92,12 @@ class LatticeRoute:
     ) -> None:
         self._inputs, self._outputs, self._width = region.n_inputs, outputs, width
         self._noise = max(noise, float(np.finfo(np.float64).eps))
-        self._activations, self._power_method, self._executor = activations, power_method, executor
+        self._activations = activations
         self._journal, self._rng = journal, rng
-        root = float(np.sqrt(self._inputs))
-        self._slices = RandomSlice(ask, region, max(3 * _STEP, SHIFT) * root, rng)
-        # A known width is looked for on one side first; an unknown one needs a clear end of the spectrum.
-        self._sampler = LatticeSampler(self._slices.ask, _STEP * root, mirrored=width is None)
+        self._slices = RandomSlice(ask, region, SHIFT * float(np.sqrt(self._inputs)), rng)
+        self._directions = LatticeDirections(width, journal, rng, power_method, executor)
+        self._step = 0.0
+        self._sampler = LatticeSampler(self._slices.ask, 1.0)
         self._points = np.zeros((0, 0))
         self._answers = np.zeros((0, outputs))
         self._evidence = Evidence()
@@ -108,20 +105,27 @@ class LatticeRoute:
     def run(self) -> LatticeResult | None:
         """The network, or None."""
         dimension = self._first_dimension()
-        fewest, retries = 0, 0
-        while dimension is not None:
+        if dimension is not None:
+            with self._journal.stage("step") as stage:
+                self._step = lattice_step(self._slices, dimension, self._rng)
+                stage.figures["step"] = self._step
+            # A known width is looked for on one side first; an unknown one needs a clear end of the spectrum.
+            self._sampler = LatticeSampler(self._slices.ask, self._step, mirrored=self._width is None)
+        fewest, failures = 0, 0
+        while dimension is not None and failures < _MOST_FAILURES:
             seen = self._sample(dimension, fewest)
             if seen is not None:
                 fitted = self._fit(seen)
                 if fitted is not None:
                     return self._extend(fitted)
+                failures += 1
             if not self._sampler.mirrored:
                 with self._journal.stage("mirrored lattices"):
                     self._sampler.mirror()
-            elif seen is not None and retries < _EXTRA_SITES:
-                retries, fewest = retries + 1, len(self._sampler) + 1
+            elif seen is not None:
+                fewest = len(self._sampler) + 1
             else:
-                dimension, retries = self._affordable(dimension + 1), 0  # slices are nested: nothing is lost
+                dimension = self._affordable(dimension + 1)  # slices are nested: nothing is lost
         return None
 
     def _first_dimension(self) -> int | None:
@@ -138,7 +142,7 @@ class LatticeRoute:
 
     # -- directions ------------------------------------------------------------------------------------
 
-    def _sample(self, dimension: int, fewest: int) -> _Span | None:
+    def _sample(self, dimension: int, fewest: int) -> LatticeSpan | None:
         """Lattices until their span ends, at ``fewest`` sites or more, or None if the slice cannot show it."""
         wanted = most_neurons(dimension) if self._width is None else min(self._width, most_neurons(dimension))
         most = max(fewest, lattices_needed(wanted, dimension, self._outputs))
@@ -155,86 +159,54 @@ class LatticeRoute:
                 stage.figures.update(width=seen.rank, gap=seen.gap)
         return seen
 
-    def _span(self, dimension: int) -> _Span | None:
-        jets = self._sampler.jets().rescaled(self._slices.unit(dimension))
-        members = jets.members()
-        span = hessian_span(members)
-        rank, gap = width_shown(span, self._width)
-        enough = len(members) >= rank + 2 and len(jets) >= FEWEST_SITES
-        if gap < CLEAR_GAP or rank > most_neurons(dimension) or not enough:
-            return None
-        return _Span(jets, span, rank, gap)
-
-    def _directions(self, seen: _Span) -> Array | None:
-        """(m, d) rank-one members of the span, or None if some are missing."""
-        d = seen.jets.sites.shape[1]
-        options = self._power_method or PowerMethodOptions()
-        with self._journal.stage("power method") as stage:
-            found = find_directions(
-                seen.span, seen.rank, d, self._journal, self._rng, options, executor=self._executor
-            )
-            restarts = found.restarts
-            if len(found) < seen.rank and self._power_method is None:
-                # Weak neurons lie farther from the span than most, but still within its own error.
-                loose = replace(options, min_objective=1 - acceptance_threshold(seen.gap))
-                found = find_directions(
-                    seen.span, seen.rank, d, self._journal, self._rng, loose, found.directions, self._executor
-                )
-                restarts += found.restarts
-            stage.figures.update(found=len(found), needed=seen.rank, restarts=restarts)
-        if len(found) < seen.rank:
-            return None
-        space = RankOneSpace(seen.span.basis(seen.rank), symmetric_packing(d))
-        self._evidence = Evidence(
-            spectrum=seen.span.singular_values,
-            width=seen.rank,
-            gap=seen.gap,
-            hessians=seen.span.columns,
-            found=len(found),
-            restarts=restarts,
-            misalignment=found.misalignment,
-            rejected=found.rejected,
-            rates=np.asarray(space.contraction_rates(found.directions)),
-        )
-        return found.directions
+    def _span(self, dimension: int) -> LatticeSpan | None:
+        return lattice_span(self._sampler.jets().rescaled(self._slices.unit(dimension)), self._width)
 
     # -- the network on the slice ----------------------------------------------------------------------
 
-    def _fit(self, seen: _Span) -> SliceFit | None:
+    def _fit(self, seen: LatticeSpan) -> SliceFit | None:
         """The network on the slice, if one comes down to rounding."""
-        directions = self._directions(seen)
-        if directions is None:
+        with self._journal.stage("power method") as stage:
+            found = self._directions.find(seen)
+            stage.figures.update(found=len(found), needed=seen.rank, restarts=found.restarts)
+        if len(found) == 0:
             return None
-        fitter = SliceFitter(directions, seen.jets, self._noise)
         with self._journal.stage("activation") as stage:
+            fitter = SliceFitter(found.directions, seen.jets, self._noise)
             residuals = fitter.rank_activations(self._activations, self._rng)
-            stage.figures["best"] = next(iter(residuals))
-        self._evidence = replace(self._evidence, activation_residuals=residuals)
-        with self._journal.stage("slice fit") as stage:
-            for name in list(residuals)[:_RIVALS]:
-                fit = self._fit_one(fitter, name, seen)
-                if fit is not None:
-                    stage.figures.update(
-                        activation=name,
-                        parameters=fit.model.size,
-                        residual=fit.history[-1],
-                        steps=len(fit.history) - 1,
-                    )
-                    if fit.history[-1] <= _ABOVE_FLOOR * self._noise:
-                        self._evidence = replace(self._evidence, **fitter.example(name))
-                        return fit
+            stage.figures["best"] = best = next(iter(residuals))
+        for name, residual in list(residuals.items())[:_RIVALS]:
+            if name == best or residual < _RIVAL * residuals[best]:
+                fit = self._fit_one(seen, found, name)
+                if fit is not None and fit.history[-1] <= _ABOVE_FLOOR * self._noise:
+                    self._evidence = replace(self._evidence, activation_residuals=residuals)
+                    return fit
         return None
 
-    def _fit_one(self, fitter: SliceFitter, name: str, seen: _Span) -> SliceFit | None:
-        d = seen.jets.sites.shape[1]
-        points, answers = self._values(slice_parameters(seen.rank, d, self._outputs), d)
-        start, residual = fitter.start(name, points, answers)
-        if not residual <= _HOPELESS_START or np.abs(start.outgoing).max() > _LARGEST_OUTGOING:
+    def _fit_one(self, seen: LatticeSpan, found: RankOneDirections, name: str) -> SliceFit | None:
+        """The fit for one activation; None if there is not even a start."""
+        restarts = found.restarts
+        if self._sampler.mirrored:
+            with self._journal.stage("truncation") as stage:
+                step = self._step / self._slices.unit(seen.dimension)
+                seen, found = self._directions.sharpened(seen, found, get_activation(name), step)
+                stage.figures.update(width=seen.rank, found=len(found), gap=seen.gap)
+        if len(found) < seen.rank or seen.gap < CLEAR_GAP:
             return None
-        points, answers = self._values(start.size, d)
-        return fitter.fit(
-            start, points, answers, lambda step, _: self._journal.tell(step, None, "steps")
-        )
+        self._evidence = _evidence(seen, found, restarts)
+        with self._journal.stage("slice fit") as stage:
+            fitter = SliceFitter(found.directions, seen.jets, self._noise)
+            parameters = slice_parameters(seen.rank, seen.dimension, self._outputs)
+            start, residual = fitter.start(name, *self._values(parameters, seen.dimension))
+            if not residual <= _HOPELESS_START or np.abs(start.outgoing).max() > _LARGEST_OUTGOING:
+                return None
+            points, answers = self._values(start.size, seen.dimension)
+            fit = fitter.fit(start, points, answers, lambda step, _: self._journal.tell(step, None, "steps"))
+            stage.figures.update(
+                parameters=fit.model.size, residual=fit.history[-1], steps=len(fit.history) - 1
+            )
+        self._evidence = replace(self._evidence, **fitter.example(name))
+        return fit
 
     def _values(self, parameters: int, d: int) -> tuple[Array, Array]:
         """Random points of the slice, rescaled, and answers, enough to fit so many parameters."""
@@ -272,3 +244,17 @@ class LatticeRoute:
             parameter_error_bar=max(fit.error_bar, extension.error_bar),
         )
         return LatticeResult(model, evidence)
+
+
+def _evidence(seen: LatticeSpan, found: RankOneDirections, restarts: int) -> Evidence:
+    return Evidence(
+        spectrum=seen.span.singular_values,
+        width=seen.rank,
+        gap=seen.gap,
+        hessians=seen.span.columns,
+        found=len(found),
+        restarts=restarts,
+        misalignment=found.misalignment,
+        rejected=found.rejected,
+        rates=np.asarray(members_space(seen).contraction_rates(found.directions)),
+    )

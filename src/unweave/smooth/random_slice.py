@@ -101,7 +101,7 @@ class RandomSlice:
         inputs = region.n_inputs
         self.frame: Array = scipy.linalg.qr(rng.standard_normal((inputs, inputs)), check_finite=False)[0]
         """Q (D, D)"""
-        self._margin = reach * float(np.abs(self.frame).max())
+        self._reach = reach
 
     def ask(self, points: Array) -> Array:
         """Answers (n, K) at slice coordinates (n, d)."""
@@ -119,12 +119,16 @@ class RandomSlice:
         """Length at which a neuron of norm one varies in a slice of ``d`` directions as in all inputs."""
         return float(np.sqrt(len(self.frame) / d))
 
-    def draw(self, count: int, d: int) -> Array:
-        """Random points (count, d), as far out as those of the region and within its box, if there is one."""
+    def draw(self, count: int, d: int, reach: float | None = None) -> Array:
+        """Random points (count, d), as far out as those of the region.
+
+        If there is a box, they lie in it, and stay there when moved by ``reach`` along a column of the frame.
+        """
+        margin = (self._reach if reach is None else reach) * float(np.abs(self.frame).max())
         points = self.unit(d) * self._rng.standard_normal((count, d))
         while self._region.has_box:
             inputs = points @ self.frame[:, :d].T
-            inside = self._region.contains(inputs + self._margin) & self._region.contains(inputs - self._margin)
+            inside = self._region.contains(inputs + margin) & self._region.contains(inputs - margin)
             if inside.all():
                 break
             points[~inside] *= _SHRINK

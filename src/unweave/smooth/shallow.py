@@ -40,6 +40,7 @@ from unweave.smooth.hessian_route import (
 )
 from unweave.smooth.lattice_route import FEWEST_INPUTS, LatticeRoute
 from unweave.smooth.lifting import lift
+from unweave.smooth.mixed_activations import activations_seen
 from unweave.smooth.neuron_fits import model_of, rank_activations, rank_one_coefficients, refit
 from unweave.smooth.profiles import Profiles, fit_profiles
 from unweave.smooth.shallow_model import ShallowModel
@@ -73,6 +74,7 @@ _RIVAL = 10.0  # an activation whose profiles fit at most this much worse than t
 _LARGE = 400  # neurons from which the power steps run in single precision
 _ABOVE_FLOOR = 30.0  # times the floor: a residual that something else may explain better
 _LIFT_ABOVE_FLOOR = 1e4  # times the floor: far above what lifting loses, far below a missing direction
+_MOST_EXPLAINED = 0.7  # of the neurons must be explained by an activation each, for a mixture to be named
 _LARGEST_CONDITION = 1e10  # of the final fit's scaled Jacobian: beyond, there are neurons too many
 _ONE_THREAD = 24  # inputs up to which matrices are so small that a second BLAS thread gains nothing,
 # but on busy cores makes every product wait for it
@@ -121,6 +123,8 @@ class ShallowRecovery:
         self._jets: Jets | None = None
         """Gradients in the frame, on which the final fit stands besides the Hessians' own."""
         self._model: ShallowModel | None = None
+        self._profiles: tuple[Array, Array, int] | None = None
+        """Projections, samples and their order, of the neurons' own profiles."""
         self._evidence = Evidence()
         self._notes: list[str] = []
         self._ambiguity: str | None = None
@@ -158,10 +162,21 @@ class ShallowRecovery:
             if not self._at_floor():
                 problem = (
                     f"{self._model.width} neurons leave a residual of {_residual(self._evidence):.2g} where "
-                    f"rounding or noise would leave {self._evidence.fit_floor:.2g}: another activation, more "
-                    "than one hidden layer, or Hessians that are no sum of neurons"
+                    f"rounding or noise would leave {self._evidence.fit_floor:.2g}: {self._what_else()}"
                 )
         return problem
+
+    def _what_else(self) -> str:
+        """What the target may be, when one layer of equal neurons is not it."""
+        if self._profiles is not None and len(self._options.activations) > 1:
+            seen = activations_seen(self._options.activations, *self._profiles, self._rng)
+            if len(seen) > 1 and sum(seen.values()) >= _MOST_EXPLAINED * self._profiles[0].shape[1]:
+                named = ", ".join(f"{count} as {name}" for name, count in seen.items())
+                return f"the neurons are not alike ({named}): one layer of mixed activations, which is not handled"
+        return (
+            "another activation or a mixture of several, more than one hidden layer (residual blocks and pooling "
+            "count), or Hessians that are no sum of neurons"
+        )
 
     def _recover_by_lattices(self) -> bool:
         """Whether the network was found through a slice of the inputs, from the fewest queries."""
@@ -202,6 +217,7 @@ class ShallowRecovery:
         """From directions to a fitted network; the next best activation is tried if the best does not fit."""
         previous, evidence = self._model, self._evidence
         projections, samples, order, ranking = self._rank_activations(found)
+        self._profiles = projections, samples, order
         for rank, name in enumerate(ranking[:2]):
             if rank and (self._at_floor() or not self._is_rival(ranking[0], name)):
                 break

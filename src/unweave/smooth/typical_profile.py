@@ -13,6 +13,7 @@ import numpy as np
 
 from unweave.activations import Activation
 from unweave.arrays import Array
+from unweave.smooth.neuron_fits import rank_one_coefficients
 from unweave.smooth.profiles import Profiles
 
 CURVE_POINTS = 200
@@ -61,3 +62,11 @@ def typical_profile(
         "profile_curve": np.stack([grid, curve]),
         "profile_order": order,
     }
+
+
+def hessian_profile(
+    sites: Array, hessians: Array, directions: Array, profiles: Profiles, activation: Activation
+) -> dict[str, Any]:
+    """The same from Hessians (n, K, p) at sites (n, d), for unit directions (m, d)."""
+    samples = rank_one_coefficients(directions, hessians)
+    return typical_profile(sites @ directions.T, samples, profiles, activation, 2)

@@ -1,0 +1,75 @@
+"""The page: facts, pictures and advice put into a template, and written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unweave.errors import InvalidInput
+from unweave.files.atomic import write_atomically
+
+if TYPE_CHECKING:
+    from unweave.result import Recovery
+
+_ENDINGS = (".html", ".htm")
+
+
+def write_report(recovery: Recovery, path: str | Path) -> None:
+    """Write the report of ``recovery`` to an .html file."""
+    path = Path(path)
+    if path.suffix.lower() not in _ENDINGS:
+        raise InvalidInput(f"path must end in {' or '.join(_ENDINGS)}. Got {str(path)!r} instead.")
+    content = report_html(recovery).encode("utf-8")
+    try:
+        write_atomically(path, lambda file: file.write(content))
+    except OSError as error:
+        raise InvalidInput(
+            f"path must be a file that can be written. Got {str(path)!r} instead ({error.strerror})."
+        ) from error
+
+
+def report_html(recovery: Recovery) -> str:
+    """The report as text: same recovery, same text."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("unweave.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2").render(_content(recovery))
+
+
+def _content(recovery: Recovery) -> dict[str, Any]:
+    from unweave.report.advice import open_questions, suggestions
+    from unweave.report.evidence_pictures import evidence_pictures, place_of
+    from unweave.report.facts import Facts
+    from unweave.report.network_pictures import network_pictures, stage_picture
+    from unweave.report.repeating import python_call, shell_command
+    from unweave.report.weight_pictures import weight_picture
+    from unweave.result import FRESH_CHECKS
+
+    facts = Facts(recovery.to_dict())
+    weights = weight_picture(recovery, facts)
+    word, _, explanation = str(recovery.status).partition(": ")
+    return {
+        "recovery": recovery,
+        "fact": facts,
+        "status_word": word,
+        "explanation": explanation,
+        "fresh": place_of(recovery.certificate, *FRESH_CHECKS),
+        "bar": place_of(recovery.certificate, "parameter error bar"),
+        "broken": [i for i, check in enumerate(recovery.certificate) if check.holds is False],
+        "open_questions": open_questions(recovery),
+        "suggestions": suggestions(recovery),
+        "pictures": [
+            *evidence_pictures(recovery, facts),
+            *network_pictures(recovery, facts),
+            *([] if weights is None else [weights]),
+        ],
+        "stage_picture": stage_picture(recovery, facts),
+        "python_call": python_call(recovery.settings),
+        "shell_command": shell_command(recovery.settings),
+    }

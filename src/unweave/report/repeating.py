@@ -1,0 +1,81 @@
+"""How to repeat a recovery: the same call in Python and on the command line, from its settings."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+_OPTIONS = {
+    "hidden": "--hidden",
+    "activation": "--activation",
+    "seed": "--seed",
+    "input_dim": "--inputs",
+    "output_activation": "--output-activation",
+    "domain": "--domain",
+    "max_queries": "--max-queries",
+    "deadline": "--deadline",
+    "tolerance": "--tolerance",
+    "method": "--method",
+    "checkpoint": "--checkpoint",
+}
+"""Argument of `recover` -> option of ``unweave recover``."""
+_PLACEHOLDERS = {"examples": "--examples examples.npy"}
+
+
+def python_call(settings: dict[str, Any]) -> str:
+    """The call of `unweave.recover` as Python; things without a name stand as comments."""
+    before, target = _python_target(settings.get("target", {}))
+    arguments = settings.get("arguments", {})
+    parts = [target]
+    for name, value in arguments.items():
+        if isinstance(value, dict):
+            before.append(f"# {name}: an array of shape {tuple(value['shape'])}")
+            parts.append(f"{name}={name}")
+        else:
+            parts.append(f"{name}={tuple(value) if name == 'domain' else value!r}")
+    return "\n".join(["import unweave", *before, "", f"result = unweave.recover({', '.join(parts)})"])
+
+
+def _python_target(target: dict[str, Any]) -> tuple[list[str], str]:
+    """Lines before the call, and the target in it."""
+    kind, name = target.get("kind", "object"), str(target.get("name", ""))
+    if kind in ("file", "url"):
+        return [], repr(name)
+    if kind == "import":
+        module, _, attribute = name.partition(":")
+        return [f"import {module}"], f"{module}.{attribute}"
+    if kind == "command":
+        return [], f"unweave.CommandTarget({name!r}, input_dim)"
+    if kind == "table":
+        return [f"# x, y: inputs and answers of {name}"], "unweave.Samples(x, y)"
+    if kind == "samples":
+        return [f"# x, y: the {name}"], "unweave.Samples(x, y)"
+    return [f"# target: {name}, as it was given" if name else "# target: what was asked"], "target"
+
+
+def shell_command(settings: dict[str, Any]) -> str:
+    """The same on the command line: as it was typed, or as it would have to be."""
+    typed = settings.get("command")
+    if typed:
+        return str(typed)
+    target = settings.get("target", {})
+    kind, name = target.get("kind", "object"), str(target.get("name", ""))
+    arguments = settings.get("arguments", {})
+    before = []
+    if kind == "samples":
+        before, spec = (
+            ["# write inputs and answers to samples.npz, as arrays x and y"],
+            ["--table", "samples.npz"],
+        )
+    elif kind in ("file", "url", "import"):
+        spec = [name]
+    else:
+        before, spec = ["# put the target into models.py, under the name target"], ["models:target"]
+    words = ["unweave", "recover", *spec]
+    for argument, value in arguments.items():
+        if argument in _OPTIONS and not isinstance(value, dict):
+            text = ",".join(str(entry) for entry in value) if isinstance(value, list) else str(value)
+            words.append(f"{_OPTIONS[argument]}={text}")
+    line = shlex.join(words)
+    placeholders = [text for argument, text in _PLACEHOLDERS.items() if argument in arguments]
+    return "\n".join([*before, " ".join([line, *placeholders])])

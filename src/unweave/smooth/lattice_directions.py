@@ -1,0 +1,128 @@
+"""From lattice jets to the neurons' directions: the span, its rank-one members, and truncation taken away.
+
+The span of the jets ends at the width; weak neurons may drown in the truncation of the differences. The
+strong ones, once found, predict that truncation (`unweave.smooth.lattice_truncation`): without it the
+spectrum shows the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unweave.activations import Activation
+from unweave.arrays import Array
+from unweave.derivatives.lattice_jets import LatticeJets
+from unweave.execution.executor import Executor
+from unweave.journal import Journal
+from unweave.smooth.hessian_route import (
+    acceptance_threshold,
+    find_directions,
+    refine_directions,
+    width_shown,
+)
+from unweave.smooth.jet_profiles import fit_jet_profiles, jet_samples
+from unweave.smooth.lattice_truncation import without_truncation
+from unweave.smooth.neuron_fits import model_of
+from unweave.smooth.random_slice import FEWEST_SITES, most_neurons
+from unweave.subspace.hessian_span import HessianSpan, hessian_span
+from unweave.subspace.power_method import PowerMethodOptions, RankOneDirections
+from unweave.subspace.rank_one_space import RankOneSpace
+from unweave.subspace.symmetric import symmetric_packing
+
+HINT_OF_GAP = 5.0
+"""Ratio of singular values from which on the end of a spectrum is worth looking at."""
+
+_CORRECTIONS = 3
+_POOR_PROFILE = 0.1  # relative misfit of a profile that predicts nothing
+_SPARE_MEMBERS = 2  # beyond the rank, so that its end is seen
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeSpan:
+    """Jets, the span they lie in, and where it ends."""
+
+    jets: LatticeJets
+    span: HessianSpan
+    rank: int
+    gap: float
+
+    @property
+    def dimension(self) -> int:
+        """d"""
+        return int(self.jets.sites.shape[1])
+
+
+def lattice_span(jets: LatticeJets, width: int | None) -> LatticeSpan | None:
+    """The span of ``jets``, or None if it has no end, or beyond what so many directions can show."""
+    members = jets.members()
+    span = hessian_span(members)
+    rank, gap = width_shown(span, width)
+    enough = len(members) >= rank + _SPARE_MEMBERS and len(jets) >= FEWEST_SITES
+    if gap < HINT_OF_GAP or rank > most_neurons(jets.sites.shape[1]) or not enough:
+        return None
+    return LatticeSpan(jets, span, rank, gap)
+
+
+class LatticeDirections:
+    """Looks for the rank-one members of spans."""
+
+    def __init__(
+        self,
+        width: int | None,
+        journal: Journal,
+        rng: np.random.Generator,
+        options: PowerMethodOptions | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        self._width, self._journal, self._rng = width, journal, rng
+        self._options, self._executor = options, executor
+
+    def find(self, seen: LatticeSpan, known: Array | None = None) -> RankOneDirections:
+        """Members of the span, besides the ``known`` ones; there may be fewer than its dimension."""
+        options = self._options or PowerMethodOptions()
+        found = self._search(seen, options, known)
+        if len(found) < seen.rank and self._options is None:
+            # Weak neurons lie farther from the span than most, but still within its own error.
+            loose = replace(options, min_objective=1 - acceptance_threshold(seen.gap))
+            more = self._search(seen, loose, found.directions)
+            found = replace(more, restarts=found.restarts + more.restarts)
+        return found
+
+    def _search(
+        self, seen: LatticeSpan, options: PowerMethodOptions, known: Array | None
+    ) -> RankOneDirections:
+        return find_directions(
+            seen.span, seen.rank, seen.dimension, self._journal, self._rng, options, known, self._executor
+        )
+
+    def sharpened(
+        self, seen: LatticeSpan, found: RankOneDirections, activation: Activation, step: float
+    ) -> tuple[LatticeSpan, RankOneDirections]:
+        """Span and members without the truncation that neurons along ``found`` predict.
+
+        ``step`` is that of mirrored lattices, in the coordinates of the jets. What does not get clearer is
+        left as it is.
+        """
+        best, rows = seen, found
+        for _ in range(_CORRECTIONS):
+            samples = jet_samples(rows.directions, seen.jets.sites, best.jets.hessians, best.jets.thirds)
+            profiles = fit_jet_profiles(samples, activation)
+            predicting = profiles.residuals <= _POOR_PROFILE
+            if not predicting.any():
+                break
+            model = model_of(rows.directions, profiles, activation).keep(predicting)
+            corrected = lattice_span(without_truncation(seen.jets, model, step), self._width)
+            if corrected is None or corrected.gap <= best.gap or corrected.rank < best.rank:
+                break
+            best = corrected
+            refined = refine_directions(best.span, best.rank, rows.directions, best.dimension)
+            distances = members_space(best).misalignment(refined)
+            rows = self.find(best, refined[distances <= acceptance_threshold(best.gap)])
+        return best, rows
+
+
+def members_space(seen: LatticeSpan) -> RankOneSpace:
+    """The span as a subspace of Sym(d)."""
+    return RankOneSpace(seen.span.basis(seen.rank), symmetric_packing(seen.dimension))

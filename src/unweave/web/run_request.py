@@ -1,0 +1,246 @@
+"""What a run is asked to do: the fields of the form, checked, in words of JSON."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from unweave.activations import SOFTMAX, activation_names, get_activation
+from unweave.cli.tables import TABLE_ENDINGS
+from unweave.errors import InvalidInput
+from unweave.files import FORMATS, PICKLES
+
+T = TypeVar("T")
+
+FILE, ENDPOINT, TABLE = "file", "endpoint", "table"
+KINDS = (FILE, ENDPOINT, TABLE)
+ENDINGS = {FILE: tuple(FORMATS), TABLE: tuple(ending for ending in TABLE_ENDINGS if ending != ".npy")}
+"""Kind of target -> endings of the files that are opened."""
+OUTPUT_ACTIVATIONS = ("identity", "tanh", "sigmoid", SOFTMAX)
+NO_LAYER = "none"
+"""What is typed for a network without hidden layer; an empty field means that nobody knows."""
+MOST_NAME = 120
+"""Characters of a file's given name that are kept; it is only ever shown."""
+
+_ASKING_ONLY = ("inputs", "output_activation", "domain", "max_queries", "averaging")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class FieldError(InvalidInput):
+    """A field of the form cannot be used; ``field`` is its name."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run, as it was asked for. ``name`` is what the user calls the target, and is never opened."""
+
+    kind: str
+    name: str
+    ending: str = ""
+    """Of the file in the run's folder, which is called ``target`` and this."""
+    url: str | None = None
+    http_request: str | None = None
+    http_answers: str | None = None
+    token_env: str | None = None
+    inputs: int | None = None
+    outputs: int | None = None
+    hidden: tuple[int, ...] | None = None
+    activation: str | None = None
+    output_activation: str | None = None
+    domain: tuple[float, float] | None = None
+    max_queries: int | None = None
+    deadline: float | None = None
+    seed: int = 0
+    averaging: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """In words of JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> RunRequest:
+        """What `to_dict` wrote; names that this version does not know are left out."""
+        known = {entry.name: content[entry.name] for entry in fields(RunRequest) if entry.name in content}
+        for name in ("hidden", "domain"):
+            if known.get(name) is not None:
+                known[name] = tuple(known[name])
+        return RunRequest(**known)
+
+
+def parse_request(form: Mapping[str, str], file_name: str | None) -> RunRequest:
+    """The request in the fields of the form; `FieldError` names the first field that cannot be used.
+
+    ``file_name`` is that of the uploaded file, as the browser said it; None if there was none.
+
+    >>> parse_request({"kind": "file", "hidden": "30, 20"}, "../../teacher.npz").name
+    'teacher.npz'
+    """
+    form = {name: value.strip() for name, value in form.items() if value.strip()}
+    kind = form.get("kind", FILE)
+    if kind not in KINDS:
+        raise FieldError("kind", f"The kind of target must be {', '.join(KINDS)}. Got {kind!r} instead.")
+    useless = [name for name in _ASKING_ONLY if name in form] if kind == TABLE else []
+    if useless:
+        raise FieldError(
+            useless[0], f"A table is not asked anything, so {', '.join(useless)} must be left empty."
+        )
+    if kind == ENDPOINT:
+        target = _endpoint(form)
+    else:
+        target = _file(kind, file_name)
+        target["outputs"] = _number(form, "outputs", "Answers per row", int, 1) if kind == TABLE else None
+    return RunRequest(
+        kind=kind,
+        **target,
+        inputs=_number(form, "inputs", "Number of inputs", int, 1),
+        hidden=_hidden(form.get("hidden")),
+        activation=_activation(form.get("activation")),
+        output_activation=_output_activation(form.get("output_activation")),
+        domain=_domain(form.get("domain")),
+        max_queries=_number(form, "max_queries", "Most queries", int, 1),
+        deadline=_number(form, "deadline", "Most seconds", float, 0),
+        seed=_number(form, "seed", "Seed", int, 0) or 0,
+        averaging=_number(form, "averaging", "Averaging", float, 2),
+    )
+
+
+def shown_name(name: str) -> str:
+    """The last part of a given file name, without characters that are not seen: for showing, not for opening."""
+    last = re.split(r"[/\\]", name)[-1]
+    visible = "".join(letter for letter in last if unicodedata.category(letter)[0] != "C").strip()
+    return visible[-MOST_NAME:] or "unnamed"
+
+
+def _file(kind: str, file_name: str | None) -> dict[str, Any]:
+    what = "model file" if kind == FILE else "table"
+    endings = " or ".join(ENDINGS[kind])
+    if not file_name:
+        raise FieldError("file", f"A {what} must be chosen. Got none instead. Choose one ({endings}).")
+    name = shown_name(file_name)
+    dot = name.rfind(".")
+    ending = name[dot:].lower() if dot >= 0 else ""
+    if ending in PICKLES:
+        raise FieldError(
+            "file",
+            f"The {what} must end in {endings}. Got {name!r} instead: such files may run code when they are "
+            "opened, so they never are. Export the model to .onnx.",
+        )
+    if ending not in ENDINGS[kind]:
+        raise FieldError("file", f"The {what} must end in {endings}. Got {name!r} instead.")
+    return {"name": name, "ending": ending}
+
+
+def _endpoint(form: Mapping[str, str]) -> dict[str, Any]:
+    """Address and messages of an endpoint, checked as far as that goes without asking it."""
+    from unweave.access.adapters.answer_source import optional_package
+
+    optional_package("httpx", "http", "ask an HTTP endpoint")
+    from unweave.access.adapters.http_connection import checked_url
+    from unweave.access.adapters.http_failures import shown_url
+    from unweave.access.adapters.http_options import HttpOptions
+
+    url, request, token_env = form.get("url", ""), form.get("http_request"), form.get("token_env")
+    try:
+        checked_url(url)
+    except InvalidInput as error:
+        raise FieldError("url", _named(error, "url", "The address")) from error
+    try:
+        if request is not None:
+            HttpOptions(request=request)
+    except InvalidInput as error:
+        raise FieldError("http_request", _named(error, "request", "The request")) from error
+    if token_env is not None and not _VARIABLE.fullmatch(token_env):
+        raise FieldError(
+            "token_env",
+            f"The key must be given by the name of an environment variable. Got {shown_name(token_env)!r} "
+            "instead. Set the variable where the page is served, and give its name here.",
+        )
+    return {
+        "name": shown_url(url),
+        "url": url,
+        "http_request": request,
+        "http_answers": form.get("http_answers"),
+        "token_env": token_env,
+    }
+
+
+def _named(error: InvalidInput, start: str, word: str) -> str:
+    return re.sub(rf"^{start}\b", word, str(error))
+
+
+def _hidden(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    if text.lower() == NO_LAYER:
+        return ()
+    try:
+        widths = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        widths = (0,)
+    if min(widths) < 1:
+        raise FieldError(
+            "hidden",
+            f"Hidden widths must be whole numbers >= 1 with commas between. Got {text!r} instead. For "
+            f"example 30 or 50,25; {NO_LAYER} for no hidden layer; empty if you do not know.",
+        )
+    return widths
+
+
+def _activation(name: str | None) -> str | None:
+    try:
+        return None if name is None else get_activation(name).name
+    except InvalidInput as error:
+        raise FieldError(
+            "activation", f"Activation must be one of {', '.join(activation_names())}. Got {name!r} instead."
+        ) from error
+
+
+def _output_activation(name: str | None) -> str | None:
+    if name is not None and name not in OUTPUT_ACTIVATIONS:
+        raise FieldError(
+            "output_activation",
+            f"Output activation must be one of {', '.join(OUTPUT_ACTIVATIONS)}. Got {name!r} instead.",
+        )
+    return name
+
+
+def _domain(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        low = high = np.nan
+    if not low < high or not np.isfinite([low, high]).all():
+        raise FieldError(
+            "domain",
+            f"Domain must be two numbers, the smaller one first. Got {text!r} instead. For example -1,1.",
+        )
+    return low, high
+
+
+def _number(
+    form: Mapping[str, str], field: str, words: str, kind: Callable[[str], T], least: float
+) -> T | None:
+    """The number in a field, None if it is empty."""
+    text = form.get(field)
+    if text is None:
+        return None
+    what = "a whole number" if kind is int else "a number"
+    try:
+        value = kind(text)
+        usable = bool(least <= value < np.inf)  # type: ignore[operator]
+    except ValueError:
+        usable = False
+    if not usable:
+        raise FieldError(field, f"{words} must be {what} >= {least:g}. Got {text!r} instead.")
+    return value

@@ -1,0 +1,97 @@
+"""Runs as the page shows them, in words of JSON."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from unweave.result import Status
+from unweave.web.results import FILES, REPORT
+from unweave.web.run_folder import ENDED, RESUMABLE, RunState, RunStatus
+from unweave.web.run_queue import Runs
+from unweave.web.run_request import TABLE, RunRequest
+
+_SHOWN_OPTIONS = (
+    ("hidden", "Hidden widths"),
+    ("activation", "Activation"),
+    ("output_activation", "Output activation"),
+    ("inputs", "Inputs"),
+    ("outputs", "Answers per row"),
+    ("domain", "Domain"),
+    ("max_queries", "Most queries"),
+    ("deadline", "Most seconds"),
+    ("averaging", "Averaging"),
+    ("http_request", "Request"),
+    ("http_answers", "Place of the answers"),
+    ("token_env", "Variable with the key"),
+    ("seed", "Seed"),
+)
+
+
+def summary_of(state: RunState) -> dict[str, Any]:
+    """A run as a line of the list."""
+    return {
+        "id": state.id,
+        "name": state.request.name,
+        "kind": state.request.kind,
+        "status": state.status.name,
+        "verdict": state.verdict,
+        "words": _words(state),
+        "summary": state.summary,
+        "created": state.created,
+        "active": state.status not in ENDED,
+    }
+
+
+def details_of(runs: Runs, state: RunState) -> dict[str, Any]:
+    """A run with everything about it."""
+    outcome = None if state.status not in ENDED else runs.outcome(state)
+    place = runs.place(state)
+    names = [name for name in FILES if (place / name).is_file()] if state.attempt else []
+    return {
+        **summary_of(state),
+        "message": state.message,
+        "attempt": state.attempt,
+        "found": state.found,
+        "options": _options(state.request),
+        "elapsed": _elapsed(state),
+        "waiting_before": runs.waiting_before(state) if state.status is RunStatus.QUEUED else 0,
+        "stopping": runs.is_stopping(state),
+        "progress": runs.progress(state) if state.status is RunStatus.RUNNING else None,
+        "recovery": None if outcome is None else outcome.get("recovery"),
+        "problems": [] if outcome is None else outcome.get("problems", []),
+        "report": outcome is not None and REPORT in names,
+        "files": [
+            {"name": name, "label": FILES[name][0], "bytes": (place / name).stat().st_size} for name in names
+        ],
+        "can_cancel": state.status not in ENDED,
+        "can_resume": state.status in RESUMABLE,
+        "keeps_answers": state.request.kind != TABLE,
+        "can_delete": state.status in ENDED,
+    }
+
+
+def _words(state: RunState) -> str:
+    """How it went, in a few words: the verdict if there is one, else the state."""
+    if state.verdict is not None and state.status is RunStatus.FINISHED:
+        return str(Status[state.verdict]).partition(":")[0]
+    return state.status.value
+
+
+def _elapsed(state: RunState) -> float | None:
+    if state.started is None or state.status is RunStatus.QUEUED:
+        return None
+    return max(0.0, (time.time() if state.ended is None else state.ended) - state.started)
+
+
+def _options(request: RunRequest) -> list[list[str]]:
+    """What was asked beyond the target, as pairs of words."""
+    shown = []
+    for name, label in _SHOWN_OPTIONS:
+        value = getattr(request, name)
+        if value is None:
+            continue
+        if isinstance(value, tuple):
+            value = ", ".join(f"{entry:g}" for entry in value) or "none"
+        shown.append([label, str(value)])
+    return shown

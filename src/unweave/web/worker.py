@@ -1,0 +1,145 @@
+"""One run in a process of its own.
+
+    python -m unweave.web.worker RUN_FOLDER ATTEMPT
+
+reads ``state.json``, writes into ``attempt-N``: progress.json while it runs, then the results, then, when all of
+them are there, outcome.json. A line "cancel" on stdin interrupts it; the end of stdin means that the server is
+gone, and ends it at once: the answers are in the checkpoint, and the run can be resumed.
+"""
+
+from __future__ import annotations
+
+import _thread
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from unweave.access.adapters.file_target import open_file_target
+from unweave.errors import Interrupted, UnweaveError
+from unweave.recover import recover
+from unweave.result import Recovery
+from unweave.web.checking import open_table, worded
+from unweave.web.progress_file import ProgressFile
+from unweave.web.results import write_results
+from unweave.web.run_folder import OUTCOME, PROGRESS, RunFolder, RunStatus, write_json
+from unweave.web.run_request import ENDPOINT, TABLE, RunRequest
+
+CANCEL = "cancel"
+"""The line that interrupts a run."""
+_SERVER_IS_GONE = 3  # exit code
+
+
+def run(folder: RunFolder, request: RunRequest, place: Path) -> None:
+    """Recover what ``request`` names, and write everything about it to ``place``."""
+    recovery: Recovery | None = None
+    status, message = RunStatus.FINISHED, ""
+    try:
+        recovery = _recover(folder, request, ProgressFile(place / PROGRESS))
+    except Interrupted as interrupt:
+        status, recovery = RunStatus.CANCELLED, interrupt.recovery
+        message = "Cancelled. What was found until then is not verified."
+    except KeyboardInterrupt:
+        status, message = RunStatus.CANCELLED, "Cancelled before anything was found."
+    except (UnweaveError, OSError) as error:
+        traceback.print_exc()
+        status, message = RunStatus.FAILED, worded(error, folder.target(request), request.name)
+    except Exception as error:
+        traceback.print_exc()
+        status = RunStatus.FAILED
+        message = f"A defect in unweave: {type(error).__name__}: {error}. The log has the details; please report it."
+    # From here on there is something to write, and nothing to interrupt any more.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    outcome: dict[str, Any] = {"status": status.name, "message": message, "recovery": None}
+    if recovery is not None:
+        outcome |= write_results(_as_named(recovery, request), place)
+    write_json(place / OUTCOME, outcome)
+
+
+def _recover(folder: RunFolder, request: RunRequest, progress: ProgressFile) -> Recovery:
+    told: dict[str, Any] = {
+        "hidden": None if request.hidden is None else list(request.hidden),
+        "activation": request.activation,
+        "seed": request.seed,
+        "deadline": request.deadline,
+        "progress": progress,
+    }
+    if request.kind == TABLE:
+        return recover(open_table(folder.target(request), request.outputs), **told)
+    with _opened(folder, request) as target:
+        return recover(
+            target,
+            **told,
+            input_dim=request.inputs,
+            output_activation=request.output_activation,
+            domain=request.domain,
+            max_queries=request.max_queries,
+            averaging=request.averaging,
+            checkpoint=folder.checkpoint,
+        )
+
+
+@contextmanager
+def _opened(folder: RunFolder, request: RunRequest) -> Iterator[Any]:
+    """What is asked; an endpoint is closed afterwards."""
+    if request.kind != ENDPOINT:
+        yield open_file_target(folder.target(request))
+        return
+    from unweave.access.adapters.http_options import HttpOptions
+    from unweave.access.adapters.http_target import open_http_target
+
+    given = {
+        "request": request.http_request,
+        "answers": request.http_answers,
+        "token_env": request.token_env,
+        "n_inputs": request.inputs,
+    }
+    options = HttpOptions(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    with ExitStack() as stack:
+        yield stack.enter_context(open_http_target(request.url or "", options))
+
+
+def _as_named(recovery: Recovery, request: RunRequest) -> Recovery:
+    """The result with the user's name of the target instead of the path in the run's folder."""
+    kind = {ENDPOINT: "url", TABLE: "table"}.get(request.kind, "file")
+    settings = dict(recovery.settings)
+    settings["target"] = {"kind": kind, "name": request.name}
+    arguments = settings.get("arguments", {})
+    settings["arguments"] = {name: value for name, value in arguments.items() if name != "checkpoint"}
+    return replace(recovery, settings=settings)
+
+
+def _listen() -> None:
+    """Obey the server, in a thread of its own, for as long as there is one."""
+    for line in sys.stdin:
+        if line.strip() == CANCEL:
+            if hasattr(signal, "pthread_kill"):  # wakes the main thread where it waits
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            else:
+                _thread.interrupt_main()
+    os._exit(_SERVER_IS_GONE)
+
+
+def main(folder: Path, attempt: int) -> None:
+    """Run the run in ``folder``."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a server in the background may ignore it
+    threading.Thread(target=_listen, daemon=True).start()
+    logging.basicConfig(format="%(asctime)s %(name)s %(message)s", stream=sys.stderr)
+    logging.getLogger("unweave").setLevel(logging.INFO)
+    logging.Formatter.converter = time.gmtime
+    run_folder = RunFolder(folder)
+    run(run_folder, run_folder.read_state().request, run_folder.attempt(attempt))
+    sys.stdout.flush()
+    os._exit(0)  # the listening thread waits for a line and would hold the process up
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
