@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+
+from browsing import find_browser, open_browser
 
 
 class Recorder:
@@ -29,3 +31,12 @@ class Recorder:
 @pytest.fixture
 def recorder() -> type[Recorder]:
     return Recorder
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A headless Chromium, started when the first test asks for it; see `browsing`."""
+    if find_browser() is None:
+        pytest.skip("chromium and chromedriver are not installed")
+    with open_browser(tmp_path_factory.mktemp("browser")) as driver:
+        yield driver

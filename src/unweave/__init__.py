@@ -10,6 +10,7 @@ from unweave.activations import (
     get_activation,
     register_activation,
 )
+from unweave.audit import Audit, audit
 from unweave.comparison import Comparison, compare
 from unweave.errors import (
     BudgetExhausted,
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Activation",
+    "Audit",
     "BudgetExhausted",
     "Certificate",
     "Check",
@@ -52,6 +54,7 @@ __all__ = [
     "TargetError",
     "UnweaveError",
     "activation_names",
+    "audit",
     "canonical",
     "compare",
     "get_activation",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from unweave.access.far_look import far_look
+from unweave.access.labels import MESSAGE as LABELS_MESSAGE
 from unweave.access.probe import Findings, look
 from unweave.access.queries import Queries
 from unweave.access.region import NormalisedQueries, Region
@@ -216,6 +217,8 @@ class _Run:
                 findings = self._findings = self._with_far_look(findings)
         except BudgetExhausted as error:
             return self.tell(f"the budget ended while looking at the target: {error}")
+        if findings.labels:
+            return self.tell(LABELS_MESSAGE.format(findings.labels))
         methods, reasons = choose(self._request, findings)
         if not methods:
             return self.tell("; ".join(f"method {name}: {reason}" for name, reason in reasons.items()))

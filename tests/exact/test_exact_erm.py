@@ -16,6 +16,13 @@ from unweave.exact import Huber, SearchInterrupted, Squared, Stop, cover_count, 
 CASES = [(1, 8, 1), (2, 8, 1), (3, 8, 1), (1, 5, 2), (2, 5, 2)]
 
 
+def holds(optimum, network, x):
+    """Whether a network has the patterns and signs of an optimum, in some order of its units."""
+    active = (x @ network.weights[0] + network.biases[0] > 0).T
+    units = {(sign, tuple(row)) for sign, row in zip(network.weights[1][:, 0], active, strict=True)}
+    return units == {(sign, tuple(row)) for sign, row in zip(optimum.signs, optimum.patterns, strict=True)}
+
+
 def recomputed(fit, x, y):
     return float(np.sum((fit.network(x)[:, 0] - y) ** 2))
 
@@ -45,7 +52,7 @@ def test_equals_brute_force_larger(inputs, samples, width, seed):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "samples", "width"), [(1, 30, 1), (1, 60, 2), (2, 40, 2), (2, 100, 2), (3, 30, 1)]
+    ("inputs", "samples", "width"), [(1, 30, 1), (1, 60, 2), (2, 40, 2), (3, 30, 1)]
 )
 def test_noise_is_fitted_at_least_as_well_as_by_the_truth(inputs, samples, width):
     truth, x, y = planted(inputs, width, samples, 0.1, 1000)
@@ -71,7 +78,7 @@ def test_planted_network_is_found_exactly(seed):
         found = enumerate_optima(x, y, 2)
         assert found.complete
         assert not found.decided
-        assert min(unweave.compare(truth, one).parameter_error for one in found.networks) <= 1e-9
+        assert any(holds(one, truth, x) for one in found.optima)
 
 
 def test_prototype_figure():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unweave.access.answer_range import possible_links
+from unweave.access.labels import count_labels
 from unweave.access.lines import (
     KinkEvidence,
     Lines,
@@ -65,6 +66,8 @@ class Findings:
     """Whether the far field rules out a single hidden layer; only looked at when the depth is not known."""
     links: tuple[str, ...] = ("identity",)
     """Output activations whose range holds all answers seen, the simplest first."""
+    labels: int = 0
+    """Number of different answers if they are names of classes, else 0."""
 
 
 def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, examples: Any = None) -> Findings:
@@ -92,6 +95,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
             if not scattered or measured[1].relative < _CLEARLY_BETTER * noise.relative:
                 view, noise, lines = measured
     evidence = look_for_kinks(lines, noise)
+    labels = count_labels(view, lines, noise)
     return Findings(
         region=view.region,
         noise=noise,
@@ -104,6 +108,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
         searched=searched,
         queries=queries.sent - before,
         links=possible_links(lines.answers, noise.sigma),
+        labels=labels,
     )
 
 

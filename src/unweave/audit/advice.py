@@ -1,15 +1,16 @@
 """The audit in words: the verdict, what each level gives away, what a defender can do.
 
 What is said about a level rests on attacks that were run. That an attack of ours fails shows nothing about
-others. The one limit that no attack passes is a count: with P parameters and K numbers per answer, fewer than
-P / K answers are fewer equations than unknowns.
-"""
+others. The one limit that no attack passes is a count: with P parameters, up to symmetry, and K numbers per
+answer, fewer than P / K answers are fewer equations than unknowns, and leave a continuum of networks that
+fit."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+from unweave.activations import SOFTMAX, get_activation
 from unweave.audit.answer_log import LogCheck
 from unweave.audit.curve import LevelSummary, Point
 from unweave.audit.level import Level, OwnPrecision
@@ -19,9 +20,10 @@ from unweave.network import Network
 from unweave.result import Recovery, Status
 
 _CAVEAT = (
-    "These are the attacks of this program. A level that holds against them is not proven safe: a better attack "
-    "may need fewer queries."
+    "These are the attacks of this program. A level that holds against them is not proven safe: a better "
+    "attack may need fewer queries."
 )
+_HARDLY_KNOWN = 0.5  # median weight error from which on weights are not worth a figure
 
 
 def advise(
@@ -60,8 +62,8 @@ def _found(recovery: Recovery) -> bool:
 def _not_found(recovery: Recovery, check: LogCheck | None) -> str:
     if _found(recovery) and check is not None and not check.agrees:
         return (
-            "Not decided: a network was found that agrees with fresh answers, but not with all answers that were "
-            "given on the way, so that it may not stand in for the target."
+            "Not decided: a network was found that agrees with fresh answers, but not with all answers that "
+            "were given on the way, so that it may not stand in for the target."
         )
     return (
         f"Not shown: this program did not recover the target within {recovery.queries:,} queries "
@@ -76,7 +78,8 @@ def _for_unknown(recovery: Recovery, check: LogCheck | None) -> tuple[str, ...]:
         shares = [f"{share:.1%} to {digits} decimals" for digits, share in sorted(check.alike.items())]
         lines.append(
             "What was found answers like the target, on the "
-            f"{check.rows:,} rows that were asked, in {listed(shares)}: a copy need not have the weights to be useful."
+            f"{check.rows:,} rows that were asked, in {listed(shares)}: a copy need not have the weights to "
+            "be useful."
             if shares
             else f"What was found misses the {check.rows:,} answers by at most {check.largest_error:.2g}."
         )
@@ -93,23 +96,30 @@ def _of_level(summary: LevelSummary, points: Sequence[Point], alarm: float) -> s
     if summary.first_network is None:
         why = f" ({summary.reason})" if summary.reason else ""
         return f"{label}, {summary.tried:,} queries gave no network{why}."
-    parts = []
-    if summary.alarm_after is not None:
-        much = f"about {about(summary.alarm_after)}" if summary.alarm_predicted else f"{summary.alarm_after:,}"
-        law = " (predicted from the square-root law)" if summary.alarm_predicted else ""
-        parts.append(f"{much} queries give the weights to {percent(alarm)}{law}")
-    if summary.exact_after is not None:
-        way = "by bisection, exactly" if summary.level.is_rounded else "exactly"
-        parts.append(f"{summary.exact_after:,} give them {way}")
-    averaged = [
-        point
-        for point in points
-        if point.level == summary.level and point.way == "averaging" and point.has_network
+    mine = [point for point in points if point.level == summary.level and point.has_network]
+    if mine and min(point.median_weight_error for point in mine) > _HARDLY_KNOWN:
+        best = min(mine, key=lambda point: point.fresh_error)
+        return (
+            f"{label}, {best.queries:,} queries give a network that answers alike to {percent(best.fresh_error)}, "
+            "but with other weights."
+        )
+    averaged = sorted((point for point in mine if point.way != "bisection"), key=lambda point: point.queries)
+    parts = [
+        f"{point.queries:,} queries give the weights to {percent(point.median_weight_error)}"
+        for point in averaged
     ]
-    if averaged:
-        last = max(averaged, key=lambda point: point.budget)
-        parts.append(f"averaging over {last.budget:,} gives {percent(last.median_weight_error)}")
-    return f"{label}, {listed(parts)}." if parts else f"{label}, no attack came to {percent(alarm)}."
+    if summary.alarm_predicted and summary.alarm_after is not None:
+        parts.append(f"about {about(summary.alarm_after)} would give {percent(alarm)} (square-root law)")
+    if summary.exact_after is not None and summary.level.is_rounded:
+        parts.append(f"{summary.exact_after:,} give all of them exactly, by bisection")
+    if not parts:
+        return f"{label}, no attack came to {percent(alarm)}."
+    return f"{label}, {listed(_shortened(parts))}."
+
+
+def _shortened(parts: list[str]) -> list[str]:
+    """The first says what is given, the others need not."""
+    return [parts[0], *(part.replace("queries give the weights to", "give") for part in parts[1:])]
 
 
 def _of_budget(budget: int, levels: Sequence[Level], points: Sequence[Point], alarm: float) -> str:
@@ -123,23 +133,39 @@ def _of_budget(budget: int, levels: Sequence[Level], points: Sequence[Point], al
     held = sorted((level for level in tried if level not in leaky), key=lambda level: level.sigma)
     if not tried:
         return ""
-    allowed = f"If a client may ask {budget:,} rows"
+    allowed = f"With {budget:,} queries per client"
     if not held:
-        return f"{allowed}: every level that was tried gives the weights to {percent(alarm)} or better. Allow fewer."
+        return f"{allowed}, every level gives the weights to {percent(alarm)} or better: allow fewer."
     if len(held) == len(tried):
-        return f"{allowed}: no attack came to {percent(alarm)}, at any level that was tried."
+        return f"{allowed}, no attack came to {percent(alarm)} at any level that was tried."
+    finest = held[0]
+    coarser = [level for level in tried if level.sigma >= finest.sigma]
     names = listed([level.label for level in held])
-    return f"{allowed}: only {names} held, the others give the weights to {percent(alarm)} or better."
+    if len(held) > 2 and len(coarser) == len(held):
+        names = f"{finest.label} and everything coarser"
+    return f"{allowed}, {names} held; the rest gives the weights to {percent(alarm)} or better."
 
 
 def _limit(network: Network, summaries: Sequence[LevelSummary]) -> str:
-    answers = math.ceil(network.n_parameters / network.n_outputs)
     firsts = [summary.first_network for summary in summaries if summary.first_network is not None]
     ours = f"The attacks that were run need {min(firsts):,} queries or more. " if firsts else ""
     return (
-        f"{ours}No attack whatever can determine all parameters from fewer than {answers:,} answers, which "
-        f"are fewer equations than there are unknowns: a limit per client below that is the only one that is proven."
+        f"{ours}No attack can determine all parameters from fewer than {fewest_answers(network):,} answers "
+        "without knowing something about them beforehand: these are fewer equations than unknowns. A limit "
+        "per client below that is the only one that is proven."
     )
+
+
+def fewest_answers(network: Network) -> int:
+    """Answers that give as many equations as there are parameters that symmetry does not leave open."""
+    unknowns, numbers = network.n_parameters, network.n_outputs
+    for width, name in zip(network.hidden, network.activations, strict=False):
+        if get_activation(name).homogeneity is not None:
+            unknowns -= width  # a factor moves from the incoming to the outgoing weights of a unit
+    if network.activations[-1] == SOFTMAX:
+        unknowns -= network.weights[-1].shape[0] + 1  # what is added to all classes
+        numbers -= 1  # probabilities sum to one
+    return math.ceil(unknowns / numbers)
 
 
 def _at(level: Level) -> str:
@@ -156,19 +182,21 @@ def _defences(network: Network | None, summaries: Sequence[LevelSummary] | None)
     if rounded:
         coarsest = max(rounded, key=lambda summary: summary.level.sigma)
         measured = f" Here {coarsest.exact_after:,} queries were enough at {coarsest.level.label}."
-    rows = "" if network is None else f" For this network that is {_per_client(network):,} answers."
+    rows = "" if network is None else f" For this network that is {fewest_answers(network) - 1:,} answers."
     return (
         Defence(
             "Round the answers",
-            "Each decimal less makes averaging ten times less precise, and n rows win sqrt(n) back. But rounding "
-            "that always answers alike is no noise: an attacker halves the input until the last digit flips and "
-            "has an exact equation, one bit per query, whatever the number of decimals." + measured,
+            "Each decimal less makes averaging ten times less precise, and n rows win sqrt(n) back. But "
+            "rounding that always answers alike is no noise: an attacker halves the input until the last "
+            "digit flips and has an exact equation, one bit per query, whatever the number of "
+            "decimals." + measured,
         ),
         Defence(
             "Add noise, then round",
             "Noise stops the halving. It has to be drawn afresh for every answer, repeated rows included: an "
             "offset that stays, or changes slowly with the input, cancels in differences. It costs the "
-            "attacker only a square root: ten times the noise, a hundred times the queries for the same error.",
+            "attacker only a square root: ten times the noise, a hundred times the queries for the same "
+            "error.",
         ),
         Defence(
             "Limit the number of answers",
@@ -177,14 +205,15 @@ def _defences(network: Network | None, summaries: Sequence[LevelSummary] | None)
         ),
         Defence(
             "Return labels only",
-            "Takes the numbers away, not the leak: where the label changes, the boundary can be followed by the same "
-            "halving, at a far higher price per parameter, and gives the network up to a common factor. Not "
-            "attacked in this audit.",
+            "Takes the numbers away, not the leak: where the label changes, the boundary can be followed by "
+            "the same halving, at a far higher price per parameter, and gives the network up to a common "
+            "factor. Not attacked in this audit.",
         ),
         Defence(
             "Coarsen the inputs",
-            "Rounding the inputs before the network sees them takes away the fine steps that halving and short "
-            "differences need. Averaging over coarse inputs goes on working. Not attacked in this audit.",
+            "Rounding the inputs before the network sees them takes away the fine steps that halving and "
+            "short differences need. Averaging over coarse inputs goes on working. Not attacked in this "
+            "audit.",
         ),
         Defence(
             "Watch what is asked",
@@ -194,30 +223,29 @@ def _defences(network: Network | None, summaries: Sequence[LevelSummary] | None)
     )
 
 
-def _per_client(network: Network) -> int:
-    return math.ceil(network.n_parameters / network.n_outputs) - 1
-
-
 def _notes(
     recovery: Recovery, own: OwnPrecision, check: LogCheck | None, levels: Sequence[Level]
 ) -> tuple[str, ...]:
     notes = list(recovery.notes)
     if own.decimals is not None and any((level.decimals or 0) > own.decimals for level in levels):
         notes.append(
-            f"the target itself gives {own.decimals} decimals: levels with more are what it publishes already"
+            f"the target itself gives {own.decimals} decimals: levels with more are what it gives already"
         )
     elif own.kind == "noisy":
         notes.append(
-            f"the target's answers are noisy by themselves (standard deviation {own.sigma:.2g}); the stand-in "
-            "answers with fresh noise of that size, and its own weights are only known to what that noise leaves"
+            f"the target's answers are noisy by themselves (standard deviation {own.sigma:.2g}); the "
+            "stand-in answers with fresh noise of that size, and its own weights are only known to what that "
+            "noise leaves"
         )
     elif own.kind == "float32":
         notes.append("the target answers in single precision, and so does the stand-in, inputs included")
     if recovery.status is Status.RECOVERED_UP_TO_AMBIGUITY:
         notes.append(
-            "other parameters fit as well: weight errors are distances to one of them, and may be large where the "
-            "answers agree"
+            "other parameters fit as well: weight errors are distances to one of them, and may be large "
+            "where the answers agree"
         )
     if check is not None and check.rows < recovery.queries:
-        notes.append(f"{check.rows:,} of {recovery.queries:,} answers were kept for the check of the stand-in")
+        notes.append(
+            f"{check.rows:,} of {recovery.queries:,} answers were kept for the check of the stand-in"
+        )
     return tuple(notes)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from unweave.access.query_log import QueryLog
 from unweave.arrays import Array
 from unweave.audit.level import OwnPrecision
-from unweave.execution.store import ArrayStore, Arrays, Header, open_store
+from unweave.execution.store import Arrays, ArrayStore, Header, open_store
 from unweave.network import Network
 
 MOST_BYTES = 2**30
@@ -115,9 +115,9 @@ def check_log(
     """Compare ``network`` with all ``answers()``, whose precision is ``own``.
 
     A relative error t of the parameters, t = max(1e-9, 100 ``error``) with the error on fresh rows, moves an
-    answer by about t |y| s, with s the size of the row relative to the median of all; to this the target's own
-    rounding or noise is added. Cost: one evaluation of every row, in two passes over the log, one piece of
-    rows in memory at a time.
+    answer by about t |y| s, with s the size of the row relative to the median of all; to this the target's
+    own rounding or noise is added. Cost: one evaluation of every row, in two passes over the log, one piece
+    of rows in memory at a time.
     """
     sizes_of_rows, given_answers = [], []
     for rows, given in answers():

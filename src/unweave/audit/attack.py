@@ -2,8 +2,8 @@
 
 The stand-in is the network that the audit recovered from the target; attacking it costs the target nothing.
 Two attacks go past a coarse level. *Averaging* fits all parameters to n rows, with an error that falls with
-sqrt(n). *Bisection* halves the inputs at which a deterministic rounded answer flips: one bit per query, whatever
-the number of decimals.
+sqrt(n). *Bisection* halves the inputs at which a deterministic rounded answer flips: one bit per query,
+whatever the number of decimals.
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ Way = Literal["direct", "averaging", "bisection"]
 
 FIRST_ROWS = 8.0
 """Rows per parameter of the fit from which an attack's plan is made."""
+FRESH_ROWS = 2000
+"""Rows on which the answers of what was found are compared."""
 _AVERAGING = "averaging"
 """The stage, in a recovery from coarse answers, from which on rows are only averaged."""
+_COARSE = ("radius", _AVERAGING)
+"""Stages that only a recovery from coarse answers has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,10 @@ class StandIn:
     seed: int = 0
     known: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of `unweave.recover`: hidden, activation, domain, examples, ..."""
+
+    def repeats(self, level: Level) -> bool:
+        """Whether a row always gets the same answer."""
+        return level.noise == 0 and self.own.kind != "noisy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +78,15 @@ def attack(
         deadline=deadline,
         **stand_in.known,
     )
-    taught = knowledge(stand_in.network, recovery.network, stand_in.rows, level)
-    way: Way = "averaging"
+    seen, own = level, stand_in.own.decimals
+    if own is not None and level.noise == 0:
+        seen = Level(decimals=own if level.decimals is None else min(own, level.decimals))
+    taught = knowledge(stand_in.network, recovery.network, stand_in.rows, seen)
+    way: Way = "direct"
     if recovery.evidence.flips:
         way = "bisection"
-    elif recovery.network is not None and Plan.of(recovery, averaging or FIRST_ROWS) is None:
-        way = "direct"
+    elif any(stage.name in _COARSE for stage in recovery.stages):
+        way = "averaging"
     return Attack(recovery, taught, way)
 
 
@@ -95,8 +106,8 @@ class Plan:
     def of(cls, recovery: Recovery, averaging: float) -> Plan | None:
         """The plan behind a recovery with this ``averaging``; None if it did not come so far.
 
-        Everything before the averaging is a function of the seed and the answers: another recovery with the same
-        seed spends the same on it.
+        Everything before the averaging is a function of the seed and the answers: another recovery with the
+        same seed spends the same on it.
         """
         names = [stage.name for stage in recovery.stages]
         if _AVERAGING not in names:
@@ -114,16 +125,21 @@ class Plan:
             rows_per_unit=float(rows) / averaging,  # type: ignore[arg-type]
         )
 
+    @property
+    def onset(self) -> int:
+        """Queries that a first network costs, verified, before anything more is averaged."""
+        return self.start + self.verification
+
     def averaging_within(self, budget: int) -> float | None:
         """The ``averaging`` that uses up ``budget``; None if the start leaves no row beyond its own."""
-        rows = budget - self.start - self.verification + self.already
+        rows = self.rows_within(budget)
         # One row less: the number of rows is rounded up.
         return (rows - 1) / self.rows_per_unit if rows - 1 > self.already else None
 
     def queries_for(self, rows: float) -> float:
         """Queries after which the final fit has ``rows`` rows."""
-        return self.start + self.verification + max(0.0, rows - self.already)
+        return self.onset + max(0.0, rows - self.already)
 
     def rows_within(self, queries: int) -> int:
         """Rows of the final fit of a recovery that sent ``queries``."""
-        return queries - self.start - self.verification + self.already
+        return queries - self.onset + self.already

@@ -19,13 +19,15 @@ from unweave.journal import Progress
 
 BEYOND = 10
 """Times the largest budget: as far as the first attack at a level goes, to see where it would end."""
-FEWEST_ROWS = 2.0
-"""Rows per parameter, the fewest that `unweave.recover` averages."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One attack: level, budget, and what it taught. Errors are nan where it ended without a network."""
+    """One attack: level, budget, and what it taught. Errors are nan where it ended without a network.
+
+    Besides the budgets that were asked for there is one point per level at its *onset*: the budget that just
+    suffices for a first network.
+    """
 
     level: Level
     budget: int
@@ -54,7 +56,7 @@ class LevelSummary:
 
     level: Level
     first_network: int | None
-    """Spent before there is any network"""
+    """Spent when there is a first network"""
     exact_after: int | None
     """Spent when all parameters are exact: by bisection, or directly where answers are not coarse"""
     alarm_after: int | None
@@ -92,48 +94,43 @@ class LeakageCurve:
 
     def _level(self, level: Level) -> Iterator[Point | LevelSummary]:
         reach = BEYOND * self._budgets[-1]
-        averaging = FIRST_ROWS if level.noise > 0 else None
+        averaging = None if self._stand_in.repeats(level) else FIRST_ROWS
         self._tell(level)
         first = self._attack(level, reach, averaging)
-        plan = Plan.of(first.recovery, averaging or FIRST_ROWS)
+        plan = Plan.of(first.recovery, FIRST_ROWS)
         points: list[Point] = []
-        for budget in self._budgets:
+        onset = [] if plan is None else [plan.onset]
+        for budget in sorted({*self._budgets, *onset}):
             self._tell(level, budget)
             for point in self._points(level, budget, first, plan):
                 points.append(point)
                 yield point
-            self._done += 1
+            self._done += budget in self._budgets
         yield self._summary(level, first, plan, points, reach)
 
     def _points(self, level: Level, budget: int, first: Attack, plan: Plan | None) -> Iterator[Point]:
         fits = first.recovery.queries <= budget
-        if plan is None or first.way == "direct":
-            if fits:
-                yield _point(level, budget, first)
-            else:
-                cut = self._attack(level, budget, FIRST_ROWS if level.noise > 0 else None)
-                yield _point(level, budget, cut)
-            return
-        if first.way == "bisection" and fits:
+        if fits and (plan is None or first.way == "bisection"):
             yield _point(level, budget, first)
-        rows = plan.averaging_within(budget)
-        if rows is None or rows < FEWEST_ROWS:
-            rows = FIRST_ROWS  # it will not come to that
+        if plan is None:
+            if not fits:
+                averaging = None if self._stand_in.repeats(level) else FIRST_ROWS
+                yield _point(level, budget, self._attack(level, budget, averaging))
+            return
+        # Where the start alone exceeds the budget it will not come to averaging, whatever is asked for.
+        rows = plan.averaging_within(budget) or FIRST_ROWS
         averaged = self._attack(level, budget, rows)
-        network = averaged.recovery.network
-        own_plan = Plan.of(averaged.recovery, rows)
+        network, came_so_far = averaged.recovery.network, Plan.of(averaged.recovery, rows)
         per_parameter = None
-        if network is not None and own_plan is not None:
-            per_parameter = own_plan.rows_per_unit * rows / network.n_parameters
+        if network is not None and came_so_far is not None:
+            per_parameter = came_so_far.rows_per_unit * rows / network.n_parameters
         yield _point(level, budget, averaged, per_parameter)
 
     def _attack(self, level: Level, max_queries: int, averaging: float | None) -> Attack:
         left = None if self._ends is None else self._ends - time.monotonic()
         if left is not None and left <= 0:
             raise BudgetExhausted("the time was over", reason="deadline")
-        result = attack(
-            self._stand_in, level, max_queries, averaging=averaging, deadline=left
-        )
+        result = attack(self._stand_in, level, max_queries, averaging=averaging, deadline=left)
         if self._ends is not None and time.monotonic() >= self._ends:
             # It may have been cut short by the clock instead of by its budget.
             raise BudgetExhausted("the time was over", reason="deadline")
@@ -142,29 +139,31 @@ class LeakageCurve:
     def _summary(
         self, level: Level, first: Attack, plan: Plan | None, points: list[Point], reach: int
     ) -> LevelSummary:
-        exact = first.way in ("bisection", "direct") and first.knowledge.median_weight_error <= self._alarm
+        known = first.knowledge.median_weight_error <= self._alarm
+        exact = known and first.way in ("bisection", "direct")
         reached = [point.queries for point in points if point.median_weight_error <= self._alarm]
-        if exact:
-            reached.append(first.recovery.queries)
+        reached += [first.recovery.queries] if known else []
         measured = min(reached, default=None)
         predicted = self._predicted(plan, points, first)
         lawful = predicted is not None and (measured is None or predicted < measured)
-        first_network = first.recovery.queries if plan is None else plan.start + plan.verification
+        has_network = first.recovery.network is not None
         return LevelSummary(
-            level,
-            None if first.recovery.network is None else first_network,
-            first.recovery.queries if exact else None,
-            predicted if lawful else measured,
-            lawful,
-            reach,
-            "" if first.recovery.network is not None else first.recovery.message,
+            level=level,
+            first_network=(first.recovery.queries if plan is None else plan.onset) if has_network else None,
+            exact_after=first.recovery.queries if exact else None,
+            alarm_after=predicted if lawful else measured,
+            alarm_predicted=lawful,
+            tried=reach,
+            reason="" if has_network else first.recovery.message,
         )
 
     def _predicted(self, plan: Plan | None, points: list[Point], first: Attack) -> int | None:
         """Queries to the alarm by err ~ 1 / sqrt(rows), from the averaged fit with the most rows."""
         if plan is None:
             return None
-        averaged = [(point.queries, point.median_weight_error) for point in points if point.way == "averaging"]
+        averaged = [
+            (point.queries, point.median_weight_error) for point in points if point.way == "averaging"
+        ]
         if first.way == "averaging":
             averaged.append((first.recovery.queries, first.knowledge.median_weight_error))
         averaged = [(queries, error) for queries, error in averaged if 0 < error < 1]

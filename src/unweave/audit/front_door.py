@@ -18,7 +18,7 @@ from unweave.access.target import as_queries
 from unweave.arrays import Array
 from unweave.audit.advice import advise
 from unweave.audit.answer_log import LogCheck, MemoryStore, answers_on_disk, check_log, logged_answers
-from unweave.audit.attack import StandIn
+from unweave.audit.attack import FRESH_ROWS, StandIn
 from unweave.audit.curve import LeakageCurve, LevelSummary, Point
 from unweave.audit.level import Level, OwnPrecision, checked_levels
 from unweave.audit.result import Audit
@@ -32,7 +32,6 @@ from unweave.result import Recovery, Status
 DECIMALS = (6, 4, 3, 2)
 ALARM = 0.01
 """Median relative error of the weights from which on they count as given away."""
-FRESH_ROWS = 2000
 _FRESH_STREAM = 0x61756469  # keeps fresh rows apart from everything that a recovery draws
 _STAND_IN_SEED = 1  # added to the seed: an attacker does not draw the auditor's random numbers
 _FOUND = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
@@ -57,11 +56,12 @@ def audit(
     progress: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | Checkpoint | None = None,
 ) -> Audit:
-    """Find out whether a prediction interface gives its weights away, after how many queries, at which precision.
+    """Find out whether answers give the weights away, after how many queries, at which precision.
 
-    The target is recovered once, by `unweave.recover`. If that succeeds, the network found, checked against every
-    answer of the target, stands in for it: for every level (rounded to so many decimals, or with noise of so
-    much) and every budget, the stand-in is attacked by a recovery of its own, which costs the target nothing.
+    The target is recovered once, by `unweave.recover`. If that succeeds, the network found, checked against
+    every answer of the target, stands in for it: for every level (rounded to so many decimals, or with noise
+    of so much) and every budget, the stand-in is attacked by a recovery of its own, which costs the target
+    nothing.
 
     Parameters
     ----------

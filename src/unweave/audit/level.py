@@ -86,9 +86,7 @@ class OwnPrecision:
 class Published:
     """A network whose answers are published at a level: a target like any other, (n, D) -> (n, K)."""
 
-    def __init__(
-        self, network: Network, level: Level, seed: int, own: OwnPrecision | None = None
-    ) -> None:
+    def __init__(self, network: Network, level: Level, seed: int, own: OwnPrecision | None = None) -> None:
         self._network, self._level = network, level
         self._own = own or OwnPrecision()
         self._rng = np.random.default_rng([seed, 0x6E6F6973])

@@ -3,8 +3,9 @@
     weight error of neuron k = |(w_k, b_k)^ - s (w_k, b_k)| / |(w_k, b_k)|,
 
 over the first hidden layer, both networks in canonical form, neurons assigned to each other at least total
-cost, s the better sign where the activation allows a choice. A neuron without counterpart counts as 1: nothing
-of it is known. The median tells how well a typical neuron is known, the worst whether all are.
+cost, s the better sign where the activation allows a choice. A neuron without counterpart counts as 1, and so
+does whatever is further away: nothing of it is known. The median tells how well a typical neuron is known,
+the worst whether all are.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def weight_errors(truth: Network, found: Network) -> Array:
     rows, columns = linear_sum_assignment(distances)
     errors = np.ones(len(wanted))
     sizes = np.maximum(np.linalg.norm(wanted, axis=1), np.finfo(np.float64).tiny)
-    errors[rows] = distances[rows, columns] / sizes[rows]
+    errors[rows] = np.minimum(distances[rows, columns] / sizes[rows], 1.0)
     return errors
 
 

@@ -54,7 +54,7 @@ class Audit:
         return len(self.summaries) == len(self.levels)
 
     def best(self, level: Level, budget: int) -> Point | None:
-        """The attack that knows the weights best; one without network if there is none with; None if not run."""
+        """The attack that knows the weights best, if need be one without network; None if none was run."""
         here = [point for point in self.points if (point.level, point.budget) == (level, budget)]
         return min(here, key=lambda point: (not point.has_network, point.median_weight_error), default=None)
 

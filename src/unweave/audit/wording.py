@@ -10,11 +10,13 @@ NO_NETWORK = "no network"
 def percent(share: float) -> str:
     """A relative error in words: per cent down to a hundredth, then as a power of ten.
 
-    >>> percent(0.0123), percent(4.2e-4), percent(2.2e-15), percent(0.5)
-    ('1.2 %', '0.042 %', '2e-15', '50 %')
+    >>> percent(0.0123), percent(4.2e-4), percent(2.2e-15), percent(0.967), percent(1.0)
+    ('1.2 %', '0.042 %', '2e-15', '97 %', '100 %')
     """
     if math.isnan(share):
         return NO_NETWORK
+    if share >= 0.1:
+        return f"{100 * share:.0f} %"
     if share >= 1e-4:
         return f"{100 * share:.2g} %"
     return f"{share:.0e}".replace("e-0", "e-")

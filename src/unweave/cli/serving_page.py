@@ -33,7 +33,7 @@ class ServePageOptions:
 
 
 def run_serve(options: ServePageOptions) -> int:
-    """Serve until Ctrl-C or SIGTERM, then return the exit code, 0. One line with the address goes to stdout."""
+    """Serve until Ctrl-C or SIGTERM, then return 0. One line with the address goes to stdout."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         raise UnweaveError(
@@ -67,8 +67,8 @@ def run_serve(options: ServePageOptions) -> int:
         def stop(_signal: int, _frame: FrameType | None) -> None:
             server.should_exit = True
 
-        # Before the line is printed: whoever has read it may stop the server at once. Uvicorn has handlers of its
-        # own while it runs, and hands the signal on to these when it has done its work.
+        # Before the line is printed: whoever has read it may stop the server at once. Uvicorn has handlers of
+        # its own while it runs, and hands the signal on to these when it has done its work.
         before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             _tell(options, port)
@@ -94,8 +94,8 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_WAITING_CONNECTIONS)
     except (OSError, OverflowError) as error:
         raise InvalidInput(
-            f"--host and --port must be free to listen on. Got {host}:{port} instead ({error}). Give --port 0 for "
-            "any free one."
+            f"--host and --port must be free to listen on. Got {host}:{port} instead ({error}). Give --port "
+            "0 for any free one."
         ) from error
 
 
@@ -107,7 +107,7 @@ def _check_folder(folder: Path) -> None:
         usable = False
     if not usable:
         raise InvalidInput(
-            f"--folder must be a folder that may be written to. Got {str(folder)!r} instead. Give another one."
+            f"--folder must be a folder that may be written to. Got {str(folder)!r} instead. Give another."
         )
 
 
@@ -118,7 +118,7 @@ def _key(name: str | None) -> str | None:
     key = os.environ.get(name, "").strip()
     if not key:
         raise InvalidInput(
-            f"--token-env must name an environment variable that holds the key. Got {name}, which is not set or "
-            "empty, instead."
+            f"--token-env must name an environment variable that holds the key. Got {name}, which is not set "
+            "or empty, instead."
         )
     return key

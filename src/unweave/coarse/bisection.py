@@ -42,6 +42,12 @@ class Flips:
     widths: Array
     """(n,) length of the last bracket"""
 
+    def selected(self, numbers: Array | float, n_outputs: int) -> Array:
+        """(n, K) with ``numbers`` (n,), or one number, at the output that flips, and zeros elsewhere."""
+        result = np.zeros((len(self.values), n_outputs))
+        result[np.arange(len(result)), self.outputs] = numbers
+        return result
+
 
 def find_flips(
     ask: Callable[[Array], Array],
@@ -125,11 +131,8 @@ class FlipFit:
 
 def fit_flips(model: LayeredModel, flips: Flips) -> FlipFit:
     """Fit all parameters to the equations T(f(x*))_k = y*, one output of each row."""
-    answers = np.zeros((len(flips.values), model.n_outputs))
-    weights = np.zeros_like(answers)
-    row = np.arange(len(answers))
-    answers[row, flips.outputs] = flips.values
-    weights[row, flips.outputs] = 1.0
+    answers = flips.selected(flips.values, model.n_outputs)
+    weights = flips.selected(1.0, model.n_outputs)
     rounding = float(np.finfo(np.float64).eps * np.abs(answers).max())
     options = LevenbergMarquardtOptions(damping=1e-9, rounding=rounding)
     with np.errstate(over="ignore", invalid="ignore"):  # a fit that runs away ends with a large residual

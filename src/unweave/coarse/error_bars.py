@@ -19,18 +19,16 @@ _MOST_ROWS = 16.0  # per parameter: of more, so many are used, and the result sc
 
 
 def standard_error_network(
-    model: LayeredModel, region: Region, points: Array, sigma: Array, factor: float
+    model: LayeredModel, region: Region, points: Array, weights: Array
 ) -> Network | None:
     """A network whose parameters are the standard errors of ``model``'s (which reads the target's inputs).
 
-    ``points`` (n, D) are the normalised rows of the fit, ``sigma`` (K,) the answers' standard deviations and
-    ``factor`` what they are multiplied with. None if the rows do not determine all parameters. For a softmax
+    ``points`` (n, D) are the normalised rows of the fit, ``weights`` (n, K) one over the standard deviation
+    of each answer, 0 where it was not used. None if the rows do not determine all parameters. For a softmax
     output errors are those of classes minus the last one, whose own are zero.
     """
     rows = min(len(points), int(np.ceil(_MOST_ROWS * model.size)))
-    inputs = region.to_inputs(points[:rows])
-    jacobian = ValueJacobian(model, inputs, 1 / sigma[None, :])
-    gram = jacobian.gram()
+    gram = ValueJacobian(model, region.to_inputs(points[:rows]), weights[:rows]).gram()
     scale = np.sqrt(np.diag(gram))
     if not (scale > 0).all():
         return None
@@ -42,5 +40,5 @@ def standard_error_network(
         ).sum(1)
     except np.linalg.LinAlgError:
         return None
-    errors = factor * np.sqrt(variances * rows / len(points)) / scale
+    errors = np.sqrt(variances * rows / len(points)) / scale
     return model.from_vector(errors).to_network_as_is()

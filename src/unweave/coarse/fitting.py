@@ -71,7 +71,7 @@ class NeuronFits:
         """With the neurons that the residuals show, as long as they help."""
         rows = self._rows
         for _ in range(max(_MOST_PEELED[0], int(_MOST_PEELED[1] * _width(fit.model)))):
-            if fit.misfit <= rows.acceptable_misfit():
+            if fit.misfit <= rows.acceptable_misfit() or rows.leaves_most(fit.misfit):
                 break
             rows.extend_to(ROWS_TO_LOOK * fit.model.size)
             shown = with_missing_neuron(fit.model, seen.taken, seen.weights, self._rng)

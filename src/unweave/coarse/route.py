@@ -24,7 +24,7 @@ from unweave.arrays import Array
 from unweave.candidate import Candidate, Evidence
 from unweave.coarse.averaging import AveragedFit
 from unweave.coarse.behind_links import HessiansBehindLinks, Seen
-from unweave.coarse.bisection import FlipFit, find_flips, fit_flips
+from unweave.coarse.bisection import FlipFit, Flips, find_flips, fit_flips
 from unweave.coarse.error_bars import standard_error_network
 from unweave.coarse.fitting import ROWS_TO_LOOK, NeuronFits
 from unweave.coarse.links import Link
@@ -45,6 +45,8 @@ DEFAULT_ROWS_PER_PARAMETER = 32.0
 _SURPLUS = (1.25, 2.5, 6.0)  # Hessians per neuron seen, at least; more where a fit to the answers failed
 _RIVAL = 4.0  # activations are tried in full if their profiles fit at most so much worse than the best
 _RIVALS_AT_FIRST = 2  # of them, as long as more Hessians may be taken instead
+_HIDES = 3e-3  # relative error of rounded answers from which a wrong activation may explain few rows
+_CLEARLY_SEEN = 10.0  # singular value of the weakest neuron over the noise: there are no others
 _STAGE = 4.0  # factor between the numbers of rows of successive fits
 _DAMPING_NEAR = 1e-6  # of a fit that starts from one with fewer rows
 _ROWS_BEFORE_FLIPS = 8.0
@@ -92,6 +94,8 @@ class CoarseRecovery:
         self._fit: AveragedFit | None = None
         self._exact: LayeredModel | None = None
         self._errors: Array | None = None
+        self._fitted = self._rows.points, self._rows.answers
+        """Rows of the last fit, and one over the standard deviations of their answers"""
         self._evidence = Evidence()
         self._notes: list[str] = []
 
@@ -126,13 +130,13 @@ class CoarseRecovery:
         radius = self._choose_radius()
         for attempt, surplus in enumerate(_SURPLUS):
             seen = self._look_behind_links(radius, surplus)
-            problem = self._too_wide(seen)
+            problem = self._out_of_place(seen) or self._too_wide(seen)
             if problem is not None:
                 return problem
             directions = self._directions(seen)
             if len(directions):
                 self._fit_best_activation(seen, directions, last=attempt == len(_SURPLUS) - 1)
-            if self._is_explained():
+            if self._is_explained() or self._is_hopeless(seen):
                 break
         fit = self._fit
         if fit is None:
@@ -201,6 +205,12 @@ class CoarseRecovery:
         )
         return best
 
+    def _out_of_place(self, seen: Seen) -> str | None:
+        """Why another method is better for this target, or None."""
+        if self._findings.noise.kind == "float64" and seen.link.name == "identity":
+            return "the answers are precise and seem to have no last transformation: short steps see more"
+        return None
+
     def _too_wide(self, seen: Seen) -> str | None:
         """Why the span of the Hessians determines no neurons, or None."""
         width, columns, inputs = seen.span.width, seen.span.columns, self._rows.n_inputs
@@ -247,6 +257,8 @@ class CoarseRecovery:
         rivals = [name for name in ranking if not residuals[name] > _RIVAL * residuals[ranking[0]]]
         rivals = rivals if last else rivals[:_RIVALS_AT_FIRST]
         self._rows.extend_to(ROWS_TO_LOOK * self._parameters(len(directions)))
+        noise = self._findings.noise
+        hides = noise.kind == "noisy" or (noise.kind == "rounded" and noise.relative > _HIDES)
         for name in rivals:
             with self._journal.stage(f"fit {name}") as stage:
                 fit = self._fits.from_directions(seen, directions, name, profiles[name])
@@ -255,11 +267,15 @@ class CoarseRecovery:
                 self._fit = fit
                 if seen.taken.selectors is None:  # contrasts of classes have no profile of their own
                     example = hessian_profile(
-                        seen.taken.sites, seen.taken.hessians, directions, profiles[name], get_activation(name)
+                        seen.taken.sites,
+                        seen.taken.hessians,
+                        directions,
+                        profiles[name],
+                        get_activation(name),
                     )
                     self._evidence = replace(self._evidence, **example)
-            # Random noise hides small differences at first: the two best are compared then.
-            compared = name != rivals[0] or self._findings.noise.kind != "noisy"
+            # Much noise hides small differences at first: the two best are compared then.
+            compared = name != rivals[0] or not hides
             if self._is_explained() and compared:
                 break
         assert self._fit is not None
@@ -306,9 +322,9 @@ class CoarseRecovery:
                 return
             fit = fit_flips(model, flips)
             stage.figures["residual"] = fit.residual
-        self._take(fit, grid)
+        self._take(fit, flips, grid)
 
-    def _take(self, fit: FlipFit, grid: float) -> None:
+    def _take(self, fit: FlipFit, flips: Flips, grid: float) -> None:
         """The network of the flips, if it meets them to a part of the grid and answers as the target did."""
         scale = max(float(self._findings.output_scale.max()), _TINY)
         off = float(np.abs(fit.model.values(self._rows.points) - self._rows.answers).max())
@@ -316,6 +332,9 @@ class CoarseRecovery:
         history = tuple(value / scale for value in fit.history)
         if fit.residual <= _EXACT * grid and off <= grid * (0.5 + _EXACT):
             self._exact, self._errors = fit.model, fit.standard_errors
+            free = max(fit.equations - fit.model.size, 1)
+            sigma = max(fit.residual * float(np.sqrt(fit.equations / free)), _TINY)
+            self._fitted = flips.points, flips.selected(1 / sigma, fit.model.n_outputs)
             self._evidence = replace(
                 self._evidence,
                 condition=fit.condition,
@@ -340,6 +359,11 @@ class CoarseRecovery:
     def _is_explained(self) -> bool:
         return self._fit is not None and self._fit.misfit <= self._rows.acceptable_misfit()
 
+    def _is_hopeless(self, seen: Seen) -> bool:
+        """Whether the fit leaves most of the answers though all neurons were seen: more sites do not help."""
+        fit = self._fit
+        return fit is not None and self._rows.leaves_most(fit.misfit) and seen.span.gap >= _CLEARLY_SEEN
+
     def _may_bisect(self) -> bool:
         noise = self._findings.noise
         told = self._options.rows_per_parameter
@@ -351,6 +375,8 @@ class CoarseRecovery:
 
     def _keep(self, fit: AveragedFit) -> None:
         self._fit, self._errors = fit, fit.standard_errors
+        rows, sigma = self._rows, self._rows.sigma * max(fit.misfit, 1.0)
+        self._fitted = rows.points, np.broadcast_to(1 / sigma, rows.answers.shape)
         floor = self._rows.largest_sigma / max(float(self._findings.output_scale.max()), _TINY)
         self._evidence = replace(
             self._evidence,
@@ -369,10 +395,8 @@ class CoarseRecovery:
         """The standard errors of all parameters in the target's inputs, None if they are not determined."""
         if self._errors is None:
             return None
-        factor = 1.0 if self._fit is None else max(self._fit.misfit, 1.0)
-        return standard_error_network(
-            LayeredModel.from_network(network), self._rows.region, self._rows.points, self._rows.sigma, factor
-        )
+        points, weights = self._fitted
+        return standard_error_network(LayeredModel.from_network(network), self._rows.region, points, weights)
 
     def _note_width(self) -> None:
         given, fit = self._options.width, self._fit

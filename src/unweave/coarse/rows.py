@@ -14,6 +14,7 @@ _CORNERS = 0.5  # of the rows in a box lie at its corners, where pre-activations
 _SIGMA_KNOWN = {"rounded": 0.02, "noisy": 0.1}  # relative error of the standard deviation of an answer
 _MISFIT_SIGMAS = 5.0  # standard errors of a misfit, 1 / sqrt(2 n) each, by which it may exceed one
 _FLOATING_MISFIT = 10.0  # errors of float32 and float64 are neither independent nor known well
+_MOST = 0.5  # of the answers' standard deviation: a network that leaves more explains next to nothing
 _FLAT = 0.1  # of the largest slope of a link: where it is less, answers count less
 
 
@@ -89,3 +90,8 @@ class AnsweredRows:
         if uncertain is None:
             return _FLOATING_MISFIT
         return 1 + uncertain + _MISFIT_SIGMAS / float(np.sqrt(2 * max(self.answers.size, 1)))
+
+    def leaves_most(self, misfit: float) -> bool:
+        """Whether a network with this misfit leaves most of the answers unexplained."""
+        spread = float(np.sqrt(np.mean((self.answers.std(axis=0) / self.sigma) ** 2)))
+        return not misfit < _MOST * spread

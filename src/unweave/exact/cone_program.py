@@ -25,7 +25,7 @@ from unweave.exact.sequential_projections import sequential_projections
 
 _FARTHER = 4.0  # how much farther than the answer, or the labels, the optimum may lie from the origin
 _UNBALANCED = 1e-7  # of the terms summed: what multipliers may leave over as rounding
-_OUTSIDE = 1e-6  # how far v may lie outside the domain of l* as rounding
+_OUTSIDE = 1e-4  # how far v may lie outside the domain of l*; charged for, times the predictions
 
 
 @dataclass(frozen=True, eq=False)

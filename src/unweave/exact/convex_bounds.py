@@ -19,7 +19,7 @@ from unweave.arrays import Array, IntArray
 from unweave.exact.duality import dual_bounds
 from unweave.exact.losses import ConvexLoss
 from unweave.exact.pattern_tree import Level
-from unweave.exact.squared_bounds import range_basis
+from unweave.exact.squared_bounds import all_signs, range_basis
 
 _STEPS = 6
 _ENTRIES = 1_000_000  # entries of the design matrices of one block
@@ -40,8 +40,24 @@ class ConvexBounds:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def sign_bounds(self, tuples: IntArray, bounds: Array) -> Array:
-        """The same bounds (K, 2^w) for all signs: nothing cheap is known that tells them apart."""
-        return np.repeat(bounds[:, None], 2 ** tuples.shape[1], axis=1)
+        """Bounds (K, 2^w) for all signs, as `all_signs` orders them, not below ``bounds`` (K,).
+
+        Where all active units of a point have one sign, so has its prediction; without active units the
+        prediction is zero. A point that a prediction of that sign cannot help costs at least l(0, y).
+        """
+        y, loss = self.level.y, self.loss
+        at_zero, slope = loss.value(np.zeros(len(y)), y), loss.derivative(np.zeros(len(y)), y)
+        signs = all_signs(tuples.shape[1])
+        result = np.repeat(bounds[:, None], len(signs), axis=1)
+        block = max(1, _ENTRIES // tuples.shape[1] // len(y))
+        for start in range(0, len(tuples), block):
+            active = self.level.patterns[tuples[start : start + block]].astype(np.bool_)
+            for column, sign in enumerate(signs):
+                up, down = active[:, sign > 0].any(axis=1), active[:, sign < 0].any(axis=1)
+                helped = (up & (slope < 0)) | (down & (slope > 0))
+                part = result[start : start + block, column]
+                np.maximum(part, (~helped) @ at_zero, out=part)
+        return result
 
     def _block(self, tuples: IntArray) -> Array:
         y, loss = self.level.y, self.loss

@@ -44,7 +44,7 @@ _FAR = 10.0  # how far, relative to the units, a face is followed
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """One network with the least loss."""
+    """One network with the least loss, or a family of them with the same patterns and signs."""
 
     network: Network
     patterns: BoolArray
@@ -100,7 +100,7 @@ def enumerate_optima(
     *,
     loss: str | ConvexLoss = "squared",
     tolerance: float = 1e-12,
-    max_optima: int = 1_000,
+    max_optima: int = 5_000,
     time_limit: float | None = None,
     starts: int = 60,
     seed: int = 0,
@@ -137,7 +137,7 @@ def enumerate_optima(
     if max_optima < 1 or not 0 < tolerance < 1:
         raise InvalidInput(
             f"max_optima must be at least 1 and tolerance between 0 and 1. Got {max_optima!r} and "
-            f"{tolerance!r} instead. The defaults are 1000 and 1e-12."
+            f"{tolerance!r} instead. The defaults are 5000 and 1e-12."
         )
     options = ExactOptions(1e-9, time_limit, starts, seed, executor or Serial(), progress)
     search = Search(x, y, width, kind, options)
@@ -156,7 +156,7 @@ class _Collection:
 
     def __init__(self, search: Search, tolerance: float, most: int) -> None:
         self._search, self._tolerance, self._most = search, tolerance, most
-        self._found: dict[bytes, list[tuple[IntArray, ConeFit]]] = {}
+        self._found: list[tuple[IntArray, ConeFit]] = []
         self._undecided = 0
         self._limit = 0.0
 
@@ -173,9 +173,7 @@ class _Collection:
         except _Full:
             complete = False
         complete = complete and search.end is Stop.EXHAUSTED and not self._undecided
-        # One network on the border of several patterns: what counts is where it is most free.
-        freest = [max((self._optimum(*one) for one in same), key=_freedom) for same in self._found.values()]
-        optima = sorted(freest, key=lambda one: one.loss)
+        optima = self._distinct()
         spans = search.z.shape[1] == search.x.shape[1] + 1
         return Optima(
             optima=tuple(optima),
@@ -195,9 +193,24 @@ class _Collection:
                 # Only rounding of the bound, at losses far above the limit, leaves such a program open.
                 self._undecided += fit.loss - fit.lower_bound > _BOUND_SLACK * self._search.scale
                 continue
-            self._found.setdefault(_key(fit), []).append((patterns, fit))
+            self._found.append((patterns, fit))
             if len(self._found) > self._most:
                 raise _Full
+
+    def _distinct(self) -> list[Optimum]:
+        """One entry per free family, and per network that is not a member of one; the best first."""
+        families, single = list[Optimum](), dict[bytes, Optimum]()
+        free_networks = set[bytes]()
+        for patterns, fit in sorted(self._found, key=lambda one: one[1].loss):
+            optimum = self._optimum(patterns, fit)
+            if optimum.freedom:
+                families.append(optimum)
+                free_networks.add(_key(fit))
+            else:
+                # A network on the border of several patterns is found once for each.
+                single.setdefault(_key(fit), optimum)
+        alone = [optimum for key, optimum in single.items() if key not in free_networks]
+        return sorted([*alone, *families], key=lambda one: one.loss)
 
     def _optimum(self, patterns: IntArray, fit: ConeFit) -> Optimum:
         search = self._search
@@ -226,10 +239,6 @@ class _Collection:
             values = network(points)[:, 0]
             low, high = np.minimum(low, values), np.maximum(high, values)
         return float(np.max(high - low) / max(float(np.abs(search.y).max()), np.finfo(np.float64).tiny))
-
-
-def _freedom(optimum: Optimum) -> int:
-    return optimum.freedom
 
 
 def _key(fit: ConeFit) -> bytes:

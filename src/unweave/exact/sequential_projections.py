@@ -7,7 +7,8 @@ At predictions f with derivatives g and weights h, a parabola through the loss i
 one nonnegative least squares problem (`project_on_cone`). The first steps take the parabola that touches the
 loss from above, later ones its curvature (Newton's method), shortened until the loss falls; with c, all its
 multiples are in the cone, and the best of them by doubling is taken. The multipliers of each step satisfy
-A^T v = C^T lambda with v = g + h A (c+ - c), so each step also bounds the optimum from below. Most programs of a search are ruled out by the bound of the first or second step.
+A^T v = C^T lambda with v = g + h A (c+ - c), so each step also bounds the optimum from below. Most
+programs of a search are ruled out by the bound of the first or second step.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _FIRST_STEPS = 4  # with the parabola from above
 _STEPS = 60
 _LEAST_CURVATURE = 1e-6  # of that parabola's
 _HALVINGS = 20
-_SETTLED = 1e-3  # of the precision: predicted gain of a step that is not worth taking
+_SETTLED = 1e-5  # of the precision: predicted gain of a step that is not worth taking
 
 
 def sequential_projections(
@@ -57,20 +58,20 @@ def sequential_projections(
         if length:
             point = point + length * (trial - point)
             reached = float(np.sum(loss.value(design @ point, y)))
-            point, reached = _stretched(loss, design, y, point, reached)
+            point, reached = _stretched(loss, design, y, point, reached, _SETTLED * precision)
         if bound > cutoff or reached - bound <= precision or predicted <= _SETTLED * precision or not length:
             break
     return point, v, multipliers
 
 
 def _stretched(
-    loss: ConvexLoss, design: Array, y: Array, point: Array, reached: float
+    loss: ConvexLoss, design: Array, y: Array, point: Array, reached: float, worthwhile: float
 ) -> tuple[Array, float]:
     """The first of c, 2 c, 4 c, ... that is not improved by the next: optima may lie at infinity."""
     f = design @ point
     for _ in range(_HALVINGS):
         trial = float(np.sum(loss.value(2 * f, y)))
-        if not trial < reached:
+        if not trial < reached - worthwhile:
             break
         point, f, reached = 2 * point, 2 * f, trial
     return point, reached

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import math
 import pickle
 import signal
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from types import TracebackType
@@ -21,8 +23,20 @@ TARGET_ROWS = 4096
 
 _AHEAD = 2  # tasks handed out per core: the next one is there when one finishes, and few are lost to Ctrl-C
 _HELD_BY_WORKER = 2  # maps whose shared part a worker keeps: one runs at a time
+_LARGE_BYTES = 100_000  # of what tasks share: above it is sent to a worker once, below with every task
+_CORES_SECONDS = 1.0  # after which the cores of the cluster are counted anew
 _CLOSE_SECONDS = 30
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_UNWATCHED = {  # Dask's own profiler and monitor take some hundredths of a core per process, all the time
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "5s",
+}
+_WORKER_ENVIRONMENT = {
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    **{
+        f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": str(value)
+        for name, value in _UNWATCHED.items()
+    },
+}
 _LARGE_GRAPH = "1 GiB"  # what all tasks share is handed over once; Dask would warn from 10 MB on
 
 
@@ -99,15 +113,18 @@ class DaskExecutor:
         distributed = _distributed()
         address = self._scheduler
         if self._workers is not None:
-            self._cluster = distributed.LocalCluster(
-                n_workers=self._workers,
-                threads_per_worker=1,
-                processes=True,
-                memory_limit=0,  # nobody limits the serial run either
-                dashboard_address="127.0.0.1:0",  # any free port: several runs share a machine
-                env=_ONE_THREAD,
-                silence_logs=logging.ERROR,
-            )
+            import dask
+
+            with dask.config.set(_UNWATCHED):
+                self._cluster = distributed.LocalCluster(
+                    n_workers=self._workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    memory_limit=0,  # nobody limits the serial run either
+                    dashboard_address="127.0.0.1:0",  # any free port: several runs share a machine
+                    env=_WORKER_ENVIRONMENT,
+                    silence_logs=logging.ERROR,
+                )
             address = self._cluster.scheduler_address
         try:
             self._client = distributed.Client(address, set_as_default=False)
@@ -145,13 +162,17 @@ class DaskExecutor:
 
         running: dict[Any, int] = {}
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": _LARGE_GRAPH}):
-            # A task of its own, not scattered data: should its worker die, Dask can make it again.
-            held = client.submit(_hold, _packed((task, shared), "task"), pure=False)
+            held: Any = _packed((task, shared), "task")
+            if len(held) > _LARGE_BYTES:
+                # A task of its own, not scattered data: should its worker die, Dask can make it again.
+                held = client.submit(_hold, held, pure=False)
+            most, asked_at = 0, -math.inf
             arriving = distributed.as_completed(loop=client.loop)
             try:
                 while True:
-                    room = _AHEAD * max(1, sum(client.ncores().values())) - len(running)
-                    for index, item in itertools.islice(queue, max(0, room)):
+                    if time.monotonic() - asked_at > _CORES_SECONDS:  # workers may come and go
+                        most, asked_at = _AHEAD * max(1, sum(client.ncores().values())), time.monotonic()
+                    for index, item in itertools.islice(queue, max(0, most - len(running))):
                         future = client.submit(_run, held, _packed(item, "item"), pure=False)
                         running[future] = index
                         arriving.add(future)

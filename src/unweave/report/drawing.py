@@ -15,9 +15,11 @@ from typing import Any
 import matplotlib
 import numpy as np
 from markupsafe import Markup, escape
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from unweave.arrays import Array
+from unweave.arrays import Array, IntArray
 
 INK, ACCENT, QUIET = "#14374d", "#9c1c14", "#595959"
 """Dark blue, dark red and grey on white: contrasts of 12, 8 and 7."""
@@ -26,7 +28,9 @@ WIDE, NARROW = (9.4, 3.2), (4.6, 3.1)
 MOST_MARKERS = 300
 """Markers of one picture: more cannot be told apart, and would make the file large."""
 
-_STYLE: dict[str, Any] = {
+_DECADES_FOR_POWERS = 2.5  # of a logarithmic axis, from which on powers of ten are ticks enough
+
+_STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "Helvetica"],
     "font.size": 9.5,
@@ -90,12 +94,31 @@ def _inline(svg: str, name: str, title: str) -> Markup:
     return Markup(re.sub(r"\n\s*", "\n", body))
 
 
-def thinned(count: int, keep: tuple[int, ...] = (), most: int = MOST_MARKERS) -> Array:
+def thinned(count: int, keep: tuple[int, ...] = (), most: int = MOST_MARKERS) -> IntArray:
     """Indices of about ``most`` of ``count`` points, evenly spaced, the ends and ``keep`` among them."""
     if count <= most:
-        return np.arange(count)
+        return np.arange(count, dtype=np.int64)
     even = np.linspace(0, count - 1, most).round().astype(np.int64)
     return np.unique(np.concatenate([even, [index for index in keep if 0 <= index < count]]).astype(np.int64))
+
+
+def logarithmic(axis: Axis) -> None:
+    """Ticks of a logarithmic axis, whose limits are set: a few, in plain text."""
+    low, high = axis.get_view_interval()
+    subs = (1.0,) if np.log10(high / low) >= _DECADES_FOR_POWERS else (1.0, 2.0, 5.0)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=7))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _plain_power(value)))
+
+
+def _plain_power(value: float) -> str:
+    """``1e-5``, ``0.001``, ``20``."""
+    return f"{value:.3g}".replace("e-0", "e-").replace("e+0", "e")
+
+
+def whole_numbers(axis: Axis, most: int = 7) -> None:
+    """Ticks at whole numbers only."""
+    axis.set_major_locator(MaxNLocator(integer=True, nbins=most, min_n_ticks=1))
 
 
 def positive(values: Array) -> Array:

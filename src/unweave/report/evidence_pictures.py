@@ -1,4 +1,4 @@
-"""What was measured on the way: spectrum, objective, activations, a profile, the fit, errors on fresh rows."""
+"""What was measured on the way: spectrum, objective, activations, a profile, the fit, fresh rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unweave.report.drawing import ACCENT, INK, QUIET, Picture, draw, positive, thinned
+from unweave.report.drawing import (
+    ACCENT,
+    INK,
+    QUIET,
+    Picture,
+    draw,
+    logarithmic,
+    positive,
+    thinned,
+    whole_numbers,
+)
 from unweave.report.facts import Facts
 from unweave.result import FRESH_CHECKS, Certificate, Recovery
 
@@ -44,7 +54,8 @@ def _spectrum(recovery: Recovery, facts: Facts) -> Picture | None:
             axes.axvline(place + 0.5, color=QUIET, ls="--", lw=1)
             _note(axes, place + 0.5, f"{place} before it", len(values))
         axes.set(xlabel="index", ylabel="singular value")
-        _whole_numbers(axes)
+        whole_numbers(axes.xaxis)
+        logarithmic(axes.yaxis)
 
     caption = Markup("{} singular values of {} sampled derivatives. ").format(
         facts("/evidence/spectrum/count"), facts("/evidence/hessians")
@@ -58,13 +69,13 @@ def _spectrum(recovery: Recovery, facts: Facts) -> Picture | None:
         )
     elif evidence.misfit is not None:
         caption += Markup(
-            "Measured by the noise that they carry, those of neurons end with a gap of {}. The dashed line is at "
-            "the width in the end, {}."
+            "Measured by the noise that they carry, those of neurons end with a gap of {}. The dashed line "
+            "is at the width in the end, {}."
         ).format(gap, width)
     else:
         caption += Markup(
-            "They fall by a factor of {} at the dashed line: so many neurons; the crosses behind it are rounding "
-            "or truncation. The width in the end: {}."
+            "They fall by a factor of {} at the dashed line: so many neurons; the crosses behind it are "
+            "rounding or truncation. The width in the end: {}."
         ).format(gap, width)
     title = "Spectrum and its gap"
     return Picture("spectrum", title, caption, draw("spectrum", title, paint))
@@ -105,7 +116,8 @@ def _objective(recovery: Recovery, facts: Facts) -> Picture | None:
             axes.axvline(split + 0.5, color=QUIET, ls="--", lw=1)
         axes.set(xlabel="direction, sorted", ylabel="1 − Φ")
         axes.set_ylim(both.min() / _ROOM, max(both.max() * _ROOM, both.min() * 10))
-        _whole_numbers(axes)
+        whole_numbers(axes.xaxis)
+        logarithmic(axes.yaxis)
         if len(refused):
             axes.legend(loc="best")
 
@@ -142,6 +154,7 @@ def _activations(recovery: Recovery, facts: Facts) -> Picture | None:
         axes.set_yticks(places, names)
         axes.set(xlabel="relative misfit of the neurons' profiles", xlim=(low, values.max() * _ROOM))
         axes.set_ylim(-0.6, len(names) - 0.4)
+        logarithmic(axes.xaxis)
 
     caption = Markup(
         "How badly every activation explains the neurons' profiles: {} (filled) fits best, to {}"
@@ -208,7 +221,8 @@ def _convergence(recovery: Recovery, facts: Facts) -> Picture | None:
         low, high = min(values.min(), floor or np.inf), max(values.max(), floor or 0.0)
         room = _ROOM * (high / low) ** 0.14
         axes.set_ylim(low / room, high * room)
-        _whole_numbers(axes)
+        whole_numbers(axes.xaxis)
+        logarithmic(axes.yaxis)
 
     last = len(history) - 1
     caption = Markup(
@@ -241,6 +255,7 @@ def _fresh_errors(recovery: Recovery, facts: Facts) -> Picture | None:
             )
             axes.set_ylim(top=max(threshold, values.max()) * _ROOM**2)
         axes.set(xlabel="rows with at most this error (%)", ylabel="relative error", xlim=(0, 101))
+        logarithmic(axes.yaxis)
 
     caption = Markup("Errors on {} rows that nothing was fitted to: median {}, largest {}").format(
         facts("/evidence/fresh_errors/count"),
@@ -256,7 +271,7 @@ def _fresh_errors(recovery: Recovery, facts: Facts) -> Picture | None:
 
 
 def _note(axes: Axes, x: float, text: str, count: int) -> None:
-    """Write ``text`` beside a vertical line, where a falling curve leaves room: low on its left, else high."""
+    """Write ``text`` beside a vertical line, where a falling curve leaves room: low on its left, or high."""
     left = x > 0.4 * count
     axes.annotate(
         text,
@@ -267,9 +282,3 @@ def _note(axes: Axes, x: float, text: str, count: int) -> None:
         ha="right" if left else "left",
         va="bottom" if left else "top",
     )
-
-
-def _whole_numbers(axes: Axes) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=7, min_n_ticks=1))

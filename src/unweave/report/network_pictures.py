@@ -10,7 +10,18 @@ from matplotlib.ticker import MaxNLocator
 
 from unweave.arrays import Array
 from unweave.network import Network
-from unweave.report.drawing import ACCENT, INK, QUIET, WIDE, Picture, draw, positive, thinned
+from unweave.report.drawing import (
+    ACCENT,
+    INK,
+    QUIET,
+    WIDE,
+    Picture,
+    draw,
+    logarithmic,
+    positive,
+    thinned,
+    whole_numbers,
+)
 from unweave.report.facts import Facts
 from unweave.result import Recovery
 
@@ -50,6 +61,7 @@ def _layers(recovery: Recovery, facts: Facts) -> Picture | None:
         axes.set(xlabel="hidden layer", ylabel="residual", yscale="log", ylim=(low, values.max() * _ROOM**3))
         axes.set_xticks(numbers)
         axes.set_xlim(numbers.min() - 0.7, numbers.max() + 0.7)
+        logarithmic(axes.yaxis)
 
     parts = [
         Markup("layer {} ({} units) {}").format(
@@ -123,7 +135,7 @@ def _standard_errors(recovery: Recovery, facts: Facts) -> Picture | None:
             lw=1,
         )
         left.set(xlabel="parameter, sorted", ylabel="value ± standard error")
-        left.xaxis.set_major_locator(MaxNLocator(integer=True))
+        whole_numbers(left.xaxis)
         for place, (weights, biases) in enumerate(zip(errors.weights, errors.biases, strict=True)):
             layer = positive(np.sort(np.concatenate([weights.reshape(-1), biases])))
             index = thinned(len(layer))
@@ -133,6 +145,7 @@ def _standard_errors(recovery: Recovery, facts: Facts) -> Picture | None:
                 shares, layer[index], style, color=INK, marker="os^"[place % 3], label=f"layer {place + 1}"
             )
         right.set(xlabel="parameters with at most this error (%)", ylabel="standard error")
+        logarithmic(right.yaxis)
         right.legend(loc="best")
 
     parts = [

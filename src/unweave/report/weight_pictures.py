@@ -12,11 +12,10 @@ import matplotlib
 import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from unweave.arrays import Array
 from unweave.network import Network
-from unweave.report.drawing import WIDE, Picture, draw
+from unweave.report.drawing import WIDE, Picture, draw, whole_numbers
 from unweave.report.facts import Facts
 from unweave.result import Recovery
 
@@ -109,8 +108,8 @@ def _paint_panel(figure: Figure, axes: matplotlib.axes.Axes, panel: _Panel, budg
     )
     axes.set_title(panel.title, loc="left")
     axes.set(xlabel=panel.columns, ylabel=panel.rows)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, min_n_ticks=1))
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4, min_n_ticks=1))
+    whole_numbers(axes.xaxis)
+    whole_numbers(axes.yaxis, 4)
     thin = rows <= _FEW_ROWS
     if thin:
         axes.set_yticks([] if rows == 1 else range(1, rows + 1))

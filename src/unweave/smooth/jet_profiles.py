@@ -5,8 +5,8 @@ directions u_k gives two samples per site and neuron of the same function of one
 
     c2_k(t) = a_k s_k^2 g''(s_k t + b_k),        c3_k(t) = a_k s_k^3 g'''(s_k t + b_k),      t = u_k . x.
 
-The amplitude a_k (one per output) is projected out; (s, b) comes from a grid and, from its best points, a
-damped Gauss-Newton iteration on (log s, b), for all neurons and starting points at once.
+The amplitude a_k (one per output) is projected out; (s, b) comes from a grid and, from its best
+point at every scale, a damped Gauss-Newton iteration on (log s, b), for all neurons and starts at once.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from unweave.arrays import Array, IntArray
 from unweave.smooth.neuron_fits import rank_one_coefficients
 from unweave.smooth.profiles import Profiles
 
-_SCALES = np.geomspace(0.1, 8.0, 24)  # of |w_k| in normalised inputs
-_CENTRES_PER_WIDTH = 2.5  # grid points across 1/s, the width of the profile
+_SCALES = np.geomspace(0.05, 8.0, 24)  # of |w_k| in normalised inputs
+_CENTRES_PER_WIDTH = 8.0  # grid points across 1/s: near an inflection the ratio of both derivatives is steep
 _EXTENT = 3.0  # of the centres, in largest projections
-_CANDIDATES = 8  # grid points per neuron that are refined
-_REFINEMENTS = 30
+_FIRST_STEPS, _CANDIDATES, _REFINEMENTS = 8, 6, 30  # steps for all, how many go on, and for how long
 _DIFFERENCE = 1e-5  # step of the Jacobian's differences
 _DAMPING = (1e-3, 0.2, 5.0)  # initial, factor after success, factor after failure
 _LONGEST_STEP = np.array([0.5, 2.0])  # in (log s, b)
@@ -63,7 +62,10 @@ def fit_jet_profiles(samples: JetSamples, activation: Activation) -> Profiles:
     """The best (s, b, a) of every neuron."""
     data = samples.stacked()
     scales, biases = _grid_search(samples.projections, data, activation)
-    scales, biases, misfit = _refine(scales, biases, samples.projections, data, activation)
+    scales, biases, misfit = _refine(scales, biases, samples.projections, data, activation, _FIRST_STEPS)
+    kept = np.argsort(misfit, axis=1)[:, :_CANDIDATES]
+    scales, biases = np.take_along_axis(scales, kept, 1), np.take_along_axis(biases, kept, 1)
+    scales, biases, misfit = _refine(scales, biases, samples.projections, data, activation, _REFINEMENTS)
     best = np.argmin(misfit, axis=1)[:, None]
     scales, biases = np.take_along_axis(scales, best, 1), np.take_along_axis(biases, best, 1)
     shape = _shape(scales, biases, samples.projections, activation)
@@ -80,41 +82,24 @@ def _shape(s: Array, b: Array, t: Array, activation: Activation) -> Array:
 
 
 def _grid_search(t: Array, data: Array, activation: Activation) -> tuple[Array, Array]:
-    """The best (s, b) of a grid, (m, candidates) each."""
+    """For every scale of the grid the best b: (m, scales) each.
+
+    The misfit has a valley for every way in which a few samples can be met; they differ in scale.
+    """
     reach = float(np.abs(t).max(initial=1.0))
-    grid_s, grid_b = _grid(reach)
     m = t.shape[1]
-    best_s, best_b = np.ones((m, _CANDIDATES)), np.zeros((m, _CANDIDATES))
-    for k in range(m):
-        shape = _shape(grid_s[None], grid_b[None], t[:, k : k + 1], activation)[:, 0]  # (2n, grid)
-        norm = np.einsum("ng,ng->g", shape, shape)
-        overlap = shape.T @ data[:, k]
-        explained = np.einsum("gk,gk->g", overlap, overlap)
+    best_b = np.zeros((m, len(_SCALES)))
+    for i, scale in enumerate(_SCALES):
+        extent = reach + _EXTENT / scale
+        count = int(np.ceil(2 * extent * scale * _CENTRES_PER_WIDTH)) | 1
+        grid = scale * np.linspace(-extent, extent, count)
+        shape = _shape(np.full((m, count), scale), np.broadcast_to(grid, (m, count)), t, activation)
+        norm = np.einsum("nmg,nmg->mg", shape, shape)
+        overlap = np.einsum("nmg,nmk->mgk", shape, data)
+        explained = np.einsum("mgk,mgk->mg", overlap, overlap)
         explained = np.divide(explained, norm, out=np.zeros_like(norm), where=norm > 0)
-        chosen = _separated_best(explained)
-        best_s[k], best_b[k] = grid_s[chosen], grid_b[chosen]
-    return best_s, best_b
-
-
-def _grid(reach: float) -> tuple[Array, Array]:
-    """(s, b) pairs whose centres -b/s cover [-reach, reach] and more, finer for steeper ones."""
-    pairs = []
-    for s in _SCALES:
-        extent = reach + _EXTENT / s
-        count = int(np.ceil(2 * extent * s * _CENTRES_PER_WIDTH)) | 1
-        pairs.append(np.stack([np.full(count, s), -s * np.linspace(-extent, extent, count)]))
-    grid_s, grid_b = np.concatenate(pairs, axis=1)
-    return grid_s, grid_b
-
-
-def _separated_best(explained: Array) -> IntArray:
-    """Indices of the best grid points, neighbours of a better one left out."""
-    working = explained.copy()
-    chosen = np.empty(_CANDIDATES, dtype=np.int64)
-    for i in range(_CANDIDATES):
-        chosen[i] = int(np.argmax(working))
-        working[max(chosen[i] - 1, 0) : chosen[i] + 2] = -np.inf
-    return chosen
+        best_b[:, i] = grid[np.argmax(explained, axis=1)]
+    return np.broadcast_to(_SCALES, best_b.shape).copy(), best_b
 
 
 def _project(shape: Array, data: Array) -> Array:
@@ -131,13 +116,13 @@ def _remainder(s: Array, b: Array, t: Array, data: Array, activation: Activation
 
 
 def _refine(
-    s: Array, b: Array, t: Array, data: Array, activation: Activation
+    s: Array, b: Array, t: Array, data: Array, activation: Activation, steps: int
 ) -> tuple[Array, Array, Array]:
     """Levenberg-Marquardt on (log s, b) with the amplitudes projected out, each candidate by itself."""
     log_s, b, damping = np.log(s), b.copy(), np.full(s.shape, _DAMPING[0])
     left = _remainder(np.exp(log_s), b, t, data, activation)
     misfit = np.einsum("nmck,nmck->mc", left, left)
-    for _ in range(_REFINEMENTS):
+    for _ in range(steps):
         step = _step(log_s, b, t, data, activation, left, damping)
         new_log_s = np.clip(log_s + step[..., 0], np.log(_SCALES[0] / 10), np.log(_SCALES[-1] * 10))
         new_b = b + step[..., 1]

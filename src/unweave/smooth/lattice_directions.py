@@ -26,6 +26,7 @@ from unweave.smooth.jet_profiles import fit_jet_profiles, jet_samples
 from unweave.smooth.lattice_truncation import without_truncation
 from unweave.smooth.neuron_fits import model_of
 from unweave.smooth.random_slice import FEWEST_SITES, most_neurons
+from unweave.smooth.shallow_model import ShallowModel
 from unweave.subspace.hessian_span import HessianSpan, hessian_span
 from unweave.subspace.power_method import PowerMethodOptions, RankOneDirections
 from unweave.subspace.rank_one_space import RankOneSpace
@@ -34,9 +35,18 @@ from unweave.subspace.symmetric import symmetric_packing
 HINT_OF_GAP = 5.0
 """Ratio of singular values from which on the end of a spectrum is worth looking at."""
 
-_CORRECTIONS = 3
+_HINT_IF_TOLD = 1.5  # the same where the width is known
+_CORRECTIONS = 4
 _POOR_PROFILE = 0.1  # relative misfit of a profile that predicts nothing
 _SPARE_MEMBERS = 2  # beyond the rank, so that its end is seen
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """How the jets were taken: the step in their coordinates, and whether on both sides."""
+
+    step: float
+    mirrored: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +69,10 @@ def lattice_span(jets: LatticeJets, width: int | None) -> LatticeSpan | None:
     members = jets.members()
     span = hessian_span(members)
     rank, gap = width_shown(span, width)
+    if gap < HINT_OF_GAP and width is not None and span.gap(width) >= _HINT_IF_TOLD:
+        rank, gap = width, span.gap(width)
     enough = len(members) >= rank + _SPARE_MEMBERS and len(jets) >= FEWEST_SITES
-    if gap < HINT_OF_GAP or rank > most_neurons(jets.sites.shape[1]) or not enough:
+    if gap < (HINT_OF_GAP if rank != width else _HINT_IF_TOLD) or rank > most_neurons(jets.sites.shape[1]) or not enough:
         return None
     return LatticeSpan(jets, span, rank, gap)
 
@@ -98,12 +110,11 @@ class LatticeDirections:
         )
 
     def sharpened(
-        self, seen: LatticeSpan, found: RankOneDirections, activation: Activation, step: float
+        self, seen: LatticeSpan, found: RankOneDirections, activation: Activation, lattice: Lattice
     ) -> tuple[LatticeSpan, RankOneDirections]:
         """Span and members without the truncation that neurons along ``found`` predict.
 
-        ``step`` is that of mirrored lattices, in the coordinates of the jets. What does not get clearer is
-        left as it is.
+        What does not get clearer is left as it is.
         """
         best, rows = seen, found
         for _ in range(_CORRECTIONS):
@@ -113,14 +124,31 @@ class LatticeDirections:
             if not predicting.any():
                 break
             model = model_of(rows.directions, profiles, activation).keep(predicting)
-            corrected = lattice_span(without_truncation(seen.jets, model, step), self._width)
+            corrected = self.corrected(seen.jets, model, lattice)
             if corrected is None or corrected.gap <= best.gap or corrected.rank < best.rank:
                 break
-            best = corrected
-            refined = refine_directions(best.span, best.rank, rows.directions, best.dimension)
-            distances = members_space(best).misalignment(refined)
-            rows = self.find(best, refined[distances <= acceptance_threshold(best.gap)])
+            best, rows = corrected, self._moved(corrected, rows.directions)
         return best, rows
+
+    def completed(
+        self, jets: LatticeJets, model: ShallowModel, lattice: Lattice
+    ) -> tuple[LatticeSpan, RankOneDirections] | None:
+        """Span and members without the truncation of a fitted ``model`` that lacks neurons; None if none show."""
+        corrected = self.corrected(jets, model, lattice)
+        if corrected is None or corrected.rank <= model.width:
+            return None
+        directions = (model.weights / np.linalg.norm(model.weights, axis=0)).T
+        return corrected, self._moved(corrected, directions)
+
+    def corrected(self, jets: LatticeJets, model: ShallowModel, lattice: Lattice) -> LatticeSpan | None:
+        """The span of ``jets`` without the truncation of ``model``."""
+        return lattice_span(without_truncation(jets, model, lattice.step, lattice.mirrored), self._width)
+
+    def _moved(self, seen: LatticeSpan, directions: Array) -> RankOneDirections:
+        """Known directions moved into a better span, and those found there besides."""
+        refined = refine_directions(seen.span, seen.rank, directions, seen.dimension)
+        distances = members_space(seen).misalignment(refined)
+        return self.find(seen, refined[distances <= acceptance_threshold(seen.gap)])
 
 
 def members_space(seen: LatticeSpan) -> RankOneSpace:

@@ -29,6 +29,7 @@ from unweave.derivatives.lattice_jets import LatticeSampler
 from unweave.execution.executor import Executor
 from unweave.journal import Journal
 from unweave.smooth.lattice_directions import (
+    Lattice,
     LatticeDirections,
     LatticeSpan,
     lattice_span,
@@ -178,35 +179,54 @@ class LatticeRoute:
         for name, residual in list(residuals.items())[:_RIVALS]:
             if name == best or residual < _RIVAL * residuals[best]:
                 fit = self._fit_one(seen, found, name)
-                if fit is not None and fit.history[-1] <= _ABOVE_FLOOR * self._noise:
+                if fit is not None and self._fits(fit):
                     self._evidence = replace(self._evidence, activation_residuals=residuals)
                     return fit
         return None
 
     def _fit_one(self, seen: LatticeSpan, found: RankOneDirections, name: str) -> SliceFit | None:
         """The fit for one activation; None if there is not even a start."""
-        restarts = found.restarts
-        if self._sampler.mirrored:
-            with self._journal.stage("truncation") as stage:
-                step = self._step / self._slices.unit(seen.dimension)
-                seen, found = self._directions.sharpened(seen, found, get_activation(name), step)
-                stage.figures.update(width=seen.rank, found=len(found), gap=seen.gap)
-        if len(found) < seen.rank or seen.gap < CLEAR_GAP:
-            return None
-        self._evidence = _evidence(seen, found, restarts)
-        with self._journal.stage("slice fit") as stage:
-            fitter = SliceFitter(found.directions, seen.jets, self._noise)
-            parameters = slice_parameters(seen.rank, seen.dimension, self._outputs)
-            start, residual = fitter.start(name, *self._values(parameters, seen.dimension))
-            if not residual <= _HOPELESS_START or np.abs(start.outgoing).max() > _LARGEST_OUTGOING:
-                return None
-            points, answers = self._values(start.size, seen.dimension)
-            fit = fitter.fit(start, points, answers, lambda step, _: self._journal.tell(step, None, "steps"))
-            stage.figures.update(
-                parameters=fit.model.size, residual=fit.history[-1], steps=len(fit.history) - 1
-            )
-        self._evidence = replace(self._evidence, **fitter.example(name))
+        jets, restarts = seen.jets, found.restarts
+        lattice = Lattice(self._step / self._slices.unit(seen.dimension), self._sampler.mirrored)
+        with self._journal.stage("truncation") as stage:
+            seen, found = self._directions.sharpened(seen, found, get_activation(name), lattice)
+            stage.figures.update(width=seen.rank, found=len(found), gap=seen.gap)
+        fit = None
+        while len(found) == seen.rank and seen.gap >= CLEAR_GAP:
+            self._evidence = _evidence(seen, found, restarts)
+            fit = self._fit_values(SliceFitter(found.directions, seen.jets, self._noise), seen, name)
+            if fit is None or self._fits(fit):
+                break
+            # So weak a neuron may be missing that its share of the truncation of the others hid it.
+            more = self._directions.completed(jets, fit.model, lattice)
+            if more is None:
+                break
+            seen, found = more
         return fit
+
+    def _fits(self, fit: SliceFit) -> bool:
+        return fit.history[-1] <= _ABOVE_FLOOR * self._noise
+
+    def _fit_values(self, fitter: SliceFitter, seen: LatticeSpan, name: str) -> SliceFit | None:
+        """The best of the fits to values from the starts that make sense."""
+        best = None
+        with self._journal.stage("slice fit") as stage:
+            parameters = slice_parameters(seen.rank, seen.dimension, self._outputs)
+            for start, residual in fitter.starts(name, *self._values(parameters, seen.dimension)):
+                if not residual <= _HOPELESS_START or np.abs(start.outgoing).max() > _LARGEST_OUTGOING:
+                    continue
+                points, answers = self._values(start.size, seen.dimension)
+                fit = fitter.fit(
+                    start, points, answers, lambda step, _: self._journal.tell(step, None, "steps")
+                )
+                if best is None or fit.history[-1] < best.history[-1]:
+                    best = fit
+                if self._fits(fit):
+                    break
+            if best is not None:
+                stage.figures.update(parameters=best.model.size, residual=best.history[-1])
+        self._evidence = replace(self._evidence, **fitter.example(name))
+        return best
 
     def _values(self, parameters: int, d: int) -> tuple[Array, Array]:
         """Random points of the slice, rescaled, and answers, enough to fit so many parameters."""

@@ -21,7 +21,7 @@ ROWS_PER_LINE = 6
 LINE_STEP = 0.05
 """Times sqrt(D): it moves a neuron of norm one by this."""
 
-_BEST = 3.6e-3  # step times sharpness at which truncation and rounding of float64 are alike
+_BEST = 1.2e-2  # step times sharpness at which truncation and rounding of float64 are alike
 _TYPICAL_SHARPNESS = 8.0  # times 1/sqrt(D): tanh neurons of norm one
 _LEAST, _MOST = 0.25, 6.0  # of the typical step
 

@@ -1,16 +1,24 @@
-"""The truncation error of mirrored lattice differences, predicted from a fitted network.
+"""The truncation error of lattice differences, predicted from a fitted network.
 
-For a neuron g(w . x + b) with v_i = w_i the differences of a mirrored lattice of step h are, to leading order,
+A neuron g(w . x + b) on a lattice of step h is a power series in h, and the differences of its n-th power are
 
-    H_ij   off by   h^2 g^(4) [(v_i + v_j)^4 - v_i^4 - v_j^4] / 24
-    T_ijk  off by   h^2 g^(5) [(v_i + v_j + v_k)^5 - (v_i + v_j)^5 - (v_i + v_k)^5 - (v_j + v_k)^5
-                               + v_i^5 + v_j^5 + v_k^5] / 120.
+    second   D2_n(i,j)   = (w_i + w_j)^n - w_i^n - w_j^n
+    third    D3_n(i,j,k) = (w_i + w_j + w_k)^n - (w_i + w_j)^n - (w_i + w_k)^n - (w_j + w_k)^n
+                           + w_i^n + w_j^n + w_k^n,
+
+so that with g_n the n-th derivative
+
+    mirrored lattices   H  off by  h^2 g_4 D2_4 / 4!             T  off by  h^2 g_5 D3_5 / 5!
+    forward lattices    T  off by  h g_4 D3_4 / 4! + h^2 g_5 D3_5 / 5!
+                        H  off by  the same terms of D2, minus h/2 times T's at (i,i,j) and (i,j,j).
 
 A network known to relative accuracy e predicts its own truncation to the same accuracy; without it, neurons
 a thousand times weaker than the others come out of the spectrum. No queries, n m d p flops.
 """
 
 from __future__ import annotations
+
+from math import factorial
 
 import numpy as np
 
@@ -23,25 +31,35 @@ from unweave.subspace.symmetric import symmetric_packing
 _DIFFERENCE = 1e-2  # step of the differences of g''': errors of 1e-4 in terms that are small already
 
 
-def without_truncation(jets: LatticeJets, model: ShallowModel, step: float) -> LatticeJets:
+def without_truncation(jets: LatticeJets, model: ShallowModel, step: float, mirrored: bool) -> LatticeJets:
     """The jets without the truncation of ``model``, in whose coordinates ``step`` is measured."""
-    d = len(model.weights)
-    packing = symmetric_packing(d)
-    v = model.weights
-    first, second, third = v[packing.rows], v[packing.columns], v[:, None, :]  # (p, m), (p, m), (d, 1, m)
-    pair = first + second
-    scale = packing.scale[:, None]
-    quartic = scale * (pair**4 - first**4 - second**4) / 24
-    quintic = (pair + third) ** 5 - (first + third) ** 5 - (second + third) ** 5 + third**5
-    quintic = scale * (quintic - pair**5 + first**5 + second**5) / 120  # (d, p, m)
-    fourth, fifth = _higher_derivatives(jets.sites @ v + model.biases, model.activation)
-    hessians, thirds = np.empty_like(jets.hessians), np.empty_like(jets.thirds)
-    for output, outgoing in enumerate(model.outgoing.T):
-        hessians[:, output] = (fourth * outgoing) @ quartic.T
-        thirds[:, output] = ((fifth * outgoing) @ quintic.reshape(-1, len(outgoing)).T).reshape(
-            thirds[:, output].shape
-        )
-    return LatticeJets(jets.sites, jets.hessians - step**2 * hessians, jets.thirds - step**2 * thirds)
+    packing = symmetric_packing(len(model.weights))
+    i, j, k = model.weights[packing.rows], model.weights[packing.columns], model.weights[:, None, :]
+    fourth, fifth = _higher_derivatives(jets.sites @ model.weights + model.biases, model.activation)
+    hessians, thirds = jets.hessians.copy(), jets.thirds.copy()
+    for order, derivative in ((4, fourth), (5, fifth)):
+        factor = step ** (order - 3) / factorial(order)
+        if order == 5 or not mirrored:
+            by_third = factor * packing.scale[:, None] * _third_difference(i, j, k, order)
+            thirds -= _summed(derivative, model.outgoing, by_third)
+        if order == 4 or not mirrored:
+            by_second = step * factor * ((i + j) ** order - i**order - j**order)
+            if not mirrored:
+                doubled = _third_difference(i, i, j, order) + _third_difference(i, j, j, order)
+                by_second -= step / 2 * factor * doubled
+            hessians -= _summed(derivative, model.outgoing, packing.scale[:, None] * by_second)
+    return LatticeJets(jets.sites, hessians, thirds)
+
+
+def _third_difference(i: Array, j: Array, k: Array, order: int) -> Array:
+    pairs = (i + j) ** order + (i + k) ** order + (j + k) ** order
+    return np.asarray((i + j + k) ** order - pairs + i**order + j**order + k**order)
+
+
+def _summed(derivative: Array, outgoing: Array, powers: Array) -> Array:
+    """sum_k g_n(z_k) a_k powers_k over the neurons: (n, K, ...) for powers (..., m)."""
+    terms = derivative[:, None, :] * outgoing.T  # (n, K, m)
+    return np.asarray(np.tensordot(terms, powers, axes=(2, powers.ndim - 1)))
 
 
 def _higher_derivatives(z: Array, activation: Activation) -> tuple[Array, Array]:

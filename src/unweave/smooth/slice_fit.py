@@ -25,7 +25,7 @@ from unweave.smooth.shallow_values import ShallowValueFit
 from unweave.smooth.typical_profile import typical_profile
 
 _NEURONS_THAT_VOTE = 64  # neurons on which activations are compared
-_SKIP_HELPS = 0.3  # ratio of residuals with and without a skip, below which it is taken to be there
+_SKIP_HELPS, _SKIP_MAY_HELP = 0.03, 0.3  # ratios of residuals with and without a skip: there is one, perhaps
 _SKIP_NEGLIGIBLE = 1e-9  # of the answers' spread per unit of input: then only the start had one
 _STEPS = 80
 _DAMPING_NEAR, _DAMPING_FAR, _NEAR = 1e-6, 1e-3, 1e-2  # by the start's residual
@@ -65,8 +65,8 @@ class SliceFitter:
         residuals = {name: float(np.median(profiles.residuals)) for name, profiles in fitted.items()}
         return dict(sorted(residuals.items(), key=lambda entry: entry[1]))
 
-    def start(self, name: str, points: Array, answers: Array) -> tuple[ShallowModel, float]:
-        """The network before the fit and its residual, for one activation."""
+    def starts(self, name: str, points: Array, answers: Array) -> list[tuple[ShallowModel, float]]:
+        """Networks before the fit with their residuals, likeliest first: with a skip, if it may help, or not."""
         activation = get_activation(name)
         profiles = self._profiles[name] = fit_jet_profiles(self._samples, activation)
         return _with_linear_part(model_of(self._directions, profiles, activation), points, answers)
@@ -107,15 +107,19 @@ class SliceFitter:
         return start.from_vector(fit.vector), fit
 
 
-def _with_linear_part(model: ShallowModel, points: Array, answers: Array) -> tuple[ShallowModel, float]:
-    """The model with the constant, and a skip if it explains much, that fit the answers best."""
+def _with_linear_part(
+    model: ShallowModel, points: Array, answers: Array
+) -> list[tuple[ShallowModel, float]]:
+    """The model with the constant, and perhaps a skip, that fit the answers best, and what they leave."""
     remainder = answers - model.values(points)
     offset = remainder.mean(axis=0)
-    without = remainder - offset
     columns = np.concatenate([points, np.ones((len(points), 1))], axis=1)
     linear = np.linalg.lstsq(columns, remainder, rcond=None)[0]
-    with_skip = remainder - columns @ linear
-    rms, rms_with = (float(np.sqrt(np.mean(part**2))) for part in (without, with_skip))
-    if rms_with < _SKIP_HELPS * rms:
-        return replace(model, offset=linear[-1], skip=linear[:-1]), rms_with
-    return replace(model, offset=offset), rms
+    plain, with_skip = (
+        float(np.sqrt(np.mean(part**2))) for part in (remainder - offset, remainder - columns @ linear)
+    )
+    without = replace(model, offset=offset), plain
+    if with_skip > _SKIP_MAY_HELP * plain:
+        return [without]
+    skipping = replace(model, offset=linear[-1], skip=linear[:-1]), with_skip
+    return [skipping, without] if with_skip < _SKIP_HELPS * plain else [without, skipping]

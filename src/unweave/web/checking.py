@@ -27,7 +27,8 @@ _WORDS = (
     (r"^path must\b", "The file must"),
     (r"^--table must\b", "The table must"),
     (r"--outputs\b", "Answers per row"),
-    (r"^[xy] must\b", "The table must hold rows whose numbers"),
+    (r"^(x|y|x and y) must\b", "The table must"),
+    (r"Give them: load\(path.*", "Add them: unweave convert A B --activations tanh,identity."),
     (r"^input_dim\b", "Number of inputs"),
 )
 """What the library calls things -> what the page calls them."""
@@ -58,7 +59,8 @@ def check_target(folder: RunFolder, request: RunRequest, most_unpacked: int) -> 
     if declared is not None and request.inputs not in (None, declared):
         raise FieldError(
             "inputs",
-            f"Number of inputs must be {declared}, as the file says. Got {request.inputs} instead. Leave it empty.",
+            f"Number of inputs must be {declared}, as the file says. Got {request.inputs} instead. Leave it "
+            "empty.",
         )
     return {"inputs": declared or request.inputs, "outputs": getattr(source, "n_outputs", None)}
 

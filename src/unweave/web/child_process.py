@@ -1,4 +1,4 @@
-"""How the page starts processes of its own: same package, one BLAS thread, nothing from the current folder."""
+"""How the page starts processes: the same package, one BLAS thread, nothing from the current folder."""
 
 from __future__ import annotations
 

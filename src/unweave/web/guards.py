@@ -70,13 +70,13 @@ class Access:
     def __post_init__(self) -> None:
         if self.key is None and not is_loopback(self.host):
             raise InvalidInput(
-                f"--token-env must be given to serve beyond this machine. Got none for --host {self.host} instead. "
-                "Put a long random text into an environment variable, and give its name."
+                f"--token-env must be given to serve beyond this machine. Got none for --host {self.host} "
+                "instead. Put a long random text into an environment variable, and give its name."
             )
         if self.key is not None and (len(self.key) < LEAST_KEY or not self.key.isascii()):
             raise InvalidInput(
-                f"The key in the variable that --token-env names must have {LEAST_KEY} plain characters or more. "
-                f"Got {len(self.key)} instead. For example the output of: openssl rand -hex 24."
+                f"The key in the variable that --token-env names must have {LEAST_KEY} plain characters or "
+                f"more. Got {len(self.key)} instead. For example the output of: openssl rand -hex 24."
             )
 
     def is_key(self, text: str) -> bool:
@@ -107,6 +107,7 @@ class Guard:
         self._local = is_loopback(access.host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)

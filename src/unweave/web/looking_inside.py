@@ -1,7 +1,7 @@
 """What an uploaded file would become in memory, from its directory and headers, before any of it is unpacked.
 
-A few kilobytes of .npz may unpack to gigabytes, declare arrays that are not there, or hold pickled objects; an
-.onnx file may name other files of this machine as its weights. All of them are refused here.
+A few kilobytes of .npz may unpack to gigabytes, declare arrays that are not there, or hold pickled objects;
+an .onnx file may name other files of this machine as its weights. All of them are refused here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import struct
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
 
@@ -53,8 +53,11 @@ def _check_archive(path: Path, most_unpacked: int) -> None:
         raise
     except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
+        if "max_header_size" in reason:  # whose advice is to trust the file
+            reason = "the description of an array is too long"
         raise InvalidInput(
-            f"The file must be an .npz archive of arrays. Got something else, or a part of one, instead ({reason})."
+            "The file must be an .npz archive of arrays. Got something else, or a part of one, instead "
+            f"({reason})."
         ) from error
 
 
@@ -97,7 +100,7 @@ def _check_onnx(path: Path) -> None:
         _refuse("be an ONNX model", "a graph without operators")
     for tensor in _tensors(model):
         if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
-            _refuse("hold all of its weights", "weights that lie in another file. Save it as one file")
+            _refuse("hold all of its weights", "weights that lie in another file", "Save it as one file.")
 
 
 def _tensors(message: Any) -> Iterator[Any]:
@@ -113,5 +116,5 @@ def _tensors(message: Any) -> Iterator[Any]:
                 yield from _tensors(entry)
 
 
-def _refuse(required: str, got: str) -> Any:
-    raise InvalidInput(f"The file must {required}. Got {got} instead.")
+def _refuse(required: str, got: str, advice: str = "") -> NoReturn:
+    raise InvalidInput(f"The file must {required}. Got {got} instead. {advice}".rstrip())

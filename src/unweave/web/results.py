@@ -27,7 +27,7 @@ FILES: dict[str, tuple[str, str]] = {
     REPORT: ("Report as one .html file", "text/html; charset=utf-8"),
     LOG: ("Log of the run", "text/plain; charset=utf-8"),
 }
-"""Name of a file that may be downloaded -> what it is called on the page, and its type. There are no others."""
+"""Name of a file that may be downloaded -> what the page calls it, and its type. There are no others."""
 
 
 def write_results(recovery: Recovery, place: Path) -> dict[str, Any]:

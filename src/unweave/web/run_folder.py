@@ -3,7 +3,7 @@
 RUNS/20260131-120000-1a2b3c4d/
     state.json        what was asked, and how far it is; written by the server, whole or not at all
     target.npz        the uploaded file, under a name of ours
-    checkpoint/       every answer that was paid for, of all attempts
+    checkpoint.sqlite every answer that was paid for, of all attempts
     attempt-1/        what one process wrote: progress.json, log.txt, the results, and last outcome.json
 RUNS/.new-...         an upload that is not complete
 """
@@ -27,7 +27,7 @@ from unweave.web.run_request import RunRequest
 
 FORMAT, VERSION = "unweave-run", 1
 STATE, PROGRESS, OUTCOME, LOG = "state.json", "progress.json", "outcome.json", "log.txt"
-CHECKPOINT = "checkpoint"
+CHECKPOINT = "checkpoint.sqlite"
 NEW = ".new-"
 """How the name of a folder begins whose upload is not complete."""
 
@@ -169,7 +169,7 @@ def lock(folder: Path) -> BinaryIO:
     except OSError as error:
         file.close()
         raise InvalidInput(
-            f"--folder must be a folder that no other server uses. Got {os.fspath(folder)!r} instead. Stop the "
-            "other one, or give another folder."
+            f"--folder must be a folder that no other server uses. Got {os.fspath(folder)!r} instead. Stop "
+            "the other one, or give another folder."
         ) from error
     return file

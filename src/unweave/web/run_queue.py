@@ -1,8 +1,8 @@
 """All runs: the ones that wait, the ones that go, and those that ended. At most two go at once.
 
-The state of every run is on disk before anybody is told of it. Only the server writes ``state.json``; a process
-writes into the folder of its attempt. So whatever is killed, and when, the next server finds every run, and
-knows by ``outcome.json`` whether a process that it cannot see any more had come to its end.
+The state of every run is on disk before anybody is told of it. Only the server writes ``state.json``; a
+process writes into the folder of its attempt. So whatever is killed, and when, the next server finds every
+run, and knows by ``outcome.json`` whether a process that it cannot see any more had come to its end.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def parse_request(form: Mapping[str, str], file_name: str | None) -> RunRequest:
 
 
 def shown_name(name: str) -> str:
-    """The last part of a given file name, without characters that are not seen: for showing, not for opening."""
+    """The last part of a given file name, without what cannot be seen: for showing, not for opening."""
     last = re.split(r"[/\\]", name)[-1]
     visible = "".join(letter for letter in last if unicodedata.category(letter)[0] != "C").strip()
     return visible[-MOST_NAME:] or "unnamed"

@@ -138,8 +138,8 @@ class _Parts:
             self._refuse(
                 TooLarge(
                     self._file_field,
-                    f"The file must have at most {self._most / 2**20:g} MB. Got more instead. Serve the page with "
-                    "a larger --max-upload-mb, or use the command line.",
+                    f"The file must have at most {self._most / 2**20:g} MB. Got more instead. Serve the page "
+                    "with a larger --max-upload-mb, or use the command line.",
                 )
             )
             return

@@ -27,6 +27,8 @@ _SHOWN_OPTIONS = (
     ("seed", "Seed"),
 )
 
+_FOUND_OUT = ("hidden", "activation")
+
 
 def summary_of(state: RunState) -> dict[str, Any]:
     """A run as a line of the list."""
@@ -51,6 +53,7 @@ def details_of(runs: Runs, state: RunState) -> dict[str, Any]:
     return {
         **summary_of(state),
         "message": state.message,
+        "explanation": _explanation(state),
         "attempt": state.attempt,
         "found": state.found,
         "options": _options(state.request),
@@ -78,6 +81,14 @@ def _words(state: RunState) -> str:
     return state.status.value
 
 
+def _explanation(state: RunState) -> str:
+    """What the verdict means."""
+    if state.verdict is None or state.status is not RunStatus.FINISHED:
+        return ""
+    meaning = str(Status[state.verdict]).partition(": ")[2]
+    return f"{meaning[:1].upper()}{meaning[1:]}."
+
+
 def _elapsed(state: RunState) -> float | None:
     if state.started is None or state.status is RunStatus.QUEUED:
         return None
@@ -86,10 +97,12 @@ def _elapsed(state: RunState) -> float | None:
 
 def _options(request: RunRequest) -> list[list[str]]:
     """What was asked beyond the target, as pairs of words."""
-    shown = []
+    shown = [["Target", request.name]]
     for name, label in _SHOWN_OPTIONS:
         value = getattr(request, name)
         if value is None:
+            if name in _FOUND_OUT:
+                shown.append([label, "find out"])
             continue
         if isinstance(value, tuple):
             value = ", ".join(f"{entry:g}" for entry in value) or "none"

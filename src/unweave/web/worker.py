@@ -2,9 +2,9 @@
 
     python -m unweave.web.worker RUN_FOLDER ATTEMPT
 
-reads ``state.json``, writes into ``attempt-N``: progress.json while it runs, then the results, then, when all of
-them are there, outcome.json. A line "cancel" on stdin interrupts it; the end of stdin means that the server is
-gone, and ends it at once: the answers are in the checkpoint, and the run can be resumed.
+reads ``state.json``, writes into ``attempt-N``: progress.json while it runs, then the results, then, when all
+of them are there, outcome.json. A line "cancel" on stdin interrupts it; the end of stdin means that the
+server is gone, and ends it at once: the answers are in the checkpoint, and the run can be resumed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from unweave.errors import Interrupted, UnweaveError
 from unweave.recover import recover
 from unweave.result import Recovery
 from unweave.web.checking import open_table, worded
-from unweave.web.progress_file import ProgressFile
+from unweave.web.progress_file import ProgressFile, Watched
 from unweave.web.results import write_results
 from unweave.web.run_folder import OUTCOME, PROGRESS, RunFolder, RunStatus, write_json
 from unweave.web.run_request import ENDPOINT, TABLE, RunRequest
@@ -55,7 +55,7 @@ def run(folder: RunFolder, request: RunRequest, place: Path) -> None:
     except Exception as error:
         traceback.print_exc()
         status = RunStatus.FAILED
-        message = f"A defect in unweave: {type(error).__name__}: {error}. The log has the details; please report it."
+        message = f"A defect in unweave: {type(error).__name__}: {error}. Please report it, with the log."
     # From here on there is something to write, and nothing to interrupt any more.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     outcome: dict[str, Any] = {"status": status.name, "message": message, "recovery": None}
@@ -76,7 +76,7 @@ def _recover(folder: RunFolder, request: RunRequest, progress: ProgressFile) -> 
         return recover(open_table(folder.target(request), request.outputs), **told)
     with _opened(folder, request) as target:
         return recover(
-            target,
+            Watched(target, progress),
             **told,
             input_dim=request.inputs,
             output_activation=request.output_activation,

@@ -1,0 +1,105 @@
+"""Reports as a browser shows them: nothing complains, nothing is fetched, nothing overlaps."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+import pytest
+from matplotlib import image
+from reading_reports import KINDS
+
+from browsing import console
+
+WIDTHS = (1060, 400)
+"""Pixels: a laptop, a telephone."""
+LEAST_CONTRAST = 4.5
+
+OVERLAPS = """
+const found = [];
+for (const picture of document.querySelectorAll('svg.picture')) {
+  const texts = [...picture.querySelectorAll('text')].filter(t => t.textContent.trim());
+  const boxes = texts.map(t => t.getBoundingClientRect());
+  for (let i = 0; i < boxes.length; i++) for (let j = i + 1; j < boxes.length; j++) {
+    const a = boxes[i], b = boxes[j];
+    const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    // Boxes of lines are a little taller than their letters: a few pixels of them may touch.
+    if (width > 2 && height > 5) found.push([texts[i].textContent.trim(), texts[j].textContent.trim()]);
+  }
+}
+return found;
+"""
+
+OUTSIDE = """
+const found = [];
+for (const picture of document.querySelectorAll('svg.picture')) {
+  const frame = picture.getBoundingClientRect();
+  for (const text of picture.querySelectorAll('text')) {
+    const box = text.getBoundingClientRect();
+    if (box.left < frame.left - 2 || box.right > frame.right + 2 ||
+        box.top < frame.top - 4 || box.bottom > frame.bottom + 4)
+      found.push(text.textContent.trim());
+  }
+}
+return found;
+"""
+
+COLOURS = """
+const shade = value => {
+  const c = value.match(/[\\d.]+/g).map(Number);
+  return c.length > 3 && c[3] === 0 ? null : c.slice(0, 3); };
+const background = node => { for (let n = node; n; n = n.parentElement) {
+  const c = shade(getComputedStyle(n).backgroundColor); if (c) return c; } return [255, 255, 255]; };
+const found = [];
+for (const node of document.querySelectorAll('body *')) {
+  const own = [...node.childNodes].some(c => c.nodeType === 3 && c.textContent.trim());
+  if (!own) continue;
+  const style = getComputedStyle(node);
+  const ink = node.closest('svg') ? shade(style.fill) : shade(style.color);
+  found.push([node.textContent.trim().slice(0, 40), ink, background(node), parseFloat(style.fontSize)]);
+}
+return found;
+"""
+
+
+def luminance(colour):
+    share = np.array(colour) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.fixture(params=KINDS)
+def opened(request, browser, page_of, tmp_path):
+    """The browser with a report in it."""
+    place = tmp_path / "report.html"
+    place.write_text(page_of(request.param), encoding="utf-8")
+    browser.set_window_size(WIDTHS[0], 900)
+    console(browser)
+    browser.get(place.as_uri())
+    return browser
+
+
+def test_a_report_in_a_browser(opened):
+    assert console(opened) == []
+    assert opened.execute_script("return performance.getEntriesByType('resource').length") == 0
+    assert opened.execute_script(OVERLAPS) == []
+    assert opened.execute_script(OUTSIDE) == []
+    for text, ink, behind, size in opened.execute_script(COLOURS):
+        assert contrast(ink, behind) >= LEAST_CONTRAST, text
+        assert size >= 9, text
+    for width in WIDTHS:
+        opened.set_window_size(width, 900)
+        wide, inner = opened.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= inner  # nothing has to be scrolled sideways
+    for picture in opened.find_elements("css selector", "svg.picture"):
+        drawn = image.imread(io.BytesIO(picture.screenshot_as_png))[:, :, :3]
+        assert (drawn.min(axis=2) < 0.5).mean() > 1e-3  # ink, not an empty panel
+    assert console(opened) == []
+    assert base64.b64decode(opened.print_page()).startswith(b"%PDF")

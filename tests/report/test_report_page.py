@@ -1,0 +1,229 @@
+"""Reports of every kind of result: their numbers, their structure, and that they stand alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from reading_reports import KINDS, at_pointer, parsed
+
+import unweave
+from unweave import InvalidInput, Recovery, Status
+from unweave.candidate import Evidence
+from unweave.report import report_html
+
+LARGEST = 1_000_000
+"""Bytes that a report may have."""
+NOT_SAID = ("svg", "pre", "style", "head")
+"""Elements whose digits are no statement of the page: axes of pictures, commands, style."""
+PICTURES = {
+    "shallow": {"spectrum", "objective", "profile", "convergence", "fresh", "weights", "stages"},
+    "deep": {"convergence", "fresh", "layers", "weights", "stages"},
+    "relu": {"convergence", "fresh", "kinks", "weights", "stages"},
+    "samples": {"convergence", "fresh", "weights", "stages"},
+    "rounded": {"spectrum", "profile", "convergence", "fresh", "errors", "weights", "stages"},
+    "out_of_budget": {"stages"},
+}
+STATUS = {"failed": Status.FAILED, "out_of_budget": Status.FAILED}
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@every_kind
+def test_the_case_is_the_one_meant(kind, recovery_of):
+    assert recovery_of(kind).status is STATUS.get(kind, Status.RECOVERED)
+
+
+@every_kind
+def test_every_number_is_the_one_of_the_json(kind, recovery_of, page_of):
+    content = json.loads(json.dumps(recovery_of(kind).to_dict(), allow_nan=False))
+    shown = parsed(page_of(kind)).all("data")
+    assert len(shown) > 20
+    for node in shown:
+        value, text = at_pointer(content, node.attributes["data-path"]), node.text()
+        assert json.loads(node.attributes["value"]) == value, node.attributes["data-path"]
+        if isinstance(value, bool) or value is None:
+            assert text == {True: "yes", False: "no", None: "not measured"}[value]
+        elif isinstance(value, str):
+            assert text == value
+        elif isinstance(value, int):
+            assert int(text.replace(",", "")) == value
+        else:  # three digits: off by at most half a unit of the third
+            assert float(text) == pytest.approx(value, rel=5.001e-3, abs=0)
+
+
+@every_kind
+def test_no_number_stands_outside_of_what_the_json_has(kind, page_of):
+    (body,) = parsed(page_of(kind)).all("body")
+    said = body.text(without=(*NOT_SAID, "data"), without_classes=("formula", "label"))
+    assert re.findall(r"\S*\d\S*", said) == []
+
+
+@every_kind
+def test_the_answer_comes_first_and_the_way_to_repeat_it_last(kind, recovery_of, page_of):
+    recovery, page = recovery_of(kind), parsed(page_of(kind))
+    headings = [node.text() for node in page.all("h2")]
+    assert headings[0] == "The answer"
+    assert headings[-1] == "How to repeat it"
+    (title,) = page.all("h1")
+    word = str(recovery.status).partition(":")[0].capitalize()
+    assert title.text().strip().startswith(word)
+    questions = [node.text() for node in page.all("table")[0].all("th")]
+    assert questions == ["Status", "Recovered", "How sure", "Cost", "What stays open"]
+    assert ("What to try" in headings) == (recovery.network is None)
+
+
+@pytest.mark.parametrize("kind", PICTURES)
+def test_the_pictures_that_belong_to_the_method_are_there(kind, page_of):
+    names = {
+        node.attributes["id"].removeprefix("caption-") for node in parsed(page_of(kind)).all("figcaption")
+    }
+    assert names == PICTURES[kind]
+
+
+@every_kind
+def test_a_screen_reader_finds_its_way(kind, page_of):
+    page = parsed(page_of(kind))
+    assert page.all("html")[0].attributes["lang"] == "en"
+    assert page.all("title")[0].text().startswith("unweave report")
+    assert len(page.all("main")) == 1
+    levels = [int(node.tag[1]) for node in page.all("h1", "h2", "h3", "h4")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    identifiers = [node.attributes["id"] for node in page.all() if "id" in node.attributes]
+    assert len(identifiers) == len(set(identifiers))
+    for picture in page.all("svg"):
+        assert picture.attributes["role"] == "img"
+        assert picture.attributes["aria-label"]
+        assert picture.attributes["aria-describedby"] in identifiers
+    for caption in page.all("figcaption"):
+        assert len(caption.text().split()) > 5
+        assert re.search(r"\d", caption.text())
+    for table in page.all("table"):
+        assert table.all("caption")[0].text()
+        assert all(cell.attributes.get("scope") in ("row", "col") for cell in table.all("th"))
+
+
+@every_kind
+def test_nothing_is_loaded_from_anywhere(kind, page_of):
+    html = page_of(kind)
+    page = parsed(html)
+    assert "http://" not in html
+    assert "https://" not in html
+    assert "@import" not in html
+    assert not page.all("script", "link", "iframe", "object", "embed", "img", "audio", "video")
+    policy = next(node for node in page.all("meta") if "http-equiv" in node.attributes)
+    assert policy.attributes["content"].startswith("default-src 'none'")
+    for node in page.all():
+        for name, value in node.attributes.items():
+            if name in ("src", "href", "xlink:href"):
+                assert value.startswith(("#", "data:image/png;base64,")), value
+            assert not name.startswith("on")
+            assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", value))
+
+
+@every_kind
+def test_it_is_small(kind, page_of):
+    assert len(page_of(kind).encode()) < LARGEST / 2
+
+
+def test_same_recovery_same_bytes(recovery_of, page_of):
+    assert report_html(recovery_of("samples")) == page_of("samples")
+
+
+@pytest.mark.parametrize("kind", ["rounded", "out_of_budget"])
+def test_a_loaded_recovery_has_the_same_report(kind, recovery_of, page_of, tmp_path):
+    recovery_of(kind).save(tmp_path / "run.npz")
+    Recovery.load(tmp_path / "run.npz").save_report(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page_of(kind)
+
+
+def test_a_failure_says_what_was_seen_why_it_stopped_and_what_to_try(recovery_of, page_of):
+    page = parsed(page_of("out_of_budget"))
+    text = page.text(without=NOT_SAID)
+    assert recovery_of("out_of_budget").message in text
+    assert "Raise max_queries" in text
+    assert "What was seen" in parsed(page_of("failed")).text(without=NOT_SAID)
+
+
+def test_an_ambiguity_is_named():
+    rng = np.random.default_rng(1008)
+    x, weights = rng.standard_normal((40, 4)), rng.standard_normal((4, 2))
+    data = unweave.Samples(x, ((x @ weights) ** 2).sum(axis=1))
+    recovery = unweave.recover(data, activation="quadratic")
+    assert recovery.status is Status.RECOVERED_UP_TO_AMBIGUITY
+    answer = parsed(report_html(recovery)).all("table")[0]
+    assert "only W W^T is determined" in answer.all("td")[-1].text()
+
+
+def test_an_approximate_network_is_never_called_sure(recovery_of):
+    words, network = "off by <b>much</b> & more", recovery_of("samples").network
+    recovery = replace(
+        recovery_of("out_of_budget"), status=Status.APPROXIMATE, message=words, network=network
+    )
+    page = parsed(report_html(recovery))
+    assert "Whether this is the network" in page.text(without=NOT_SAID)
+    assert words in page.text()  # words, not markup
+    assert not page.all("b")
+
+
+def test_a_bare_result_has_a_report(tmp_path):
+    net = unweave.random_network([3, 2, 1], seed=1000)
+    bare = Recovery(net, Status.APPROXIMATE, np.nan, "", 0, 0, 0, 0.0, (), unweave.Certificate())
+    bare.save_report(tmp_path / "bare.html")
+    text = parsed((tmp_path / "bare.html").read_text(encoding="utf-8")).text(without=NOT_SAID)
+    assert "does not say how it was asked for" in text
+    assert "Nothing was verified" in text
+
+
+def test_a_large_network_stays_under_a_megabyte():
+    net = unweave.random_network([784, 1000, 10], "relu", seed=1000)
+    rng = np.random.default_rng(1000)
+    evidence = Evidence(
+        spectrum=np.sort(rng.random(5000))[::-1],
+        width=1000,
+        gap=2.0,
+        misalignment=rng.random(1000),
+        rejected=rng.random(3000),
+        fit_history=tuple(rng.random(400)),
+        fresh_errors=rng.random(40_000),
+        profile_samples=np.sort(rng.random((2, 200))),
+        profile_curve=np.sort(rng.random((2, 200))),
+        profile_order=2,
+        kinks=rng.standard_normal(1000),
+        line=rng.standard_normal((2, 784)),
+    )
+    stages = tuple(unweave.Stage(f"line {i % 30}", 0.1, 50, {"kinks": 3, "width": i}) for i in range(120))
+    recovery = Recovery(
+        net, Status.RECOVERED, 1e-13, "", 10**6, 0, 0, 1.0, stages, unweave.Certificate(), (), evidence
+    )
+    html = report_html(recovery)
+    assert len(html.encode()) < LARGEST
+    assert len(parsed(html).all("svg")) == 8
+
+
+def test_only_html_files_are_written(tmp_path, recovery_of):
+    with pytest.raises(InvalidInput, match=r"path must end in \.html"):
+        recovery_of("samples").save_report(tmp_path / "report.pdf")
+    with pytest.raises(InvalidInput, match="can be written"):
+        recovery_of("samples").save_report(tmp_path / "missing" / "report.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_that_cannot_be_finished_leaves_the_old_one(tmp_path, recovery_of, monkeypatch):
+    place = tmp_path / "report.html"
+    place.write_text("old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(InvalidInput, match="No space left"):
+        recovery_of("out_of_budget").save_report(place)
+    assert place.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [place]
