@@ -24,6 +24,7 @@ from unweave.errors import (
 from unweave.files import load
 from unweave.journal import Progress, Stage
 from unweave.network import Network
+from unweave.plan import Plan, plan
 from unweave.random_networks import random_network
 from unweave.recover import recover
 from unweave.result import Certificate, Check, Recovery, Status
@@ -44,6 +45,7 @@ __all__ = [
     "Interrupted",
     "InvalidInput",
     "Network",
+    "Plan",
     "Progress",
     "Queries",
     "Recovery",
@@ -59,6 +61,7 @@ __all__ = [
     "compare",
     "get_activation",
     "load",
+    "plan",
     "random_network",
     "recover",
     "register_activation",

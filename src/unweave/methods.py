@@ -17,6 +17,16 @@ from unweave.affine import recover_affine
 from unweave.candidate import Candidate
 from unweave.coarse.links import LINKS
 from unweave.coarse.route import CoarseOptions, CoarseRecovery
+from unweave.costs import (
+    Cost,
+    Question,
+    affine_cost,
+    coarse_cost,
+    deep_cost,
+    lines_cost,
+    published_cost,
+    shallow_cost,
+)
 from unweave.deep.route import DEEP_ACTIVATIONS, DeepOptions, DeepRecovery
 from unweave.journal import Journal
 from unweave.relu.line_route import LineOptions, recover_by_lines
@@ -60,6 +70,8 @@ class Method:
     refuses: Callable[[Request, Findings], str | None]
     """Why this method is not for this target, or None if it is."""
     run: Callable[[NormalisedQueries, Findings, Request, Journal, np.random.Generator], Candidate]
+    cost: Callable[[Question], Cost]
+    """What it is expected to cost."""
     by_name_only: bool = False
     """Only tried when asked for."""
 
@@ -235,36 +247,41 @@ def _run_deep(
 
 
 METHODS = (
-    Method("affine", "no hidden layer, by least squares", _refuses_affine, _run_affine),
+    Method("affine", "no hidden layer, by least squares", _refuses_affine, _run_affine, affine_cost),
     Method(
         "lines",
         "one hidden layer of kinked units, from the kinks on a long line",
         _refuses_lines,
         _run_lines,
+        lines_cost,
     ),
     Method(
         "shallow",
-        "one smooth hidden layer, through Hessians and Gauss-Newton",
+        "one smooth hidden layer, through second and third derivatives and Gauss-Newton",
         _refuses_shallow,
         _run_shallow,
+        shallow_cost,
     ),
     Method(
         "coarse",
         "one smooth hidden layer behind noise, rounding, float32, a sigmoid or a softmax",
         _refuses_coarse,
         _run_coarse,
+        coarse_cost,
     ),
     Method(
         "deep",
         "several smooth hidden layers, one by one from the inputs",
         _refuses_deep,
         _run_deep,
+        deep_cost,
     ),
     Method(
         "published",
         "one hidden layer, unit weights, outer weights one: Algorithms 3.1 to 3.3 as published",
         _refuses_published,
         _run_published,
+        published_cost,
         by_name_only=True,
     ),
 )

@@ -32,6 +32,7 @@ NETWORKS = (
     "scale_out",
 )
 SUBSPACES = (
+    "audit",
     "file_formats",
     "restarts",
     "rank_one",
@@ -51,6 +52,7 @@ SUBSPACES = (
     "first_order",
 )
 SMALLER = {
+    "audit": {"DATA": "diabetes", "WIDTH": 3, "BUDGETS": (500, 20_000), "ROWS": (8, 16)},
     "gates": {"STREAMS": 30, "MOMENT_ROWS": 20_000, "POISONED_ROWS": 600, "NOISY_STREAMS": 2},
     "first_order": {"IMAGES": 60, "WIDTH": 5, "STEPS": 40},
     "shallow_table": {"SETTINGS": ((10, 25),)},

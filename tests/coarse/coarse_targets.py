@@ -24,7 +24,7 @@ def planted(
     output: str = "identity",
     norm: float = 1.0,
 ) -> unweave.Network:
-    """Weights of length ``norm``, biases in [-1/2, 1/2], outer weights of modulus 1/2 to 2 (less behind a link)."""
+    """Weights of length ``norm``, biases in [-1/2, 1/2], outer ones of modulus 1/2 to 2 (a link: less)."""
     rng = np.random.default_rng(seed)
     incoming = rng.standard_normal((inputs, width))
     incoming *= norm / np.linalg.norm(incoming, axis=0)

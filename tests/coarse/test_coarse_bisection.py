@@ -44,7 +44,7 @@ def test_a_rough_model_finds_the_same_flips() -> None:
     flips = find_flips(
         rounded(network, 2), LayeredModel.from_network(rough), Region.standard(1), points, answers, 0.01
     )
-    assert len(flips.values) >= 7
+    assert len(flips.values) >= 5  # ways that it puts much too near or too far are given up
     # From beyond the next multiple the way back leads to it: never another flip's equation.
     assert_allclose(np.tanh(flips.points[:, 0]), flips.values, rtol=0, atol=1e-15)
 

@@ -88,7 +88,7 @@ def test_a_softmax_neuron_is_added_against_the_last_class() -> None:
 
 
 def mirror(network: unweave.Network, which: np.ndarray) -> unweave.Network:
-    """The same function with some neurons turned round, for g(-z) = g(z) - z, and a skip that makes up for it."""
+    """The same function, some neurons turned round, for g(-z) = g(z) - z, and a skip that makes up for it."""
     sign = np.where(which, -1.0, 1.0)
     turned = network.weights[1] * which[:, None]
     return unweave.Network(

@@ -16,7 +16,7 @@ from unweave.subspace.symmetric import symmetric_packing
 def synthetic(
     dimension: int, width: int, sites: int, level: float, seed: int, outputs: int = 1
 ) -> RotatedHessians:
-    """Hessians of ``width`` unit neurons with random coefficients, and noise of size ``level`` in every entry."""
+    """Hessians of ``width`` unit neurons with random coefficients, noise of size ``level`` in every entry."""
     rng = np.random.default_rng(seed)
     units = rng.standard_normal((width, dimension))
     units /= np.linalg.norm(units, axis=1, keepdims=True)

@@ -71,7 +71,7 @@ def test_error_has_the_variance_that_the_formula_says(dimension: int) -> None:
     hessians = taken.hessians[:, 0, off] / np.sqrt(2) / unit
     errors = taken.errors[:, 0, off] / np.sqrt(2) / unit
     count = hessians.size
-    # Mean squares of n (nearly) independent normal numbers: relative standard deviation sqrt(2/n); 5 of these.
+    # Mean squares of n (nearly) independent normal numbers vary by sqrt(2/n), relatively; 5 of these.
     slack = 5 * np.sqrt(2 / count)
     assert np.mean(hessians**2) == pytest.approx(1, rel=slack)
     factor = 1 - 2 / dimension + 2 / dimension**2

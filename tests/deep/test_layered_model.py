@@ -67,13 +67,45 @@ def test_sensitivities_are_the_effect_of_a_bias(hidden: str, output: str) -> Non
             assert_allclose(sensitivity[:, :, unit], (above - below) / (2 * step), rtol=0, atol=1e-8)
 
 
-def test_what_it_cannot_hold_is_refused() -> None:
-    network = planted([3, 4, 2])
-    softmax = unweave.Network(network.weights, network.biases, ["tanh", "softmax"])
-    skipping = unweave.Network(network.weights, network.biases, network.activations, skip=np.ones((3, 2)))
-    with pytest.raises(InvalidInput, match="logits"):
-        LayeredModel.from_network(softmax)
-    with pytest.raises(InvalidInput, match="without skip"):
-        LayeredModel.from_network(skipping)
+def with_skip(network: unweave.Network) -> unweave.Network:
+    skip = np.random.default_rng(1001).standard_normal((network.n_inputs, network.n_outputs))
+    return unweave.Network(network.weights, network.biases, network.activations, skip=skip)
+
+
+@pytest.mark.parametrize("output", ["identity", "sigmoid", "softmax"])
+@pytest.mark.parametrize("skips", [False, True])
+@pytest.mark.parametrize("layers", [[4, 3], [4, 5, 3], [4, 5, 3, 2]])
+def test_skip_and_softmax_are_the_same_function(layers: list[int], skips: bool, output: str) -> None:
+    network = planted(layers, "tanh", output)
+    network = with_skip(network) if skips else network
+    model = LayeredModel.from_network(network)
+    points = np.random.default_rng(1002).standard_normal((9, 4))
+    expected = network(points)
+    assert_allclose(model.values(points), expected, rtol=0, atol=1e-14)
+    assert_allclose(model.forward(points).outputs, expected, rtol=0, atol=1e-14)
+    assert_allclose(model.to_network()(points), expected, rtol=0, atol=1e-14)
+    assert model.n_outputs == layers[-1]
+    # A softmax has one class fewer to say: adding the same to all changes nothing.
+    free = network.n_parameters
+    if output == "softmax":
+        free -= layers[-2] + 1 + (4 if skips else 0)
+    assert model.size == free == len(model.to_vector())
+    again = model.from_vector(model.to_vector())
+    assert_array_equal(again.values(points), model.values(points))
+
+
+def test_classes_of_a_softmax_are_centred_on_the_way_back() -> None:
+    network = with_skip(planted([4, 5, 3], "tanh", "softmax"))
+    back = LayeredModel.from_network(network).to_network()
+    assert back.skip is not None
+    for part in (back.weights[-1], back.biases[-1], back.skip):
+        assert_allclose(part.sum(axis=-1), 0, rtol=0, atol=1e-14)
+    assert unweave.compare(network, back).parameter_error < 1e-13
+    as_is = LayeredModel.from_network(network).to_network_as_is()
+    assert not as_is.weights[-1][:, -1].any()
+    assert as_is.biases[-1][-1] == 0
+
+
+def test_a_vector_of_another_length_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"shape \(26,\)"):
-        LayeredModel.from_network(network).from_vector(np.zeros(25))
+        LayeredModel.from_network(planted([3, 4, 2])).from_vector(np.zeros(25))

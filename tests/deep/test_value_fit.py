@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,12 +58,19 @@ def refit(
     return result, float(np.abs(result.model.to_vector() - truth.to_vector()).max())
 
 
-@pytest.mark.parametrize("layers", DEPTHS)
-@pytest.mark.parametrize(("hidden", "output"), PAIRS)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_jacobian_in_all_its_forms(layers: list[int], hidden: str, output: str, weighted: bool) -> None:
-    model = planted(layers, hidden, output)
-    fit = problem(model, weighted=weighted)
+def skipping(model: LayeredModel) -> LayeredModel:
+    """``model`` with a skip."""
+    width = model.weights[-1].shape[1]
+    return replace(model, skip=np.random.default_rng(1004).standard_normal((model.n_inputs, width)))
+
+
+def softmax(layers: list[int]) -> LayeredModel:
+    network = unweave.random_network(layers, seed=1000, outer="unit", output_activation="softmax")
+    return LayeredModel.from_network(network)
+
+
+def check_jacobian(model: LayeredModel, fit: ValueFit) -> None:
+    """J v, J^T r and J^T J against the matrix, and that against differences."""
     vector, rng = model.to_vector(), np.random.default_rng(1003)
     linear = fit.linearise(vector)
     matrix = linear.dense()
@@ -76,6 +84,31 @@ def test_the_jacobian_in_all_its_forms(layers: list[int], hidden: str, output: s
     assert_allclose(linear.adjoint(rows), matrix.T @ rows, rtol=0, atol=1e-12)
     expected = matrix.T @ matrix
     assert_allclose(np.triu(linear.gram()), np.triu(expected), rtol=0, atol=1e-13 * expected.max())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        skipping(planted([4, 2])),
+        skipping(planted([4, 5, 2])),
+        skipping(planted([4, 5, 3, 2], output="sigmoid")),
+        softmax([4, 3]),
+        softmax([4, 5, 3]),
+        softmax([4, 5, 3, 2]),
+        skipping(softmax([4, 5, 3])),
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_jacobian_with_skip_and_softmax(model: LayeredModel, weighted: bool) -> None:
+    check_jacobian(model, problem(model, weighted=weighted))
+
+
+@pytest.mark.parametrize("layers", DEPTHS)
+@pytest.mark.parametrize(("hidden", "output"), PAIRS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_jacobian_in_all_its_forms(layers: list[int], hidden: str, output: str, weighted: bool) -> None:
+    model = planted(layers, hidden, output)
+    check_jacobian(model, problem(model, weighted=weighted))
 
 
 def test_weights_per_point_are_weights_per_answer() -> None:

@@ -80,7 +80,7 @@ def test_sign_bounds_of_other_losses_hold(loss):
     if isinstance(loss, Logistic):
         level.y[:] = np.sign(level.y)
     rng = np.random.default_rng(1001)
-    tuples = np.sort(rng.integers(len(level.patterns), size=(15, 2)), axis=1)
+    tuples = np.sort(rng.integers(len(level.patterns), size=(8, 2)), axis=1)
     bounder = ConvexBounds(level, loss)
     plain = bounder.bounds(tuples)
     signed = bounder.sign_bounds(tuples, plain)

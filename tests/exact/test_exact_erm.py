@@ -51,9 +51,7 @@ def test_equals_brute_force_larger(inputs, samples, width, seed):
     equals_brute_force(inputs, samples, width, seed)
 
 
-@pytest.mark.parametrize(
-    ("inputs", "samples", "width"), [(1, 30, 1), (1, 60, 2), (2, 40, 2), (3, 30, 1)]
-)
+@pytest.mark.parametrize(("inputs", "samples", "width"), [(1, 30, 1), (1, 60, 2), (2, 40, 2), (3, 30, 1)])
 def test_noise_is_fitted_at_least_as_well_as_by_the_truth(inputs, samples, width):
     truth, x, y = planted(inputs, width, samples, 0.1, 1000)
     fit = exact_erm(x, y, width)

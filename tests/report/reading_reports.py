@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
@@ -61,6 +62,7 @@ class _Builder(HTMLParser):
         self._open[-1].children.append(data)
 
 
+@functools.lru_cache(maxsize=16)
 def parsed(html: str) -> Node:
     """The page as a tree; every element must be closed where it was opened."""
     builder = _Builder()

@@ -161,15 +161,21 @@ def test_an_ambiguity_is_named():
     assert "only W W^T is determined" in answer.all("td")[-1].text()
 
 
-def test_an_approximate_network_is_never_called_sure(recovery_of):
+def test_an_approximate_network_is_never_called_sure_and_words_are_no_markup(recovery_of):
     words, network = "off by <b>much</b> & more", recovery_of("samples").network
+    settings = {"target": {"kind": "file", "name": "<i>x</i>.npz"}, "arguments": {"seed": 1}, "versions": {}}
     recovery = replace(
-        recovery_of("out_of_budget"), status=Status.APPROXIMATE, message=words, network=network
+        recovery_of("out_of_budget"),
+        status=Status.APPROXIMATE,
+        message=words,
+        network=network,
+        settings=settings,
     )
     page = parsed(report_html(recovery))
     assert "Whether this is the network" in page.text(without=NOT_SAID)
-    assert words in page.text()  # words, not markup
-    assert not page.all("b")
+    assert words in page.text()
+    assert "recover('<i>x</i>.npz', seed=1)" in page.text()
+    assert not page.all("b", "i")
 
 
 def test_a_bare_result_has_a_report(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from served_page import TEACHER, Page
+from served_page import KEY, TEACHER, Page
 
 from unweave.serving import Faults, ReferenceServer
 from unweave.serving.model import ServedModel
@@ -15,6 +15,14 @@ from unweave.serving.model import ServedModel
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A page that takes files up to 1 MB."""
     with Page(tmp_path_factory.mktemp("runs"), "--max-upload-mb", 1) as served:
+        yield served
+
+
+@pytest.fixture(scope="package")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A page beyond loopback, with a key."""
+    folder = tmp_path_factory.mktemp("locked")
+    with Page(folder, "--host", "0.0.0.0", "--token-env", "PAGE_KEY", PAGE_KEY=KEY) as served:
         yield served
 
 

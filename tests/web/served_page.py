@@ -18,6 +18,8 @@ from unweave.web.run_folder import ENDED
 PATIENCE = 60.0
 """Seconds, on a busy machine."""
 ENDED_NAMES = {status.name for status in ENDED}
+KEY = "correct-horse-battery-staple"
+"""Of the page that has one."""
 TEACHER = unweave.random_network([6, 4, 1], seed=1000, outer="normal")
 
 
@@ -88,11 +90,6 @@ class Page:
         """SIGKILL: the server cannot do anything about it."""
         self.process.kill()
         self.close()
-
-    def stop(self) -> int:
-        """SIGTERM; returns the exit code."""
-        self.process.terminate()
-        return self.close()
 
     def close(self) -> int:
         self.client.close()

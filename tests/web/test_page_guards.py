@@ -6,26 +6,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from served_page import PATIENCE, TEACHER, Page, saved
+from served_page import KEY, PATIENCE, TEACHER, Page, saved
 
 from unweave.errors import InvalidInput
 from unweave.web.guards import Access
 
-KEY = "correct-horse-battery-staple"
 MISSING = "20260131-120000-1a2b3c4d"
-
-
-@pytest.fixture(scope="module")
-def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A page beyond loopback, with a key."""
-    folder = tmp_path_factory.mktemp("locked")
-    with Page(folder, "--host", "0.0.0.0", "--token-env", "PAGE_KEY", PAGE_KEY=KEY) as served:
-        yield served
 
 
 def stranger(locked: Page) -> httpx.Client:

@@ -100,8 +100,8 @@ def _of_level(summary: LevelSummary, points: Sequence[Point], alarm: float) -> s
     if mine and min(point.median_weight_error for point in mine) > _HARDLY_KNOWN:
         best = min(mine, key=lambda point: point.fresh_error)
         return (
-            f"{label}, {best.queries:,} queries give a network that answers alike to {percent(best.fresh_error)}, "
-            "but with other weights."
+            f"{label}, {best.queries:,} queries give a network that answers alike to "
+            f"{percent(best.fresh_error)}, but with other weights."
         )
     averaged = sorted((point for point in mine if point.way != "bisection"), key=lambda point: point.queries)
     parts = [

@@ -315,6 +315,61 @@ def diagnose(
     raise typer.Exit(exit_code_of(lambda: run_diagnose(options), as_json))
 
 
+@app.command(short_help="Tell what recovering TARGET would cost, before anything is asked.")
+@with_http_options
+def plan(
+    target: TargetArgument,
+    hidden: Hidden = None,
+    activation: Activation = None,
+    inputs: Inputs = None,
+    outputs: Annotated[
+        int | None, typer.Option(min=1, metavar="K", help="Number of outputs, if the target does not say.")
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="Of the answers: float64 (assumed), float32, rounded or noisy."),
+    ] = None,
+    look: Annotated[
+        bool, typer.Option("--look", help="Ask a few hundred rows, to measure instead of assuming.")
+    ] = False,
+    domain: Domain = None,
+    examples: Examples = None,
+    seed: Seed = 0,
+    command_format: CommandFormat = "csv",
+    command_timeout: CommandTimeout = 60.0,
+    as_json: AsJson = False,
+    http: HttpArguments = NO_HTTP,
+) -> None:
+    """Tell what recovering TARGET would cost: rows, seconds and memory, per method, with the assumptions.
+
+    Nothing is asked without --look.
+
+    \b
+    Examples:
+      unweave plan models:predict --inputs 20 --hidden 40
+      unweave plan model.onnx --look
+    """
+    from unweave.cli.planning import PlanOptions, run_plan
+    from unweave.cli.targets import CommandOptions
+
+    options = PlanOptions(
+        target=target,
+        hidden=hidden,
+        activation=activation,
+        inputs=inputs,
+        outputs=outputs,
+        precision=precision,
+        look=look,
+        domain=domain,
+        examples=examples,
+        seed=seed,
+        as_json=as_json,
+        command=CommandOptions(command_format, command_timeout),
+        http=http,
+    )
+    raise typer.Exit(exit_code_of(lambda: run_plan(options), as_json))
+
+
 @app.command(short_help="Find out what the answers of TARGET give away, at which precision.")
 @with_http_options
 def audit(

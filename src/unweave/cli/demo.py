@@ -86,14 +86,13 @@ def _show(
 ) -> None:
     if not quiet:
         show_recovery(console, recovery)
-        console.print()
-    if comparison is not None and not quiet:
-        console.print("Against the truth, which only this comparison sees", style="bold")
-        print_pairs(console, comparison_rows(comparison))
-        console.print()
-    if report is not None and not quiet:
-        print_line(console, f"Wrote the report to {report}.")
-    if not quiet:
+        if comparison is not None:
+            console.print()
+            console.print("Against the truth, which only this comparison sees", style="bold")
+            print_pairs(console, comparison_rows(comparison))
+        if report is not None:
+            console.print()
+            print_line(console, f"Wrote the report to {report}.")
         show_result(console, recovery)
     if comparison is not None and not comparison.is_same:
         print_line(console, f"DIFFERENT from the planted network: {comparison}", "bold red")

@@ -200,7 +200,8 @@ def _show(options: RecoverOptions, recovery: Recovery, written: dict[str, Path],
     console = stdout_console()
     if not options.quiet:
         show_recovery(console, recovery, interrupted)
-        console.print()
+        if written or (options.out is not None and recovery.network is None):
+            console.print()
         caveat = " (not verified)" if interrupted else ""
         for option, path in written.items():
             what = {"--out": "network", "--save": "result", "--report": "report"}[option]

@@ -13,7 +13,8 @@ _REPEATED_ROWS = 200  # asked twice each: sigma to five per cent
 _CORNERS = 0.5  # of the rows in a box lie at its corners, where pre-activations spread most
 _SIGMA_KNOWN = {"rounded": 0.02, "noisy": 0.1}  # relative error of the standard deviation of an answer
 _MISFIT_SIGMAS = 5.0  # standard errors of a misfit, 1 / sqrt(2 n) each, by which it may exceed one
-_FLOATING_MISFIT = 10.0  # errors of float32 and float64 are neither independent nor known well
+_FLOATING_MISFIT = {"float32": 10.0, "float64": 300.0}  # errors of arithmetic are neither independent nor
+# known well (a softmax multiplies them), and a wrong network leaves far more
 _MOST = 0.5  # of the answers' standard deviation: a network that leaves more explains next to nothing
 _FLAT = 0.1  # of the largest slope of a link: where it is less, answers count less
 
@@ -88,7 +89,7 @@ class AnsweredRows:
         """Misfit up to which a network explains the answers, in their standard deviations."""
         uncertain = _SIGMA_KNOWN.get(self.noise.kind)
         if uncertain is None:
-            return _FLOATING_MISFIT
+            return _FLOATING_MISFIT[self.noise.kind]
         return 1 + uncertain + _MISFIT_SIGMAS / float(np.sqrt(2 * max(self.answers.size, 1)))
 
     def leaves_most(self, misfit: float) -> bool:

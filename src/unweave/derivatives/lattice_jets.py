@@ -70,7 +70,7 @@ class LatticeJets:
 
 
 class LatticeSampler:
-    """Lattices around sites in d directions. Sites, directions and sides can be added; nothing is asked twice.
+    """Lattices around sites in d directions; sites, directions and sides can be added, none is asked twice.
 
     ``function`` is asked at (n, d) points for whatever d; further coordinates count as zero. (The centre
     belongs to both sides; a ledger answers it the second time for nothing.)

@@ -16,6 +16,11 @@ def open_questions(recovery: Recovery) -> list[str]:
         return ["Everything: no network was found that explains the answers."]
     symmetry = _symmetry(network)
     if recovery.status is Status.RECOVERED:
+        if recovery.standard_errors is not None and not recovery.evidence.flips:
+            return [
+                "The digits of the parameters beyond their error bars.",
+                f"Besides, as always, {symmetry}.",
+            ]
         return [f"Nothing but {symmetry}: no answer depends on that."]
     if recovery.status is Status.RECOVERED_UP_TO_AMBIGUITY:
         return [f"Besides, as always, {symmetry}."]

@@ -74,8 +74,8 @@ def _spectrum(recovery: Recovery, facts: Facts) -> Picture | None:
         ).format(gap, width)
     else:
         caption += Markup(
-            "They fall by a factor of {} at the dashed line: so many neurons; the crosses behind it are "
-            "rounding or truncation. The width in the end: {}."
+            "They fall by a factor of {} at the dashed line: so many dimensions do they span; the "
+            "crosses are rounding or truncation. The width in the end: {}."
         ).format(gap, width)
     title = "Spectrum and its gap"
     return Picture("spectrum", title, caption, draw("spectrum", title, paint))

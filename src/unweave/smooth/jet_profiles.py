@@ -47,7 +47,7 @@ class JetSamples:
 
 
 def jet_samples(directions: Array, sites: Array, hessians: Array, thirds: Array) -> JetSamples:
-    """Samples for unit rows u (m, d) from Hessians (n, K, p) and third derivatives (n, K, d, p) at sites (n, d).
+    """Samples for unit rows u (m, d), from Hessians (n, K, p) and thirds (n, K, d, p) at sites (n, d).
 
     T(., ., e_j) has the coefficient c3_k u_kj on u_k u_k^T; |u_k| = 1 gives c3_k back.
     """
@@ -156,4 +156,4 @@ def _step(
     step = -np.stack([first, second], axis=-1)
     # Neurons that hardly act have a degenerate fit; they stay where they are.
     step = np.where(np.isfinite(step) & (determinant > 0)[..., None], step, 0.0)
-    return np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+    return np.asarray(np.clip(step, -_LONGEST_STEP, _LONGEST_STEP))

@@ -72,7 +72,11 @@ def lattice_span(jets: LatticeJets, width: int | None) -> LatticeSpan | None:
     if gap < HINT_OF_GAP and width is not None and span.gap(width) >= _HINT_IF_TOLD:
         rank, gap = width, span.gap(width)
     enough = len(members) >= rank + _SPARE_MEMBERS and len(jets) >= FEWEST_SITES
-    if gap < (HINT_OF_GAP if rank != width else _HINT_IF_TOLD) or rank > most_neurons(jets.sites.shape[1]) or not enough:
+    if (
+        gap < (HINT_OF_GAP if rank != width else _HINT_IF_TOLD)
+        or rank > most_neurons(jets.sites.shape[1])
+        or not enough
+    ):
         return None
     return LatticeSpan(jets, span, rank, gap)
 
@@ -133,7 +137,7 @@ class LatticeDirections:
     def completed(
         self, jets: LatticeJets, model: ShallowModel, lattice: Lattice
     ) -> tuple[LatticeSpan, RankOneDirections] | None:
-        """Span and members without the truncation of a fitted ``model`` that lacks neurons; None if none show."""
+        """Span and members without the truncation of a ``model`` that lacks neurons; None if none show."""
         corrected = self.corrected(jets, model, lattice)
         if corrected is None or corrected.rank <= model.width:
             return None

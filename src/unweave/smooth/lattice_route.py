@@ -35,7 +35,7 @@ from unweave.smooth.lattice_directions import (
     lattice_span,
     members_space,
 )
-from unweave.smooth.lattice_step import lattice_step
+from unweave.smooth.lattice_step import LONGEST_STEP, lattice_step
 from unweave.smooth.linear_part import mirror_back
 from unweave.smooth.random_slice import (
     FEWEST_SITES,
@@ -95,7 +95,8 @@ class LatticeRoute:
         self._noise = max(noise, float(np.finfo(np.float64).eps))
         self._activations = activations
         self._journal, self._rng = journal, rng
-        self._slices = RandomSlice(ask, region, SHIFT * float(np.sqrt(self._inputs)), rng)
+        reach = max(SHIFT, 3 * LONGEST_STEP) * float(np.sqrt(self._inputs))
+        self._slices = RandomSlice(ask, region, reach, rng)
         self._directions = LatticeDirections(width, journal, rng, power_method, executor)
         self._step = 0.0
         self._sampler = LatticeSampler(self._slices.ask, 1.0)
@@ -105,7 +106,7 @@ class LatticeRoute:
 
     def run(self) -> LatticeResult | None:
         """The network, or None."""
-        dimension = self._first_dimension()
+        dimension = self._first_dimension() if self._slices.has_room(self._slices.least_margin) else None
         if dimension is not None:
             with self._journal.stage("step") as stage:
                 self._step = lattice_step(self._slices, dimension, self._rng)
@@ -144,7 +145,7 @@ class LatticeRoute:
     # -- directions ------------------------------------------------------------------------------------
 
     def _sample(self, dimension: int, fewest: int) -> LatticeSpan | None:
-        """Lattices until their span ends, at ``fewest`` sites or more, or None if the slice cannot show it."""
+        """Lattices, at ``fewest`` sites or more, until their span ends; None if the slice cannot show it."""
         wanted = most_neurons(dimension) if self._width is None else min(self._width, most_neurons(dimension))
         most = max(fewest, lattices_needed(wanted, dimension, self._outputs))
         fewest = most if self._width is not None else max(fewest, FEWEST_SITES)

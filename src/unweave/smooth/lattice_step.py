@@ -1,8 +1,10 @@
 """The step of third differences, from how fast third derivatives change.
 
 Mirrored third differences of step h along directions in which a neuron's weight is v are off by
-(h v)^2 g^(5)/g^(3) through truncation and by sigma/(h v)^3 through rounding, so that the best h v is a
-constant. What v is shows in the ratio of fifth to third derivatives along a few short lines,
+(h v)^2 g^(5)/g^(3) through truncation and by sigma/(h v)^3 through rounding: the best h v is a constant,
+three times the one at which both are alike, because truncation is predicted and taken away afterwards
+(`unweave.smooth.lattice_truncation`), rounding is not. What v is shows in the ratio of fifth to third
+derivatives along a few short lines,
 
     sharpness = sqrt(|f^(5)| / |f^(3)|)  ~  v,
 
@@ -21,9 +23,11 @@ ROWS_PER_LINE = 6
 LINE_STEP = 0.05
 """Times sqrt(D): it moves a neuron of norm one by this."""
 
-_BEST = 1.2e-2  # step times sharpness at which truncation and rounding of float64 are alike
+_BEST = 1.2e-2  # step times sharpness, for answers in float64
 _TYPICAL_SHARPNESS = 8.0  # times 1/sqrt(D): tanh neurons of norm one
 _LEAST, _MOST = 0.25, 6.0  # of the typical step
+LONGEST_STEP = _MOST * _BEST / _TYPICAL_SHARPNESS
+"""Times sqrt(D)."""
 
 
 def lattice_step(slices: RandomSlice, d: int, rng: np.random.Generator) -> float:
@@ -31,7 +35,10 @@ def lattice_step(slices: RandomSlice, d: int, rng: np.random.Generator) -> float
     root = float(np.sqrt(len(slices.frame)))
     length = LINE_STEP * root
     typical = _BEST / _TYPICAL_SHARPNESS * root
-    centres = slices.draw(LINES, d, reach=3 * length * float(np.sqrt(d)))
+    margin = slices.margin(3 * length, d)
+    if not slices.has_room(margin):
+        return typical
+    centres = slices.draw(LINES, d, margin)
     directions = rng.standard_normal((LINES, d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     factors = length * np.array([1, 2, 3, -1, -2, -3])

@@ -35,6 +35,11 @@ def most_neurons(d: int) -> int:
     return int(SATURATION * d * (d - 1) / 2)
 
 
+def smallest_slice(inputs: int, width: int) -> int | None:
+    """The fewest directions that show ``width`` neurons, where a search that does not know the width ends."""
+    return next((d for d in range(min(SMALLEST, inputs), inputs + 1) if width <= most_neurons(d)), None)
+
+
 def lattices_needed(width: int, d: int, outputs: int) -> int:
     """Sites whose lattices show ``width`` neurons in ``d`` directions."""
     members = int(np.ceil(SURPLUS * width)) + 2
@@ -101,7 +106,8 @@ class RandomSlice:
         inputs = region.n_inputs
         self.frame: Array = scipy.linalg.qr(rng.standard_normal((inputs, inputs)), check_finite=False)[0]
         """Q (D, D)"""
-        self._reach = reach
+        self.least_margin = reach * float(np.abs(self.frame).max())
+        """How far an input moves when a point is moved by ``reach`` along a column of the frame."""
 
     def ask(self, points: Array) -> Array:
         """Answers (n, K) at slice coordinates (n, d)."""
@@ -119,12 +125,23 @@ class RandomSlice:
         """Length at which a neuron of norm one varies in a slice of ``d`` directions as in all inputs."""
         return float(np.sqrt(len(self.frame) / d))
 
-    def draw(self, count: int, d: int, reach: float | None = None) -> Array:
-        """Random points (count, d), as far out as those of the region.
+    def margin(self, reach: float, d: int) -> float:
+        """How far an input moves at most on a way of length ``reach`` inside a slice of ``d`` directions."""
+        return reach * float(np.linalg.norm(self.frame[:, :d], axis=1).max())
 
-        If there is a box, they lie in it, and stay there when moved by ``reach`` along a column of the frame.
+    def has_room(self, margin: float) -> bool:
+        """Whether all inputs may be moved by ``margin`` from the centre of the region."""
+        around = np.full((2, len(self.frame)), margin)
+        around[1] *= -1
+        return bool(self._region.contains(around).all())
+
+    def draw(self, count: int, d: int, margin: float | None = None) -> Array:
+        """Random points (count, d), as far out as those of the region, if there is room for the margin.
+
+        If there is a box, they lie in it, and stay there when every input is moved by ``margin``; without one
+        given, when they are moved along a column of the frame by the ``reach`` of all slices.
         """
-        margin = (self._reach if reach is None else reach) * float(np.abs(self.frame).max())
+        margin = self.least_margin if margin is None else margin
         points = self.unit(d) * self._rng.standard_normal((count, d))
         while self._region.has_box:
             inputs = points @ self.frame[:, :d].T

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from unweave.arrays import Array, IntArray, RealArray
+from unweave.arrays import Array, RealArray
 from unweave.optimize.khatri_rao_gram import add_gram, workspace_per_row
 from unweave.optimize.least_squares import Linearisation
 from unweave.smooth.shallow_model import ShallowModel
@@ -82,7 +82,7 @@ class ShallowValueJacobian(Linearisation):
 
     def dense(self) -> Array:
         """J itself, (n K, P)."""
-        (n, d), (m, outputs) = self._points.shape, self._outgoing.shape
+        n, outputs = len(self._points), self._outgoing.shape[1]
         eye = np.eye(outputs)
         sensitivity = self._slope[:, None, :] * self._outgoing.T  # (n, K, m)
         read = self._extended(self._points)
@@ -126,7 +126,10 @@ class ShallowValueJacobian(Linearisation):
         outputs = self._outgoing.shape[1]
         power = np.einsum("mk,mk->m", self._outgoing, self._outgoing)
         read = self._extended(self._points) ** 2
-        parts = [read.T @ (self._slope**2) * power, np.repeat((self._extended(self._value) ** 2).sum(axis=0), outputs)]
+        parts = [
+            read.T @ (self._slope**2) * power,
+            np.repeat((self._extended(self._value) ** 2).sum(axis=0), outputs),
+        ]
         if self._model.skip is not None:
             parts.append(np.repeat((self._points**2).sum(axis=0), outputs))
         diagonal = np.concatenate([part.reshape(-1) for part in parts]).astype(np.float64)

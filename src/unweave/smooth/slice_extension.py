@@ -118,8 +118,8 @@ def _choose_sites(model: ShallowModel, slices: RandomSlice) -> _Sites:
         if np.linalg.cond(chosen / norms) <= _WELL_CONDITIONED:
             break
         size = int(np.ceil(_MORE_SITES * size)) + 1
-    chosen, rest = order[:size], order[size : size + count // 2]
-    return _Sites(points[chosen], rows[chosen].reshape(-1, unknowns), rows[rest].reshape(-1, unknowns))
+    first, rest = order[:size], order[size : size + count // 2]
+    return _Sites(points[first], rows[first].reshape(-1, unknowns), rows[rest].reshape(-1, unknowns))
 
 
 def _slope_rows(model: ShallowModel, points: Array) -> Array:

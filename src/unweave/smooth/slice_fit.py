@@ -66,7 +66,7 @@ class SliceFitter:
         return dict(sorted(residuals.items(), key=lambda entry: entry[1]))
 
     def starts(self, name: str, points: Array, answers: Array) -> list[tuple[ShallowModel, float]]:
-        """Networks before the fit with their residuals, likeliest first: with a skip, if it may help, or not."""
+        """Networks before the fit and what they leave, likeliest first: without or with a skip."""
         activation = get_activation(name)
         profiles = self._profiles[name] = fit_jet_profiles(self._samples, activation)
         return _with_linear_part(model_of(self._directions, profiles, activation), points, answers)
@@ -107,9 +107,7 @@ class SliceFitter:
         return start.from_vector(fit.vector), fit
 
 
-def _with_linear_part(
-    model: ShallowModel, points: Array, answers: Array
-) -> list[tuple[ShallowModel, float]]:
+def _with_linear_part(model: ShallowModel, points: Array, answers: Array) -> list[tuple[ShallowModel, float]]:
     """The model with the constant, and perhaps a skip, that fit the answers best, and what they leave."""
     remainder = answers - model.values(points)
     offset = remainder.mean(axis=0)
