@@ -11,10 +11,12 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -45,6 +47,7 @@ LOSSES = (("absolute", 2, 2, 20), ("huber", 2, 2, 20), ("logistic", 2, 2, 10), (
 NOISE = 0.1
 EXACT = 1e-9  # parameter error of a recovered network
 AGREES = 2e-9  # difference of losses over |y|^2: the certificate's gap, and brute force's rounding
+GROUPS = ("planted", "dichotomies", "brute", "certified", "random", "losses")
 COLUMNS = {
     "ambiguous": "ambiguous",
     "programs": "programs",
@@ -219,16 +222,31 @@ def row(setting: str, runs: Sequence[Run], **more: object) -> Row:
     return summarise(setting, runs, **{**extra, **more})
 
 
+def named_rows(text: str) -> list[str]:
+    """Names of groups of rows, separated by commas."""
+    names = text.split(",")
+    if not set(names) <= set(GROUPS):
+        raise argparse.ArgumentTypeError(f"rows must be among {', '.join(GROUPS)}. Got {text!r} instead.")
+    return names
+
+
 def main(argv: Sequence[str] | None = None) -> list[Row]:
-    arguments = parser(__doc__, "0:10, 0:20 for brute force", "smallest settings, one seed").parse_args(argv)
+    options = parser(__doc__, "0:10, 0:20 for brute force", "smallest settings, one seed")
+    options.add_argument("--rows", type=named_rows, default=None, help=f"groups, of {', '.join(GROUPS)}")
+    arguments = options.parse_args(argv)
     seeds, quick = seeds_of(arguments, 10, 1), arguments.quick
-    rows = [planted_row(*setting, seeds) for setting in (PLANTED[:1] if quick else PLANTED)]
-    rows.append(dichotomies_row(COUNTS[1:2] if quick else COUNTS, seeds))
-    rows.append(brute_row(BRUTE[:1] if quick else BRUTE, seeds_of(arguments, 20, 1)))
-    rows += [noisy_row(*setting, seeds) for setting in (((2, 2, 20),) if quick else NOISY)]
-    if not quick:
-        rows += [random_row(*setting, seeds) for setting in RANDOM]
-        rows += [loss_row(*setting, seeds) for setting in LOSSES]
+    groups = {
+        "planted": [partial(planted_row, *setting) for setting in (PLANTED[:1] if quick else PLANTED)],
+        "dichotomies": [partial(dichotomies_row, COUNTS[1:2] if quick else COUNTS)],
+        "brute": [partial(brute_row, BRUTE[:1] if quick else BRUTE)],
+        "certified": [partial(noisy_row, *setting) for setting in (((2, 2, 20),) if quick else NOISY)],
+        "random": [] if quick else [partial(random_row, *setting) for setting in RANDOM],
+        "losses": [] if quick else [partial(loss_row, *setting) for setting in LOSSES],
+    }
+    rows = []
+    for group in arguments.rows or GROUPS:
+        chosen = seeds_of(arguments, 20, 1) if group == "brute" else seeds
+        rows += [measure(chosen) for measure in groups[group]]
     tell(rows, {**COMMON, **COLUMNS}, arguments.json)
     return rows
 

@@ -11,7 +11,9 @@ import unweave
 
 @pytest.fixture
 def exact() -> unweave.Network:
-    return unweave.Network([[[Fraction(1, 3)]], [[Fraction(2)]]], [[Fraction(0)], [Fraction(1)]], ["relu", "identity"])
+    return unweave.Network(
+        [[[Fraction(1, 3)]], [[Fraction(2)]]], [[Fraction(0)], [Fraction(1)]], ["relu", "identity"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def _excess(over_floor: Array, float64: bool) -> float:
 
 
 def _noise_excess(errors: Array, floor: Array, findings: Findings) -> float:
-    """The same where the answers' noise is known: their root mean square and largest as noise would have it."""
+    """The same where the answers' noise is known: root mean square and largest as noise would have it."""
     over = errors / floor
     typical = float(np.sqrt(np.mean(over**2, axis=0)).max()) / (
         NOISE_RMS * (1 + NOISE_SPREAD / np.sqrt(len(errors)))
@@ -147,8 +147,8 @@ def _noise_excess(errors: Array, floor: Array, findings: Findings) -> float:
     largest = float(over.max())
     if findings.noise.kind == "rounded" and findings.noise.decimals is not None:
         # Never more than half a unit of the last digit, but for what the parameters' errors add.
-        return max(typical, largest / (np.sqrt(3.0) * ROUNDED_LARGEST))
-    return max(typical, largest / NOISE_LARGEST)
+        return float(max(typical, largest / (np.sqrt(3.0) * ROUNDED_LARGEST)))
+    return float(max(typical, largest / NOISE_LARGEST))
 
 
 def verification_points(network: Network, findings: Findings, rng: np.random.Generator) -> Array:

@@ -125,11 +125,11 @@ def _refuses_coarse(request: Request, findings: Findings) -> str | None:
         return _mostly_noise(findings)
     links = findings.links if request.output_activation is None else (request.output_activation,)
     if findings.noise.kind == "float64" and links == ("identity",):
-        return "the answers are precise and have no last transformation: differences over short steps are better"
+        return "the answers are precise, with no last transformation: short differences are better"
     if findings.region.n_inputs > WIDEST_FOR_COARSE:
         return (
-            f"it takes Hessians in all inputs, 2 D^2 rows each, for up to {WIDEST_FOR_COARSE} inputs, and the target "
-            f"has {findings.region.n_inputs}"
+            f"it takes Hessians in all inputs, 2 D^2 rows each, for up to {WIDEST_FOR_COARSE} inputs, "
+            f"and the target has {findings.region.n_inputs}"
         )
     return None
 

@@ -91,8 +91,8 @@ def recover(
         Name of a method ("affine", "lines", "shallow", "deep", "published"); None to choose.
     averaging
         For coarse answers: rows of the final fit per parameter; the error falls with its square root. None:
-        rounded answers of a target that repeats itself are bisected instead, which makes them exact; noisy ones
-        are averaged over 32 rows per parameter.
+        rounded answers of a target that repeats itself are bisected instead, which makes them exact; noisy
+        ones are averaged over 32 rows per parameter.
     progress
         Called with a `Progress` from time to time.
     executor
@@ -147,7 +147,7 @@ def recover(
         rng = np.random.default_rng([_STREAM, seed])
         run = _Run(queries, request, tolerance, rng, progress, resumption)
         try:
-            # Methods that do not fit the target may run away on the way; what comes out is judged, not warned about.
+            # Methods that do not fit the target may run away; what comes out is judged, not warned about.
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 result = run.recover(domain, examples)
             release(queries)  # not after an error, which hands the ledger back to be asked again

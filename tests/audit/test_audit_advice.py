@@ -45,6 +45,13 @@ def test_fine_level_leaks_and_coarse_one_holds(audited):
     assert "not proven safe" in text
 
 
+def test_finer_than_a_leak_is_a_leak(audited):
+    """Whoever gets four decimals can throw two away, even if our attack on four was unlucky."""
+    fine, coarse = Level(decimals=4), Level(decimals=2)
+    _, text, _ = words(audited, [fine, coarse], [point(fine, 100, math.nan), point(coarse, 100, 1e-3)])
+    assert "With 100 queries per client, every level gives the weights to 1 % or better" in text
+
+
 def test_everything_leaks(audited):
     _, text, _ = words(audited, [Level(decimals=2)], [point(Level(decimals=2), 100, 1e-3)])
     assert "every level gives the weights to 1 % or better: allow fewer" in text
@@ -52,26 +59,25 @@ def test_everything_leaks(audited):
 
 def test_level_in_words(audited):
     level = Level(decimals=3)
-    summary = LevelSummary(level, 50, 90, 50, False, 1000, "")
+    summary = LevelSummary(level, 50, 90, 2e-15, 50, False, 1000, "")
     points = [point(level, 50, 0.003), point(level, 100, 1e-15, "bisection")]
     _, text, defences = words(audited, [level], points, [summary])
     assert (
-        "At 3 decimals, 50 queries give the weights to 0.3 % and 90 give all of them exactly, by bisection."
-        in text
+        "At 3 decimals, 50 queries give the weights to 0.3 % and 90 give them to 2e-15, by bisection." in text
     )
     assert any("Here 90 queries were enough at 3 decimals" in defence.worth for defence in defences)
 
 
 def test_level_without_network_says_why(audited):
     level = Level(decimals=0)
-    summary = LevelSummary(level, None, None, None, False, 1000, "mostly noise")
+    summary = LevelSummary(level, None, None, math.nan, None, False, 1000, "mostly noise")
     _, text, _ = words(audited, [level], [point(level, 100, math.nan)], [summary])
     assert "At 0 decimals, 1,000 queries gave no network (mostly noise)." in text
 
 
 def test_copy_with_other_weights(audited):
     level = Level(decimals=3)
-    summary = LevelSummary(level, 50, None, None, False, 1000, "")
+    summary = LevelSummary(level, 50, None, math.nan, None, False, 1000, "")
     _, text, _ = words(audited, [level], [point(level, 100, 1.0)], [summary])
     assert "100 queries give a network that answers alike to 100 %, but with other weights" in text
 

@@ -101,8 +101,9 @@ def test_growing_in_any_order_gives_the_same_and_costs_the_same() -> None:
         whole.add(site)
     assert sum(asked) == 4 * lattice_rows(6)
     assert grown.dimension == 6
-    np.testing.assert_array_equal(grown.jets().hessians, whole.jets().hessians)
-    np.testing.assert_array_equal(grown.jets().thirds, whole.jets().thirds)
+    # Rows in other batches may be rounded otherwise, by some 1e-16, which differences divide by h^2 and h^3.
+    np.testing.assert_allclose(grown.jets().hessians, whole.jets().hessians, atol=1e-11)
+    np.testing.assert_allclose(grown.jets().thirds, whole.jets().thirds, atol=1e-8)
 
 
 def test_members_lie_in_the_span_of_the_squares() -> None:

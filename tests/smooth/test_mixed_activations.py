@@ -37,7 +37,11 @@ def test_recover_names_the_mixture():
     rng = np.random.default_rng(1002)
     first, second = rng.standard_normal((2, 8, 5)) / 2.5
     a, b = rng.standard_normal((2, 5, 1))
-    result = unweave.recover(lambda x: np.tanh(x @ first + 0.2) @ a + np.sin(x @ second - 0.1) @ b, input_dim=8)
+
+    def target(x):
+        return np.tanh(x @ first + 0.2) @ a + np.sin(x @ second - 0.1) @ b
+
+    result = unweave.recover(target, input_dim=8)
     assert result.status not in (unweave.Status.RECOVERED, unweave.Status.RECOVERED_UP_TO_AMBIGUITY)
     assert "mixed activations" in result.message
     assert "5 as sine" in result.message

@@ -173,7 +173,7 @@ def _mixed(inputs: Words, answers: Words) -> Words:
 
 
 def _in_order(x: Array, leaders: IntArray) -> IntArray:
-    """Numbers of the inputs x[leaders] in lexicographic order, so that they do not depend on the rows' order."""
+    """Numbers of the inputs x[leaders] in lexicographic order: they do not depend on the rows' order."""
     first = x[leaders, 0]
     order = np.argsort(first, kind="stable")
     if (np.diff(first[order]) == 0).any():

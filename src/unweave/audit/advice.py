@@ -111,7 +111,8 @@ def _of_level(summary: LevelSummary, points: Sequence[Point], alarm: float) -> s
     if summary.alarm_predicted and summary.alarm_after is not None:
         parts.append(f"about {about(summary.alarm_after)} would give {percent(alarm)} (square-root law)")
     if summary.exact_after is not None and summary.level.is_rounded:
-        parts.append(f"{summary.exact_after:,} give all of them exactly, by bisection")
+        left = percent(summary.exact_error)
+        parts.append(f"{summary.exact_after:,} give them to {left}, by bisection")
     if not parts:
         return f"{label}, no attack came to {percent(alarm)}."
     return f"{label}, {listed(_shortened(parts))}."
@@ -125,12 +126,14 @@ def _shortened(parts: list[str]) -> list[str]:
 def _of_budget(budget: int, levels: Sequence[Level], points: Sequence[Point], alarm: float) -> str:
     """What may be published if a client may ask so much."""
     tried = [level for level in levels if any((p.level, p.budget) == (level, budget) for p in points)]
-    leaky = {
-        point.level
+    # Who is given more digits may throw them away: what is finer than a level that leaks, leaks as well.
+    leaks = [
+        point.level.sigma
         for point in points
         if point.budget == budget and point.has_network and point.median_weight_error <= alarm
-    }
-    held = sorted((level for level in tried if level not in leaky), key=lambda level: level.sigma)
+    ]
+    worst = max(leaks, default=-1.0)
+    held = sorted((level for level in tried if level.sigma > worst), key=lambda level: level.sigma)
     if not tried:
         return ""
     allowed = f"With {budget:,} queries per client"
@@ -138,11 +141,9 @@ def _of_budget(budget: int, levels: Sequence[Level], points: Sequence[Point], al
         return f"{allowed}, every level gives the weights to {percent(alarm)} or better: allow fewer."
     if len(held) == len(tried):
         return f"{allowed}, no attack came to {percent(alarm)} at any level that was tried."
-    finest = held[0]
-    coarser = [level for level in tried if level.sigma >= finest.sigma]
     names = listed([level.label for level in held])
-    if len(held) > 2 and len(coarser) == len(held):
-        names = f"{finest.label} and everything coarser"
+    if len(held) > 2:
+        names = f"{held[0].label} and everything coarser"
     return f"{allowed}, {names} held; the rest gives the weights to {percent(alarm)} or better."
 
 

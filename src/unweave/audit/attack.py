@@ -8,6 +8,7 @@ whatever the number of decimals.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -78,16 +79,22 @@ def attack(
         deadline=deadline,
         **stand_in.known,
     )
-    seen, own = level, stand_in.own.decimals
-    if own is not None and level.noise == 0:
-        seen = Level(decimals=own if level.decimals is None else min(own, level.decimals))
-    taught = knowledge(stand_in.network, recovery.network, stand_in.rows, seen)
+    taught = knowledge(stand_in.network, recovery.network, stand_in.rows, _seen(level, stand_in.own))
     way: Way = "direct"
     if recovery.evidence.flips:
         way = "bisection"
     elif any(stage.name in _COARSE for stage in recovery.stages):
         way = "averaging"
     return Attack(recovery, taught, way)
+
+
+def _seen(level: Level, own: OwnPrecision) -> Level:
+    """The level with what the target's own rounding or noise hides as well."""
+    if own.decimals is not None and level.noise == 0:
+        return Level(decimals=own.decimals if level.decimals is None else min(own.decimals, level.decimals))
+    if own.kind == "noisy" and level.decimals is None:
+        return Level(noise=math.hypot(own.sigma, level.noise))
+    return level
 
 
 @dataclass(frozen=True)

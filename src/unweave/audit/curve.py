@@ -59,6 +59,8 @@ class LevelSummary:
     """Spent when there is a first network"""
     exact_after: int | None
     """Spent when all parameters are exact: by bisection, or directly where answers are not coarse"""
+    exact_error: float
+    """Median weight error that is left then: rounding, or the target's own single precision"""
     alarm_after: int | None
     """Spent when the median weight error comes down to the alarm"""
     alarm_predicted: bool
@@ -151,6 +153,7 @@ class LeakageCurve:
             level=level,
             first_network=(first.recovery.queries if plan is None else plan.onset) if has_network else None,
             exact_after=first.recovery.queries if exact else None,
+            exact_error=first.knowledge.median_weight_error if exact else math.nan,
             alarm_after=predicted if lawful else measured,
             alarm_predicted=lawful,
             tried=reach,

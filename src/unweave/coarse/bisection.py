@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.access.region import Region
-from unweave.arrays import Array, IntArray
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.deep.layered_model import LayeredModel
 from unweave.deep.value_fit import ValueFit
 from unweave.optimize import LevenbergMarquardtOptions, levenberg_marquardt
@@ -26,6 +26,8 @@ _OVERSHOOT = 1.2  # times the predicted distance of the flip, the first point th
 _FURTHER = 1.6  # factor of the next ones
 _TRIES = 12  # after which a line is given up
 _RESOLUTION = 4.0  # units in the last place of the inputs at which halving ends
+_NEAREST = 0.05  # of the grid over the slope: the least distance that is predicted
+_AT_FACE = 1e-9  # of a side of the box: nearer to a face is on it
 _FARTHEST = 8.0  # distance, in predicted ones' median, beyond which a line is not worth it
 
 
@@ -63,56 +65,104 @@ def find_flips(
     All lines are halved together: one call of ``ask`` per bit. Lines that leave the region or on which the
     answer does not flip where it should are left out. Cost: about 2 + 45 rows per flip.
     """
-    n, outputs = answers.shape
-    chosen = np.arange(n) % outputs
-    predicted, gradients = _output_gradients(model, points, chosen)
-    slope = np.linalg.norm(gradients, axis=1)
-    usable = slope > 0
-    towards = gradients / np.where(usable, slope, 1.0)[:, None]
-    level = answers[np.arange(n), chosen]
-    # Uphill to the next multiple, or downhill where the output cannot rise further.
-    distance = (level + grid / 2 - predicted) / np.where(usable, slope, 1.0)
-    distance = np.maximum(distance, 0.05 * grid / np.where(usable, slope, 1.0))
-    usable &= distance <= _FARTHEST * np.median(distance[usable]) if usable.any() else usable
-    rows = np.flatnonzero(usable)
-    low = np.zeros(n)
-    high = _OVERSHOOT * distance
-    bracketed = np.zeros(n, dtype=np.bool_)
-    for _ in range(_TRIES):
-        trial = points[rows] + high[rows, None] * towards[rows]
-        inside = region.contains(trial)
-        rows, trial = rows[inside], trial[inside]
-        if not len(rows):
-            break
-        seen = ask(trial)[np.arange(len(rows)), chosen[rows]]
-        above = seen > level[rows] + grid / 2
-        # Only the very next multiple makes the equation; from beyond it, go back.
-        bracketed[rows[above]] = True
-        low[rows[~above]] = high[rows[~above]]
-        high[rows[~above]] *= _FURTHER
-        rows = rows[~above]
-    rows = np.flatnonzero(bracketed)
+    lines = _lines(model, region, points, answers, grid)
+
+    def passed(rows: IntArray, at: Array) -> BoolArray:
+        """Whether the flip is nearer than ``at`` on these lines."""
+        seen = ask(lines.at(rows, at))[np.arange(len(rows)), lines.outputs[rows]]
+        return np.asarray(lines.signs[rows] * (seen - lines.levels[rows]) > grid / 2)
+
+    low, high = np.zeros(len(points)), _OVERSHOOT * lines.distances
+    rows = _bracketed(lines, region, passed, low, high)
     scale = np.abs(points).max(axis=1)
     resolution = _RESOLUTION * np.finfo(np.float64).eps * np.maximum(scale, 1.0)
-    done = 0
-    active = rows
+    done, active = 0, rows
     while len(active):
         middle = (low[active] + high[active]) / 2
-        seen = ask(points[active] + middle[:, None] * towards[active])[np.arange(len(active)), chosen[active]]
-        above = seen > level[active] + grid / 2
-        high[active[above]] = middle[above]
-        low[active[~above]] = middle[~above]
+        beyond = passed(active, middle)
+        high[active[beyond]] = middle[beyond]
+        low[active[~beyond]] = middle[~beyond]
         active = active[(high - low)[active] > resolution[active]]
         done += 1
         if on_round is not None:
             on_round(done, len(active))
-    at = (low[rows] + high[rows]) / 2
     return Flips(
-        points[rows] + at[:, None] * towards[rows],
-        chosen[rows],
-        level[rows] + grid / 2,
+        lines.at(rows, (low[rows] + high[rows]) / 2),
+        lines.outputs[rows],
+        lines.levels[rows] + lines.signs[rows] * (grid / 2),
         high[rows] - low[rows],
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """Where flips are looked for: x + t u with t >= 0."""
+
+    points: Array
+    """(n, D) x"""
+    directions: Array
+    """(n, D) u, of length one where the line is usable"""
+    distances: Array
+    """(n,) t of the flip as the model predicts it"""
+    outputs: IntArray
+    """(n,) which output is watched"""
+    signs: Array
+    """(n,) 1 where it rises along the line, -1 where it falls"""
+    levels: Array
+    """(n,) its rounded value at x"""
+    usable: BoolArray
+
+    def at(self, rows: IntArray, t: Array) -> Array:
+        return self.points[rows] + t[:, None] * self.directions[rows]
+
+
+def _lines(model: LayeredModel, region: Region, points: Array, answers: Array, grid: float) -> _Lines:
+    """Lines along the model's gradient: uphill, but at the faces of a box the way that leads inside."""
+    n, outputs = answers.shape
+    chosen = np.arange(n) % outputs
+    predicted, gradients = _output_gradients(model, points, chosen)
+    uphill, downhill = (_inwards(sign * gradients, points, region) for sign in (1.0, -1.0))
+    slopes = np.linalg.norm(uphill, axis=1)
+    falls = np.linalg.norm(downhill, axis=1) > slopes
+    uphill[falls] = downhill[falls]
+    slopes = np.linalg.norm(uphill, axis=1)
+    usable = slopes > 0
+    divisor = np.where(usable, slopes, 1.0)
+    levels, signs = answers[np.arange(n), chosen], np.where(falls, -1.0, 1.0)
+    distances = signs * (levels + signs * (grid / 2) - predicted) / divisor
+    distances = np.maximum(distances, _NEAREST * grid / divisor)
+    if usable.any():
+        usable &= distances <= _FARTHEST * np.median(distances[usable])
+    return _Lines(points, uphill / divisor[:, None], distances, chosen, signs, levels, usable)
+
+
+def _inwards(directions: Array, points: Array, region: Region) -> Array:
+    """``directions`` (n, D) without the inputs in which they lead out of the box from its faces."""
+    bounds = region.normalised_bounds
+    if bounds is None:
+        return directions.copy()
+    slack = _AT_FACE * (bounds[1] - bounds[0])
+    blocked = np.where(directions > 0, points >= bounds[1] - slack, points <= bounds[0] + slack)
+    return np.where(blocked, 0.0, directions)
+
+
+def _bracketed(
+    lines: _Lines, region: Region, passed: Callable[[IntArray, Array], BoolArray], low: Array, high: Array
+) -> IntArray:
+    """Lines whose flip lies between ``low`` and ``high`` (n,), which are moved outwards until it does."""
+    rows = np.flatnonzero(lines.usable)
+    found = np.zeros(len(low), dtype=np.bool_)
+    for _ in range(_TRIES):
+        rows = rows[region.contains(lines.at(rows, high[rows]))]
+        if not len(rows):
+            break
+        beyond = passed(rows, high[rows])
+        # Only the very next multiple makes the equation; from beyond it, halving goes back.
+        found[rows[beyond]] = True
+        rows = rows[~beyond]
+        low[rows] = high[rows]
+        high[rows] *= _FURTHER
+    return np.flatnonzero(found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,7 +56,7 @@ def choose_radius(
         else:
             past += 1
         radius /= _RATIO
-    return best
+    return float(best)
 
 
 def _agreement(first: Array, second: Array) -> float:

@@ -119,7 +119,7 @@ class LayeredModel:
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int], ...]:
-        """(m_{l-1} + 1, m_l): each layer's part of the vector, the bias as last row; D more rows of a skip."""
+        """(m_{l-1} + 1, m_l): each layer's part of the vector, the bias as last row; D more for a skip."""
         read = [int(w.shape[0]) + 1 for w in self.weights]
         read[-1] += 0 if self.skip is None else self.n_inputs
         return tuple((rows, int(w.shape[1])) for rows, w in zip(read, self.weights, strict=True))
@@ -213,4 +213,4 @@ def _against_last(columns: Array) -> Array:
 def _centred(columns: Array) -> Array:
     """(..., K - 1) -> (..., K) with mean zero over the classes."""
     classes = _with_last(columns)
-    return classes - classes.mean(axis=-1, keepdims=True)
+    return np.asarray(classes - classes.mean(axis=-1, keepdims=True))

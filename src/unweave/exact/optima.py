@@ -38,8 +38,8 @@ _PROBE_SPREAD = 2.0  # standard deviation of these points, in those of the data
 _AGREE = 1e-6  # relative disagreement up to which optima are one function
 _SAME_UNITS = 1e-7  # relative difference of units that is rounding
 _UNSEEN = 1e-10  # relative singular value of directions that no prediction sees
-_TIGHT = 1e-9  # slack, relative to the units, of a condition that holds with equality on all of a face
-_FAR = 10.0  # how far, relative to the units, a face is followed
+_TIGHT = 1e-9  # slack, relative to the units, that is rounding
+_LARGEST_MULTIPLE = 1e7  # slack smaller than one over this, relative to the units, counts as none
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,26 +251,30 @@ def _key(fit: ConeFit) -> bytes:
 def _face(program: ConeProgram, point: Array) -> tuple[int, Array]:
     """Dimension of {c : A c = A c*, C c >= 0} around c* = ``point``, and a point of its relative interior.
 
-    Along directions V that A does not see, c* + V b, as many conditions as possible get slack: those that
-    cannot have any hold with equality on the whole face.
+    Along directions V that A does not see, as many conditions as possible get slack:
+
+        max sum_j s_j   such that   C (t c* + V b) >= s,   0 <= s <= 1,   t >= 1.
+
+    With t free, all that can have slack have slack 1 at once; the others hold with equality on all of the
+    face. c* + V b / t lies in its relative interior.
     """
     unseen = null_space(program.design, rcond=_UNSEEN)
-    count = unseen.shape[1]
+    count, m = unseen.shape[1], len(program.conditions)
     if not count:
         return 0, point
     size = max(float(np.linalg.norm(point)), np.finfo(np.float64).tiny)
-    point = point / size
-    along, m = program.conditions @ unseen, len(program.conditions)
+    along, held = program.conditions @ unseen, program.conditions @ point / size
+    held[held < _TIGHT] = 0.0
     answer = linprog(
-        np.concatenate([np.zeros(count), -np.ones(m)]),
-        A_ub=np.hstack([-along, np.eye(m)]),
-        b_ub=np.maximum(program.conditions @ point, 0.0),
-        bounds=[(-_FAR, _FAR)] * count + [(0, 1)] * m,
+        np.concatenate([[0.0], np.zeros(count), -np.ones(m)]),
+        A_ub=np.hstack([-held[:, None], -along, np.eye(m)]),
+        b_ub=np.zeros(m),
+        bounds=[(1, _LARGEST_MULTIPLE)] + [(None, None)] * count + [(0, 1)] * m,
         method="highs",
     )
     if answer.status != 0:
-        return 0, point * size
-    slack = answer.x[count:]
-    tight = along[slack <= _TIGHT]
+        return 0, point
+    multiple, step, slack = answer.x[0], answer.x[1 : count + 1], answer.x[count + 1 :]
+    tight = along[slack < 0.5]
     rank = int(np.linalg.matrix_rank(tight, tol=_UNSEEN)) if len(tight) else 0
-    return count - rank, (point + unseen @ answer.x[:count]) * size
+    return count - rank, point + size * (unseen @ step) / multiple

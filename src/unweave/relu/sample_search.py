@@ -116,7 +116,8 @@ class _Search:
         if rows not in self._problems:  # the same rows at every start, so that residuals can be compared
             chosen = np.sort(self.rng.permutation(len(self.x))[:rows])
             self._problems = {}  # released before the next is made: each is several times the data
-            inputs, y = (self.inputs, self.y) if rows == len(self.x) else (self.inputs[chosen], self.y[chosen])
+            every = rows == len(self.x)
+            inputs, y = (self.inputs, self.y) if every else (self.inputs[chosen], self.y[chosen])
             self._problems = {rows: ProjectedProblem(inputs[:, :-1], y, self.feature, inputs)}
         return self._problems[rows]
 

@@ -86,9 +86,7 @@ class _Point:
 class ProjectedProblem:
     """Samples (n, d) -> (n, K) with the polynomial part projected out once and for all."""
 
-    def __init__(
-        self, x: Array, y: Array, feature: UnitFeature = KINK, inputs: Array | None = None
-    ) -> None:
+    def __init__(self, x: Array, y: Array, feature: UnitFeature = KINK, inputs: Array | None = None) -> None:
         """``inputs`` is X_1 = (x, 1) where it is there already: large data need not be copied."""
         self.feature = feature
         self.inputs = with_ones(x) if inputs is None else inputs

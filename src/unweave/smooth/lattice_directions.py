@@ -27,7 +27,7 @@ from unweave.smooth.lattice_truncation import without_truncation
 from unweave.smooth.neuron_fits import model_of
 from unweave.smooth.random_slice import FEWEST_SITES, most_neurons
 from unweave.smooth.shallow_model import ShallowModel
-from unweave.subspace.hessian_span import HessianSpan, hessian_span
+from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.power_method import PowerMethodOptions, RankOneDirections
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
@@ -138,9 +138,15 @@ class LatticeDirections:
         self, jets: LatticeJets, model: ShallowModel, lattice: Lattice
     ) -> tuple[LatticeSpan, RankOneDirections] | None:
         """Span and members without the truncation of a ``model`` that lacks neurons; None if none show."""
-        corrected = self.corrected(jets, model, lattice)
-        if corrected is None or corrected.rank <= model.width:
+        cleared = without_truncation(jets, model, lattice.step, lattice.mirrored)
+        span = hessian_span(cleared.members())
+        # Below the neurons there is only rounding now, without gaps of its own: the last gap is their number,
+        # even if a larger one parts the strong from the weak.
+        most = min(most_neurons(jets.sites.shape[1]), len(span.singular_values) - _SPARE_MEMBERS)
+        ranks = [rank for rank in range(model.width + 1, most + 1) if span.gap(rank) >= CLEAR_GAP]
+        if not ranks:
             return None
+        corrected = LatticeSpan(cleared, span, ranks[-1], span.gap(ranks[-1]))
         directions = (model.weights / np.linalg.norm(model.weights, axis=0)).T
         return corrected, self._moved(corrected, directions)
 

@@ -1,8 +1,8 @@
 """Neurons of one layer that are not alike.
 
-Directions do not depend on the activation, and neither do the samples of a neuron's own profile. So when no single
-activation explains all neurons, each can still be asked which one explains it: a layer that mixes them is named,
-not fitted.
+Directions do not depend on the activation, and neither do the samples of a neuron's own profile. So when no
+single activation explains all neurons, each can still be asked which one explains it: a layer that mixes them
+is named, not fitted.
 """
 
 from __future__ import annotations

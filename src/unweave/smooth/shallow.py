@@ -172,10 +172,10 @@ class ShallowRecovery:
             seen = activations_seen(self._options.activations, *self._profiles, self._rng)
             if len(seen) > 1 and sum(seen.values()) >= _MOST_EXPLAINED * self._profiles[0].shape[1]:
                 named = ", ".join(f"{count} as {name}" for name, count in seen.items())
-                return f"the neurons are not alike ({named}): one layer of mixed activations, which is not handled"
+                return f"the neurons are not alike ({named}): mixed activations, which are not handled"
         return (
-            "another activation or a mixture of several, more than one hidden layer (residual blocks and pooling "
-            "count), or Hessians that are no sum of neurons"
+            "another activation or a mixture of several, more than one hidden layer (residual blocks and "
+            "pooling count), or Hessians that are no sum of neurons"
         )
 
     def _recover_by_lattices(self) -> bool:
