@@ -6,6 +6,7 @@ import numpy as np
 
 from unweave.access.probe import Findings
 from unweave.candidate import Candidate, Evidence, LayerEvidence
+from unweave.coarse.width import STANDS_OUT
 from unweave.diagnose.incoherence import incoherence, unit_columns
 from unweave.judge import Verdict, largest_error_bar
 from unweave.network import Network
@@ -47,8 +48,10 @@ def _verification_checks(verdict: Verdict) -> list[Check]:
 def _span_checks(evidence: Evidence) -> list[Check]:
     checks = []
     if evidence.gap is not None:
+        # Noisy Hessians are measured against the noise they carry, precise ones against their truncation.
+        least = CLEAR_GAP if evidence.misfit is None else STANDS_OUT
         checks.append(
-            _above("width gap", evidence.gap, CLEAR_GAP, "the width stands out of the error of the Hessians")
+            _above("width gap", evidence.gap, least, "the width stands out of the error of the Hessians")
         )
         checks.append(
             Check(

@@ -257,7 +257,7 @@ METHODS = (
     ),
     Method(
         "shallow",
-        "one smooth hidden layer, through second and third derivatives and Gauss-Newton",
+        "one smooth hidden layer, through its derivatives and Gauss-Newton",
         _refuses_shallow,
         _run_shallow,
         shallow_cost,

@@ -72,4 +72,4 @@ def noisy_span(taken: RotatedHessians, weights: Array) -> NoisySpan:
 
 
 def _dimension_of(size: int) -> int:
-    return round((np.sqrt(8 * size + 1) - 1) / 2)
+    return round(float((np.sqrt(8 * size + 1) - 1) / 2))

@@ -273,7 +273,7 @@ def _face(program: ConeProgram, point: Array) -> tuple[int, Array]:
         method="highs",
     )
     if answer.status != 0:
-        return 0, point
+        return count, point  # not known to be unique
     multiple, step, slack = answer.x[0], answer.x[1 : count + 1], answer.x[count + 1 :]
     tight = along[slack < 0.5]
     rank = int(np.linalg.matrix_rank(tight, tol=_UNSEEN)) if len(tight) else 0

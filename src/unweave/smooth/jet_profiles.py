@@ -22,7 +22,7 @@ from unweave.smooth.profiles import Profiles
 
 _SCALES = np.geomspace(0.05, 8.0, 24)  # of |w_k| in normalised inputs
 _CENTRES_PER_WIDTH = 8.0  # grid points across 1/s: near an inflection the ratio of both derivatives is steep
-_EXTENT = 3.0  # of the centres, in largest projections
+_EXTENT = 6.0  # pre-activations from which on no site sees more than a neuron's far tail
 _FIRST_STEPS, _CANDIDATES, _REFINEMENTS = 8, 6, 30  # steps for all, how many go on, and for how long
 _DIFFERENCE = 1e-5  # step of the Jacobian's differences
 _DAMPING = (1e-3, 0.2, 5.0)  # initial, factor after success, factor after failure
@@ -122,10 +122,12 @@ def _refine(
     log_s, b, damping = np.log(s), b.copy(), np.full(s.shape, _DAMPING[0])
     left = _remainder(np.exp(log_s), b, t, data, activation)
     misfit = np.einsum("nmck,nmck->mc", left, left)
+    reach = float(np.abs(t).max(initial=1.0))
     for _ in range(steps):
         step = _step(log_s, b, t, data, activation, left, damping)
         new_log_s = np.clip(log_s + step[..., 0], np.log(_SCALES[0] / 10), np.log(_SCALES[-1] * 10))
-        new_b = b + step[..., 1]
+        farthest = np.exp(new_log_s) * reach + _EXTENT
+        new_b = np.clip(b + step[..., 1], -farthest, farthest)
         new_left = _remainder(np.exp(new_log_s), new_b, t, data, activation)
         new_misfit = np.einsum("nmck,nmck->mc", new_left, new_left)
         better = new_misfit < misfit
