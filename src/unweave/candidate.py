@@ -65,6 +65,8 @@ class Evidence:
     """Root mean square residual of a fit to noisy answers, in their standard deviations: one is right."""
     answer_sigma: Array | None = None
     """(K,) standard deviation of an answer, where the method has measured it."""
+    weakest_neuron: float | None = None
+    """Contribution to noisy answers of the weakest neuron, over the largest that could hide in the noise."""
     flips: int = 0
     """Flips of the last digit of rounded answers that were fitted as exact equations."""
     layers: tuple[LayerEvidence, ...] = ()

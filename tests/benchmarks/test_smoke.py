@@ -22,6 +22,7 @@ NETWORKS = (
     "generic",
     "near_limit",
     "few_neurons",
+    "few_queries",
     "scaled_inputs",
     "baseline",
     "deep_published",

@@ -35,7 +35,7 @@ def test_against_an_independent_solver(loss):
     patterns = hyperplane_dichotomies(x)
     scale = float(np.sum(loss.value(np.zeros(len(y)), y)))
     rng = np.random.default_rng(1000)
-    for _ in range(25):
+    for _ in range(15):
         signs = rng.choice([-1.0, 1.0], 2)
         program = cone_program(patterns[rng.integers(len(patterns), size=2)], signs, z, y)
         fit = solve(program, loss, PRECISION * scale)
@@ -57,7 +57,7 @@ def test_deficient_patterns_are_solved_and_validated():
     z = np.column_stack([x, np.ones(7)])
     patterns = hyperplane_dichotomies(x)
     scale = float(y @ y)
-    for _ in range(300):
+    for _ in range(150):
         program = cone_program(
             patterns[rng.integers(len(patterns), size=2)], rng.choice([-1.0, 1.0], 2), z, y
         )

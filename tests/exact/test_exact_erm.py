@@ -79,15 +79,15 @@ def test_planted_network_is_found_exactly(seed):
         assert any(holds(one, truth, x) for one in found.optima)
 
 
-def test_prototype_figure():
+def test_figure_of_an_independent_program():
     # The optimum that an independent program certified for this planting.
-    _, x, y = planted_as_in_the_prototype(100, 1)
+    _, x, y = planted_elsewhere(100, 1)
     fit = exact_erm(x, y, 2)
     assert fit.certified
     assert fit.loss == pytest.approx(0.7512320295846996, abs=1e-9 * y @ y)
 
 
-def planted_as_in_the_prototype(samples, seed):
+def planted_elsewhere(samples, seed):
     rng = np.random.default_rng(seed)
     while True:
         x, a = rng.standard_normal((samples, 2)), rng.standard_normal((2, 2))

@@ -51,8 +51,11 @@ def fit_averaged(
     options = LevenbergMarquardtOptions(
         damping=damping, steps=steps, stalls=stalls, rounding=rounding, acceleration=True
     )
-    with np.errstate(over="ignore", invalid="ignore"):  # a fit that runs away ends with a large misfit
-        fit = levenberg_marquardt(problem, model.to_vector(), options, on_step)
+    with np.errstate(over="ignore", invalid="ignore"):  # a fit that runs away ends with a large misfit ...
+        try:
+            fit = levenberg_marquardt(problem, model.to_vector(), options, on_step)
+        except ValueError:  # ... or so far out that there is no Jacobian any more
+            return AveragedFit(model, np.inf, None, np.inf, (), answers.size)
     free = max(answers.size - model.size, 1)
     misfit = fit.rms * float(np.sqrt(answers.size / free))
     errors = None

@@ -123,6 +123,12 @@ class NeuronFits:
 
     def _gains_enough(self, model: LayeredModel, link: Link) -> BoolArray:
         """(m,) which neurons change the answers by more, in squared sigmas, than BIC asks for."""
+        gains = len(self._rows) * self.contributions(model, link) ** 2
+        cost = _BIC * np.log(len(self._rows)) * (model.n_inputs + 1 + model.n_outputs)
+        return np.asarray(gains > cost)
+
+    def contributions(self, model: LayeredModel, link: Link) -> Array:
+        """(m,) standard deviation of each neuron's part of the answers, in sigmas, all outputs together."""
         rows, activation = self._rows, model.activations[0]
         assert activation is not None
         variation = activation(rows.points @ model.weights[0] + model.biases[0]).std(axis=0)
@@ -130,9 +136,7 @@ class NeuronFits:
         outgoing = np.abs(model.weights[1])
         if model.is_softmax:
             outgoing = np.hstack([outgoing, np.zeros((len(outgoing), 1))])
-        gains = len(rows) * ((outgoing * slopes) ** 2).sum(axis=1) * variation**2
-        cost = _BIC * np.log(len(rows)) * (model.n_inputs + 1 + outgoing.shape[1])
-        return np.asarray(gains > cost)
+        return np.asarray(np.linalg.norm(outgoing * slopes, axis=1) * variation)
 
 
 def _mirrors(name: str) -> bool:

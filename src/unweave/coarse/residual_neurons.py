@@ -33,7 +33,10 @@ def with_missing_neuron(
 
     ``weights`` (K,) on the outputs.
     """
-    left = residual_hessians(model, taken)
+    with np.errstate(over="ignore", invalid="ignore"):  # of a fit that ran away
+        left = residual_hessians(model, taken)
+    if not np.isfinite(left.hessians).all():
+        return None
     span = noisy_span(left, weights)
     if not span.singular_values[0] > _SEEN * span.noise_level:
         return None

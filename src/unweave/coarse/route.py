@@ -389,7 +389,15 @@ class CoarseRecovery:
             parameter_error_bar=None if fit.standard_errors is None else float(fit.standard_errors.max()),
             misfit=fit.misfit,
             answer_sigma=self._rows.sigma,
+            weakest_neuron=self._weakest(fit),
         )
+
+    def _weakest(self, fit: AveragedFit) -> float:
+        """Contribution of the weakest neuron over the largest that could hide in the misfit that is accepted."""
+        hidden = float(np.sqrt(self._rows.acceptable_misfit() ** 2 - 1))
+        last = fit.model.activations[-1]
+        link = Link(SOFTMAX if last is None else last.name)
+        return float(self._fits.contributions(fit.model, link).min()) / hidden
 
     def _error_bars(self, network: Network) -> Network | None:
         """The standard errors of all parameters in the target's inputs, None if they are not determined."""

@@ -66,4 +66,7 @@ def fit_scales(model: LayeredModel, points: Array, answers: Array, factors: Arra
     start = np.concatenate([scales, model.biases[0], model.to_vector()[model.ends[0] :]])
     options = LevenbergMarquardtOptions(damping=1e-2, steps=_STEPS, stalls=3)
     with np.errstate(over="ignore", invalid="ignore"):  # a fit that runs away shows in those that follow
-        return problem.model(levenberg_marquardt(problem, start, options).vector)
+        try:
+            return problem.model(levenberg_marquardt(problem, start, options).vector)
+        except ValueError:  # so far out that there is no Jacobian any more
+            return model

@@ -28,7 +28,6 @@ _LEAST_OBJECTIVE = 0.3  # Phi of an end point that may be a neuron; under noise 
 _SAME_DIRECTION = (0.1, 0.2)  # radians, for answers better and worse than ...
 _ROUGH = 1e-3  # ... this relative noise
 _RIDGE = 1e-6  # of the mean square of a feature, in the first least squares
-_MOST_OUTGOING = 1e3  # larger outgoing weights, in units of the typical one, come from a fit that ran away
 
 
 def noisy_directions(

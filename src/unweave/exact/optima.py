@@ -277,4 +277,15 @@ def _face(program: ConeProgram, point: Array) -> tuple[int, Array]:
     multiple, step, slack = answer.x[0], answer.x[1 : count + 1], answer.x[count + 1 :]
     tight = along[slack < 0.5]
     rank = int(np.linalg.matrix_rank(tight, tol=_UNSEEN)) if len(tight) else 0
-    return count - rank, point + size * (unseen @ step) / multiple
+    return count - rank, _halfway_out(program, point, unseen @ step * (size / multiple))
+
+
+def _halfway_out(program: ConeProgram, point: Array, inward: Array) -> Array:
+    """Halfway from a point of a face to its border, along a direction into it, if that is not too far."""
+    slack, change = np.maximum(program.conditions @ point, 0.0), program.conditions @ inward
+    length = float(np.linalg.norm(inward))
+    if not length:
+        return point
+    falling = change < -_TIGHT * length
+    border = float(np.min(slack[falling] / -change[falling], initial=np.inf))
+    return point + max(1.0, min(border / 2, float(np.linalg.norm(point)) / length)) * inward
