@@ -31,6 +31,9 @@ NETWORKS = (
     "deep_unknown",
     "relu_queries",
     "scale_out",
+    "coarse_answers",
+    "trained_models",
+    "not_told",
 )
 SUBSPACES = (
     "audit",

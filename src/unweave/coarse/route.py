@@ -388,12 +388,18 @@ class CoarseRecovery:
             condition=fit.condition,
             parameter_error_bar=None if fit.standard_errors is None else float(fit.standard_errors.max()),
             misfit=fit.misfit,
-            answer_sigma=self._rows.sigma,
+            answer_sigma=self._answer_sigma(fit),
             weakest_neuron=self._weakest(fit),
         )
 
+    def _answer_sigma(self, fit: AveragedFit) -> Array:
+        """(K,) standard deviation of an answer: of precise ones, of unknown arithmetic, from the fit."""
+        if self._findings.noise.kind != "float64":
+            return self._rows.sigma
+        return self._rows.sigma * float(np.clip(fit.misfit, 1.0, self._rows.acceptable_misfit()))
+
     def _weakest(self, fit: AveragedFit) -> float:
-        """Contribution of the weakest neuron over the largest that could hide in the misfit that is accepted."""
+        """Contribution of the weakest neuron over the largest that an accepted misfit could hide."""
         hidden = float(np.sqrt(self._rows.acceptable_misfit() ** 2 - 1))
         last = fit.model.activations[-1]
         link = Link(SOFTMAX if last is None else last.name)

@@ -62,7 +62,8 @@ _MOST_FAILURES = 3  # spans that ended but did not lead to a network
 _RIVALS = 3  # activations tried at most,
 _RIVAL = 10.0  # if their profiles fit at most this much worse than the best
 _ABOVE_FLOOR = 30.0  # times the noise: residual of a network that is not the one
-_HOPELESS_START = 0.9  # of the answers' spread: a start that explains nothing
+_POOR_START = 1e-2  # of the answers' spread: rather than from here, fit after one more site,
+_HOPELESS_START = 0.9  # unless that was tried; here, nothing is explained
 _LARGEST_OUTGOING = 1e6  # of the answers' spread: beyond, a profile was mistaken for its far tail
 _SKIP_NEGLIGIBLE = 1e-9  # of the answers' spread per unit of input, after mirroring
 
@@ -98,7 +99,7 @@ class LatticeRoute:
         reach = max(SHIFT, 3 * LONGEST_STEP) * float(np.sqrt(self._inputs))
         self._slices = RandomSlice(ask, region, reach, rng)
         self._directions = LatticeDirections(width, journal, rng, power_method, executor)
-        self._step = 0.0
+        self._step, self._failures = 0.0, 0
         self._sampler = LatticeSampler(self._slices.ask, 1.0)
         self._points = np.zeros((0, 0))
         self._answers = np.zeros((0, outputs))
@@ -113,14 +114,14 @@ class LatticeRoute:
                 stage.figures["step"] = self._step
             # A known width is looked for on one side first; an unknown one needs a clear end of the spectrum.
             self._sampler = LatticeSampler(self._slices.ask, self._step, mirrored=self._width is None)
-        fewest, failures = 0, 0
-        while dimension is not None and failures < _MOST_FAILURES:
+        fewest = 0
+        while dimension is not None and self._failures < _MOST_FAILURES:
             seen = self._sample(dimension, fewest)
             if seen is not None:
                 fitted = self._fit(seen)
                 if fitted is not None:
                     return self._extend(fitted)
-                failures += 1
+                self._failures += 1
             if not self._sampler.mirrored:
                 with self._journal.stage("mirrored lattices"):
                     self._sampler.mirror()
@@ -214,7 +215,8 @@ class LatticeRoute:
         with self._journal.stage("slice fit") as stage:
             parameters = slice_parameters(seen.rank, seen.dimension, self._outputs)
             for start, residual in fitter.starts(name, *self._values(parameters, seen.dimension)):
-                if not residual <= _HOPELESS_START or np.abs(start.outgoing).max() > _LARGEST_OUTGOING:
+                worst = _HOPELESS_START if self._failures else _POOR_START
+                if not residual <= worst or np.abs(start.outgoing).max() > _LARGEST_OUTGOING:
                     continue
                 points, answers = self._values(start.size, seen.dimension)
                 fit = fitter.fit(

@@ -1,5 +1,8 @@
 """One-hidden-layer smooth networks from queries: the default route.
 
+0. float64 answers and ten inputs or more: the whole network through a random slice of its inputs
+   (`unweave.smooth.lattice_route`), from a fifth of the queries of what follows; only if that fails, or would
+   take long, or the neurons are nearly as many as their directions allow:
 1. gradients at random sites: do all inputs matter, or only a subspace (active subspace)? From here on
    everything happens in that subspace, and is lifted back at the end without further queries;
 2. Hessians; as many neurons as dimensions: matrix pencils on a handful of them; more: the span of about
@@ -8,7 +11,8 @@
 4. the network predicts the truncation error of its own Hessians; with it removed, 2 and 3 once more;
 5. Gauss-Newton on all parameters, on the values and gradients already paid for and a few more.
 
-Queries per parameter (K = 1): about 1.15 (D^2+D+1)/(D+2) + 1.5 for m > D, and 2.2 + 6 m/D for m << D.
+Queries per parameter (K = 1) of 1 to 5: about 1.15 (D^2+D+1)/(D+2) + 1.5 for m > D, and 2.2 + 6 m/D for
+m << D.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from unweave.smooth.typical_profile import typical_profile
 _NEURONS_THAT_VOTE = 64  # neurons on which activations are compared
 _SKIP_HELPS, _SKIP_MAY_HELP = 0.03, 0.3  # ratios of residuals with and without a skip: there is one, perhaps
 _SKIP_NEGLIGIBLE = 1e-9  # of the answers' spread per unit of input: then only the start had one
-_STEPS = 80
+_STEPS = 60
 _DAMPING_NEAR, _DAMPING_FAR, _NEAR = 1e-6, 1e-3, 1e-2  # by the start's residual
 
 

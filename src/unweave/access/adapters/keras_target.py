@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unweave.access.adapters.answer_source import loaded, no_answer, squeezed, width_of_shape
+from unweave.access.adapters.torch_target import without_gradients
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 
@@ -70,8 +71,7 @@ def _without_gradients(keras: Any) -> AbstractContextManager[Any]:
     torch = loaded("torch")
     if torch is None or keras.backend.backend() != "torch":
         return nullcontext()
-    context: AbstractContextManager[Any] = torch.no_grad()
-    return context
+    return without_gradients(torch)
 
 
 def _numbers(keras: Any, answer: Any) -> Array:

@@ -55,7 +55,7 @@ class TorchTarget:
             rows = torch.from_numpy(np.ascontiguousarray(x))
         if like is not None:
             rows = rows.to(device=like.device, dtype=like.dtype)
-        with self._lock, _evaluating(self._module), torch.no_grad():
+        with self._lock, _evaluating(self._module), without_gradients(torch):
             answer = self._call(rows)
         if not isinstance(answer, torch.Tensor):
             raise no_answer(
@@ -80,6 +80,17 @@ def torch_target(target: Any) -> TorchTarget:
     if is_torch_module(target):
         return TorchTarget(target)
     return TorchTarget(target.__self__, call=target)
+
+
+@contextmanager
+def without_gradients(torch: Any) -> Iterator[None]:
+    """Nothing is recorded for derivatives inside; restored even if Ctrl-C hits torch's own bookkeeping."""
+    enabled = torch.is_grad_enabled()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        torch.set_grad_enabled(enabled)
 
 
 @contextmanager
