@@ -42,7 +42,7 @@ NOISE_LARGEST = 6.0
 ROUNDED_LARGEST = 2.0
 """Largest error of a rounded answer in units of half its last digit: leverage of the fit included."""
 CLEAR_OF_HIDING = 10.0
-"""Strength of the weakest neuron, over that of one which noise could hide, from which none is thought hidden."""
+"""Strength of the weakest neuron over that of one that noise could hide: beyond, none is thought hidden."""
 UNDETERMINED_NOISY = 0.1
 """Standard error of a parameter, in normalised inputs, from which on noisy answers do not determine it."""
 UNDETERMINED = 1e-3
@@ -109,16 +109,20 @@ def judge(
     status, reason = _decide(candidate, precise, error, threshold, share, largest_error_bar(findings))
     if status is Status.RECOVERED_UP_TO_AMBIGUITY and not candidate.ambiguity and _is_noisy(findings):
         status = Status.APPROXIMATE  # other widths and activations may agree as well within the noise
-    weakest = candidate.evidence.weakest_neuron
-    if status is Status.RECOVERED and _is_noisy(findings) and not candidate.evidence.flips:
-        # Nothing excludes a neuron that the noise hides; one is likely where the weakest found is near that.
-        if weakest is not None and weakest < CLEAR_OF_HIDING:
-            status = Status.APPROXIMATE
-            reason += (
-                f"; but the weakest neuron is only {weakest:.2g} times as strong as one that noise could hide: "
-                "others may be missing"
-            )
+    if status is Status.RECOVERED and _may_hide_neurons(candidate, findings):
+        status = Status.APPROXIMATE
+        reason += (
+            f"; but the weakest neuron is only {candidate.evidence.weakest_neuron:.2g} times as strong as "
+            "one that noise could hide: others may be missing"
+        )
     return Verdict(status, error, threshold, len(points), reason, row_errors)
+
+
+def _may_hide_neurons(candidate: Candidate, findings: Findings) -> bool:
+    """Whether noise may hide a neuron: likely where the weakest one found is near what noise hides."""
+    weakest = candidate.evidence.weakest_neuron
+    exact = not _is_noisy(findings) or candidate.evidence.flips > 0
+    return not exact and weakest is not None and weakest < CLEAR_OF_HIDING
 
 
 def _is_noisy(findings: Findings) -> bool:

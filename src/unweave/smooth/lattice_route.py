@@ -58,6 +58,7 @@ FEWEST_INPUTS = 10
 LARGEST_FIT = 6000
 """Parameters on a slice up to which Gauss-Newton there is quick."""
 
+_LIFTED = 5.0  # errors of the slice and of the other inputs add up where rows lie far from both
 _MOST_FAILURES = 3  # spans that ended but did not lead to a network
 _RIVALS = 3  # activations tried at most,
 _RIVAL = 10.0  # if their profiles fit at most this much worse than the best
@@ -262,7 +263,7 @@ class LatticeRoute:
             self._evidence,
             fit_history=(*fit.history, max(fit.history[-1], extension.residual)),
             fit_floor=self._noise,
-            prediction_floor=float(np.hypot(fit.prediction_error, extension.prediction_error)),
+            prediction_floor=_LIFTED * float(np.hypot(fit.prediction_error, extension.prediction_error)),
             condition=max(fit.condition, extension.condition),
             parameter_error_bar=max(fit.error_bar, extension.error_bar),
         )
