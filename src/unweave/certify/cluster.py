@@ -6,6 +6,7 @@ A_i, which must answer nearly like the network that is bounded. See `pac_bayes` 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -162,7 +163,7 @@ def _cluster_sigmas(
     betas: Array, margin: float, input_norm: float, d: int, dimension: int, share: float
 ) -> Array:
     first = betas * np.exp(-1 / (d - 1)) / d
-    second = margin / (np.e**2 * d * input_norm * betas ** (d - 1))
+    second = margin / (math.e**2 * d * input_norm * betas ** (d - 1))
     return np.asarray(np.minimum(first, second) / np.sqrt(2 * dimension * np.log(2 * d * dimension / share)))
 
 

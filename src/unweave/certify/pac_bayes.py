@@ -20,6 +20,8 @@ Experience: vacuous, by three orders of magnitude and more, on networks of 100 u
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -72,7 +74,7 @@ def nbs_bound(
         return infinite(loss, margin, f"beta = {beta:.3g} is outside [{low:.3g}, {high:.3g}]")
     points = max(1, int(np.ceil(d / 2 * (np.sqrt(data.m - 1) / shrink) ** (1 / d))))
     near = grid_point(beta, low, high, points)
-    noise = min(margin / (4 * np.e**2 * input_norm * near ** (d - 1)), near * np.exp(-1 / (d - 1)))
+    noise = min(margin / (4 * math.e**2 * input_norm * near ** (d - 1)), near * np.exp(-1 / (d - 1)))
     sigma = float(noise / (d * np.sqrt(2 * largest * np.log(4 * d * largest))))
     divergence = float(sum(np.sum(w**2) for w in network.weights)) / (2 * sigma**2)
     complexity = kl_square_root(divergence, data.m, np.log(3 * data.m * points / delta))

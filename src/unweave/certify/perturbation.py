@@ -23,6 +23,7 @@ Two other forms are there to compare with, both for networks without biases, D b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -102,10 +103,10 @@ def noise_resilience_sigma(
     d, beta = len(norms.weights), norms.geometric_mean
     if form == "published":
         widest = max(network.hidden, default=1)
-        t = min(beta / d, margin / (np.e * d * input_norm * beta ** (d - 1)))
+        t = min(beta / d, margin / (math.e * d * input_norm * beta ** (d - 1)))
         return float(t / np.sqrt(2 * widest * np.log(2 * d * widest / failure)))
     rows = np.array(norms.weights)
-    t = min(rows.min() / d, margin / (np.e * input_norm * np.prod(rows) * np.sum(1 / rows)))
+    t = min(rows.min() / d, margin / (math.e * input_norm * np.prod(rows) * np.sum(1 / rows)))
     largest, total = max(map(max, norms.shapes)), sum(map(sum, norms.shapes))
     return float(t / np.sqrt(2 * largest * np.log(total / failure)))
 
