@@ -239,3 +239,11 @@ def test_a_problem_without_a_gram_matrix_cannot_be_solved_with_it() -> None:
     problem, _ = exponentials()
     with pytest.raises(InvalidInput, match="without a cheap"):
         levenberg_marquardt(problem, START, replace(THOROUGH, solver="gram"))
+
+
+def test_products_that_overflow_leave_no_condition_number():
+    from unweave.optimize.conjugate_gradient_solver import _lanczos_extremes
+
+    low, high = _lanczos_extremes(np.array([1.0, np.inf, 2.0]), np.array([0.1, 0.2, 0.3]))
+    assert np.isnan(low)
+    assert np.isnan(high)

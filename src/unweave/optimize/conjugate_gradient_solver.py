@@ -84,5 +84,7 @@ def _lanczos_extremes(inverse_lengths: Array, ratios: Array) -> tuple[float, flo
     diagonal = inverse_lengths.copy()
     diagonal[1:] += inverse_lengths[:-1] * ratios[:-1]
     off = np.sqrt(ratios[:-1]) * inverse_lengths[:-1]
+    if not (np.isfinite(diagonal).all() and np.isfinite(off).all()):
+        return np.nan, np.nan  # products that overflowed say nothing
     values = scipy.linalg.eigvalsh_tridiagonal(diagonal, off)
     return float(values[0]), float(values[-1])
