@@ -6,7 +6,8 @@
   on the parameters written: the largest difference over max(1, largest answer), in units of the precision
   (*ulps*). Needs onnxruntime.
 - **import**: CPU seconds of a new process, in which the modules that unweave promises not to load are absent;
-  and those of NumPy and the parts of SciPy that unweave is built on. A *seed* is one process.
+  those of the first use of `recover`; and those of NumPy and the parts of SciPy that unweave is built on.
+  A *seed* is one process.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ MOST_ULPS = 400
 OPTIONAL = ("torch", "onnx", "onnxruntime", "safetensors", "keras", "sklearn", "matplotlib", "dask", "httpx")
 IMPORTS = {
     "import unweave": "import unweave",
+    "first use of unweave.recover": "import unweave; unweave.recover",
     "import of what it is built on": "import numpy, scipy.special, scipy.linalg, scipy.optimize",
 }
 COLUMNS = {

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+
+import unweave
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -60,3 +64,28 @@ def test_importing_unweave_loads_nothing_heavy() -> None:
     code = f"import sys, unweave; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_importing_unweave_costs_next_to_nothing() -> None:
+    code = "import sys, unweave; names = list(sys.modules);"
+    code += "print('numpy' in names, sum(name.startswith('unweave') for name in names))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "1"]
+
+
+def test_every_public_name_has_one_home() -> None:
+    assert sorted(unweave._HOME) == sorted(unweave.__all__)
+    assert set(unweave.__all__) | set(unweave._ROOMS) <= set(dir(unweave))
+    for name in unweave.__all__:
+        assert getattr(unweave, name) is getattr(
+            importlib.import_module(f"unweave.{unweave._HOME[name]}"), name
+        )
+    for room in unweave._ROOMS:
+        assert getattr(unweave, room) is importlib.import_module(f"unweave.{room}")
+    with pytest.raises(AttributeError, match="no attribute 'recovr'"):
+        unweave.recovr  # noqa: B018
+
+
+def test_no_module_takes_the_place_of_a_public_name() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(unweave.__path__)}
+    assert not modules & set(unweave.__all__)

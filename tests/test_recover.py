@@ -14,7 +14,7 @@ import unweave
 from unweave import Network, Progress, Recovery, Status
 from unweave.access import as_queries, look
 from unweave.methods import METHODS, Request, choose
-from unweave.recover import _Run
+from unweave.recovering import _Run
 
 FLOOR = 1e-8
 """Largest parameter error of a recovered float64 network.
@@ -271,7 +271,7 @@ def test_every_method_is_either_tried_or_refused_with_a_reason() -> None:
 
 
 def test_the_example_in_the_docstring_runs() -> None:
-    module = importlib.import_module("unweave.recover")
+    module = importlib.import_module("unweave.recovering")
     example = doctest.DocTestFinder(recurse=False).find(module.recover, "recover", module=module)[0]
     outcome = doctest.DocTestRunner().run(example)
     assert outcome.attempted >= 4

@@ -11,10 +11,10 @@ from typing import Any
 
 from rich.console import Console
 
-from unweave.audit import Audit, audit
-from unweave.audit.front_door import ALARM
-from unweave.audit.level import Level
-from unweave.audit.wording import percent
+from unweave.auditing import Audit, audit
+from unweave.auditing.front_door import ALARM
+from unweave.auditing.level import Level
+from unweave.auditing.wording import percent
 from unweave.cli.arguments import parse_domain, parse_hidden, read_examples
 from unweave.cli.console import print_line, print_pairs, print_table, stdout_console
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, NOT_EXACT, USAGE

@@ -22,7 +22,7 @@ from unweave.describing import describe
 from unweave.errors import Interrupted
 from unweave.network import Network
 from unweave.random_networks import random_network
-from unweave.recover import recover
+from unweave.recovering import recover
 from unweave.result import Recovery
 
 LAYERS = (20, 100, 1)

@@ -14,7 +14,7 @@ from unweave.cli.jsonable import print_json
 from unweave.cli.progress import watching
 from unweave.cli.recovering import input_width, told_width
 from unweave.cli.targets import CommandOptions, find_target
-from unweave.plan import MethodPlan, Plan, plan
+from unweave.planning import MethodPlan, Plan, plan
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from unweave.cli.targets import CommandOptions, Target, find_target
 from unweave.errors import Interrupted, InvalidInput, UnweaveError
 from unweave.files import check_can_save
 from unweave.journal import Progress
-from unweave.recover import recover
+from unweave.recovering import recover
 from unweave.result import Recovery
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from unweave.arrays import Array, RealArray
+from unweave.relu.sample_orthonormal import OrthonormalSpan, row_blocks
 
 Solve = Callable[[float], Array]
 """The step (d+1, m) as a function of the damping."""
@@ -41,9 +42,11 @@ class Linearised:
     """V, (d+1, m)"""
     inputs: Array
     """X_1, (n, d+1)"""
-    bases: tuple[Array, Array]
-    """Q_0 and Q, orthonormal columns"""
-    slopes: Array
+    polynomial: OrthonormalSpan
+    """Q_0"""
+    basis: Array
+    """Q, orthonormal columns (n, m)"""
+    slopes: RealArray
     """g'(Z), (n, m)"""
     heights: Array
     """H, (m, K)"""
@@ -71,7 +74,7 @@ class Linearised:
         full[:, :, input_pairs[0], input_pairs[1]] = by_unit
         full[:, :, input_pairs[1], input_pairs[0]] = by_unit
         gram = full.transpose(0, 2, 1, 3).reshape(width * size, width * size)
-        for basis in self.bases:
+        for basis in (self.polynomial.formed(), self.basis):
             inside = np.empty((basis.shape[1], width, size))
             for i in range(width):
                 inside[:, i] = (basis * slopes[:, i : i + 1]).T @ inputs
@@ -110,11 +113,31 @@ def gram_solver(at: Linearised) -> Solve:
     return solve
 
 
-def conjugate_gradient_solver(at: Linearised, single: tuple[RealArray, RealArray], tolerance: float) -> Solve:
-    """Conjugate gradients to a relative ``tolerance``; ``single`` holds X_1 and Q_0 in single precision."""
-    inputs, polynomial = single
-    slopes = at.slopes.astype(np.float32)
-    heights, basis = at.heights.astype(np.float32), at.bases[1].astype(np.float32)
+@dataclass(frozen=True, eq=False)
+class SingleInputs:
+    """X_1 and the polynomials in single precision: Q_0 Q_0^T = M G M^T."""
+
+    inputs: RealArray
+    """X_1, (n, d+1)"""
+    monomials: RealArray
+    """M, (n, q); the inputs themselves where the polynomials are affine"""
+    metric: RealArray
+    """G, (q, q)"""
+
+    @classmethod
+    def of(cls, inputs: Array, polynomial: OrthonormalSpan) -> SingleInputs:
+        """From those in double precision."""
+        single = inputs.astype(np.float32)
+        affine = polynomial.columns is inputs
+        monomials = single if affine else polynomial.columns.astype(np.float32)
+        metric = polynomial.triangle @ polynomial.triangle.T
+        return cls(single, monomials, metric.astype(np.float32))
+
+
+def conjugate_gradient_solver(at: Linearised, single: SingleInputs, tolerance: float) -> Solve:
+    """Conjugate gradients in single precision to a relative ``tolerance``."""
+    inputs, slopes = single.inputs, at.slopes.astype(np.float32, copy=False)
+    heights, basis = at.heights.astype(np.float32), at.basis.astype(np.float32)
     size = float(np.linalg.norm(at.residual)) or 1.0
     residual = (at.residual / size).astype(np.float32)
     coupling = (heights @ heights.T) * (slopes.T @ slopes)
@@ -124,13 +147,20 @@ def conjugate_gradient_solver(at: Linearised, single: tuple[RealArray, RealArray
     diagonal = weight * scale**2  # D, (d+1, m)
 
     def product(v: RealArray) -> RealArray:
-        image = ((inputs @ v) * slopes) @ heights
-        for columns in (polynomial, basis):
-            image -= columns @ (columns.T @ image)
+        image = np.empty_like(residual)
+        for rows in row_blocks(len(inputs)):
+            moved = inputs[rows] @ v
+            moved *= slopes[rows]
+            image[rows] = moved @ heights
+        image -= single.monomials @ (single.metric @ (single.monomials.T @ image))
+        image -= basis @ (basis.T @ image)
         return image
 
     def adjoint(image: RealArray) -> RealArray:
-        return np.asarray(inputs.T @ (slopes * (image @ heights.T)))
+        result = np.zeros((inputs.shape[1], slopes.shape[1]), np.float32)
+        for rows in row_blocks(len(inputs)):
+            result += inputs[rows].T @ (slopes[rows] * (image[rows] @ heights.T))
+        return result
 
     gradient = adjoint(residual)
 
@@ -169,7 +199,7 @@ def conjugate_gradient_solver(at: Linearised, single: tuple[RealArray, RealArray
     return solve
 
 
-def _pair_products(columns: Array) -> Array:
+def _pair_products(columns: RealArray) -> Array:
     """Products of columns i <= j: (n, k(k+1)/2)."""
     first, second = np.triu_indices(columns.shape[1])
     return np.asarray(columns[:, first] * columns[:, second])

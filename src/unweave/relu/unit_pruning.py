@@ -44,8 +44,7 @@ _CANDIDATES = 30  # random units looked at for one that is added
 def removal_costs(problem: ProjectedProblem, units: Array) -> Array:
     """Relative residual (m,) that leaving out each unit alone would add, in quadrature."""
     point = problem.at(units)
-    features = problem.without_polynomial(problem.feature.value(problem.inputs @ point.units))
-    triangle = orthonormal_columns(features)[1]
+    triangle = orthonormal_columns(problem.features(point.units), overwrite=True)[1]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         inverse = solve_triangular(triangle, np.eye(len(triangle)), check_finite=False)
         leverage = np.sqrt((inverse**2).sum(axis=1))
@@ -111,7 +110,7 @@ def information(problem: ProjectedProblem, fit: ProjectedFit) -> float:
     """BIC of a fit, up to a constant."""
     outputs, width = problem.rest.shape[1], fit.units.shape[1]
     numbers = problem.rows * outputs
-    parameters = width * (fit.units.shape[0] - 1 + outputs) + problem.polynomial.shape[1] * outputs
+    parameters = width * (fit.units.shape[0] - 1 + outputs) + problem.polynomial.count * outputs
     return float(
         2 * numbers * np.log(max(fit.residual, np.finfo(np.float64).tiny)) + parameters * np.log(numbers)
     )

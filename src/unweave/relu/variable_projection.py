@@ -21,17 +21,19 @@ Cost per step: n P^2 / 2 flops with P = m (d+1) for the Gram matrix, 8 n P per c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from unweave.arrays import Array, RealArray
 from unweave.relu.sample_features import KINK, UnitFeature
-from unweave.relu.sample_orthonormal import orthonormal_columns
+from unweave.relu.sample_orthonormal import OrthonormalSpan, orthonormal_columns, row_blocks
 from unweave.relu.sample_steps import (
     SMALLEST_DAMPING,
     Linearised,
+    SingleInputs,
     Solve,
     conjugate_gradient_solver,
     gram_solver,
@@ -45,8 +47,8 @@ _TRIES = 6  # dampings tried per step, each rise twice the one before
 _SMALL_PROGRESS = 1e-3  # relative decrease per step that counts as none
 _RANK = 1e-13  # relative size of a singular value of the features that is zero
 _CG_TOLERANCE, _CG_LOOSE = 1e-3, 1e-2  # of the gradient, near the end and far from it
+_GAIN_ENTRIES = 8_000_000  # features of candidates formed at once (64 MB)
 _FAR = 0.5  # ratio of residuals after and before a step, above which the end is far
-_BLOCK_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,11 @@ class ProjectedProblem:
         self.feature = feature
         self.inputs = with_ones(x) if inputs is None else inputs
         self.answers = y
-        self.polynomial = orthonormal_columns(feature.polynomial(x))[0]
-        rest = self.without_polynomial(y)
-        self.rest = rest
+        monomials = self.inputs if feature.degree == 1 else feature.polynomial(x)
+        self.polynomial = OrthonormalSpan(monomials)
+        self.rest = self.polynomial.removed(y.copy())
         self.size = float(np.linalg.norm(y - y.mean(axis=0))) or 1.0
-        self._single: tuple[RealArray, RealArray] | None = None
+        self._single: SingleInputs | None = None
         self.reached: Array | None = None
         """Units of the last step of `minimise`, for a caller that interrupts it."""
 
@@ -109,36 +111,45 @@ class ProjectedProblem:
         """Relative residual of the polynomial alone."""
         return float(np.linalg.norm(self.rest)) / self.size
 
-    def without_polynomial(self, values: Array) -> Array:
-        """Values (n, k) less their projection onto the polynomials."""
-        values = values.copy()
-        for _ in range(2):  # twice: orthogonal to rounding
-            coefficients = self.polynomial.T @ values
-            for rows in _blocks(len(values)):  # no second array of this size
-                values[rows] -= self.polynomial[rows] @ coefficients
-        return values
+    def features(self, units: Array) -> Array:
+        """F (n, m), the polynomials projected out of it."""
+        result = np.empty((self.rows, units.shape[1]))
+        for rows in row_blocks(self.rows):
+            result[rows] = self.feature.value(self.inputs[rows] @ units)
+        return self.polynomial.removed(result)
+
+    def slopes(self, units: Array, dtype: type[np.floating[Any]] = np.float64) -> RealArray:
+        """g'(Z) (n, m)."""
+        result = np.empty((self.rows, units.shape[1]), dtype)
+        for rows in row_blocks(self.rows):
+            result[rows] = self.feature.slope(self.inputs[rows] @ units)
+        return result
 
     def at(self, units: Array) -> _Point:
         """Eliminate the linear numbers at V = ``units`` (d+1, m)."""
-        features = self.without_polynomial(self.feature.value(self.inputs @ units))
-        basis, triangle = orthonormal_columns(features)
+        basis, triangle = orthonormal_columns(self.features(units), overwrite=True)
         right = basis.T @ self.rest
         heights: Array = np.asarray(np.linalg.lstsq(triangle, right, rcond=_RANK)[0], np.float64)
-        residual = self.rest - features @ heights
+        residual = self.rest - basis @ right
         residual -= basis @ (basis.T @ residual)  # what rounding left
         relative = float(np.linalg.norm(residual)) / self.size
         return _Point(units, basis, heights, residual, relative)
 
     def project(self, values: Array, point: _Point) -> Array:
         """P applied to (n, k)."""
-        values = values - self.polynomial @ (self.polynomial.T @ values)
+        values = self.polynomial.removed(values.copy())
         return values - point.basis @ (point.basis.T @ values)
 
     def gain(self, candidates: Array, residual: Array) -> Array:
         """Share of the residual (n, K) that each of the units (d+1, c) would explain alone, about, (c,)."""
-        features = self.without_polynomial(self.feature.value(self.inputs @ candidates))
-        size = np.maximum(np.einsum("ni,ni->i", features, features), np.finfo(np.float64).tiny)
-        return np.asarray(((features.T @ residual) ** 2).sum(axis=1) / size)
+        at_once = max(1, _GAIN_ENTRIES // self.rows)
+        result = np.empty(candidates.shape[1])
+        for begin in range(0, len(result), at_once):
+            part = slice(begin, begin + at_once)
+            features = self.features(candidates[:, part])
+            size = np.maximum(np.einsum("ni,ni->i", features, features), np.finfo(np.float64).tiny)
+            result[part] = ((features.T @ residual) ** 2).sum(axis=1) / size
+        return result
 
     def minimise(
         self,
@@ -161,6 +172,7 @@ class ProjectedProblem:
                 if trial.relative < point.relative:
                     break
                 damping, rise = damping * rise, 2 * rise
+                trial = point  # what failed is released before the next is made: it is as large as the data
             else:
                 break
             idle = idle + 1 if trial.relative > (1 - options.worthwhile) * point.relative else 0
@@ -175,31 +187,28 @@ class ProjectedProblem:
         """r (n, K) at ``units``."""
         return self.at(units).residual
 
-    def linearised(self, point: _Point) -> Linearised:
-        """What the Jacobian at ``point`` is made of."""
-        # The arguments are formed again rather than kept: they are as large as the data.
-        slopes, bases = self.feature.slope(self.inputs @ point.units), (self.polynomial, point.basis)
-        return Linearised(point.units, self.inputs, bases, slopes, point.heights, point.residual)
+    def linearised(self, point: _Point, dtype: type[np.floating[Any]] = np.float64) -> Linearised:
+        """What the Jacobian at ``point`` is made of, its slopes in the precision of ``dtype``."""
+        slopes = self.slopes(point.units, dtype)
+        return Linearised(
+            point.units, self.inputs, self.polynomial, point.basis, slopes, point.heights, point.residual
+        )
 
     def _solver(self, point: _Point, tolerance: float) -> Solve:
         if point.units.size <= _GRAM_PARAMETERS:
             return gram_solver(self.linearised(point))
-        return conjugate_gradient_solver(self.linearised(point), self.single(), tolerance)
+        return conjugate_gradient_solver(self.linearised(point, np.float32), self.single(), tolerance)
 
-    def single(self) -> tuple[RealArray, RealArray]:
-        """Inputs and polynomial basis in single precision, kept."""
+    def single(self) -> SingleInputs:
+        """Inputs and polynomials in single precision, kept."""
         if self._single is None:
-            self._single = self.inputs.astype(np.float32), self.polynomial.astype(np.float32)
+            self._single = SingleInputs.of(self.inputs, self.polynomial)
         return self._single
 
 
 def with_ones(x: Array) -> Array:
     """X_1 = (x, 1), (n, d+1)."""
     return np.hstack([x, np.ones((len(x), 1))])
-
-
-def _blocks(rows: int) -> Iterator[slice]:
-    return (slice(start, start + _BLOCK_ROWS) for start in range(0, rows, _BLOCK_ROWS))
 
 
 def unit_columns(units: Array) -> Array:

@@ -25,7 +25,7 @@ from typing import Any
 
 from unweave.access.adapters.file_target import open_file_target
 from unweave.errors import Interrupted, UnweaveError
-from unweave.recover import recover
+from unweave.recovering import recover
 from unweave.result import Recovery
 from unweave.web.checking import open_table, worded
 from unweave.web.progress_file import ProgressFile, Watched

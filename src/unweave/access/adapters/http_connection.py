@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import queue
 import ssl
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,27 +101,30 @@ class Connection:
         self._transport = transport
         self._trust_env = not _is_loopback(parts.hostname or "")  # no proxy between a machine and itself
         self._tls = _tls(parts, options, self._trust_env)
-        self._clients: list[httpx.Client] = []
-        self._idle: queue.LifoQueue[httpx.Client | None] = queue.LifoQueue()
-        for _ in range(options.concurrency):
-            self._idle.put(None)  # to be opened when it is needed
+        self._idle: deque[httpx.Client] = deque()
 
     def close(self) -> None:
         """Close the connections."""
-        for client in self._clients:
-            client.close()
+        while self._idle:
+            self._idle.pop().close()
 
     @contextmanager
     def _client(self) -> Iterator[httpx.Client]:
-        """Lend a client that nobody else uses."""
-        client = self._idle.get()
+        """Lend a client that nobody else uses.
+
+        Only after a whole answer is it kept: an interrupt in the midst of a request can leave a connection
+        behind that never becomes free.
+        """
         try:
-            if client is None:
-                client = self._new_client()
-                self._clients.append(client)
+            client = self._idle.pop()
+        except IndexError:
+            client = self._new_client()
+        try:
             yield client
-        finally:
-            self._idle.put(client)
+        except BaseException:
+            client.close()
+            raise
+        self._idle.append(client)
 
     def _new_client(self) -> httpx.Client:
         return httpx.Client(

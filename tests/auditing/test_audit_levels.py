@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.audit import Level, OwnPrecision, Published
-from unweave.audit.level import checked_levels
+from unweave.auditing import Level, OwnPrecision, Published
+from unweave.auditing.level import checked_levels
 from unweave.journal import Stage
 
 ROWS = np.random.default_rng(1000).standard_normal((4000, 4))

@@ -11,11 +11,11 @@ import math
 from collections.abc import Sequence
 
 from unweave.activations import SOFTMAX, get_activation
-from unweave.audit.answer_log import LogCheck
-from unweave.audit.curve import LevelSummary, Point
-from unweave.audit.level import Level, OwnPrecision
-from unweave.audit.result import Defence
-from unweave.audit.wording import about, listed, percent
+from unweave.auditing.answer_log import LogCheck
+from unweave.auditing.curve import LevelSummary, Point
+from unweave.auditing.level import Level, OwnPrecision
+from unweave.auditing.result import Defence
+from unweave.auditing.wording import about, listed, percent
 from unweave.network import Network
 from unweave.result import Recovery, Status
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from unweave.arrays import Array
-from unweave.audit.level import Level
+from unweave.auditing.level import Level
 from unweave.comparison import compare, relative_uniform_error
 from unweave.network import Network
 from unweave.symmetry import Layers, canonical

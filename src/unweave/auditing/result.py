@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from unweave.audit.answer_log import LogCheck
-from unweave.audit.curve import LevelSummary, Point
-from unweave.audit.level import Level, OwnPrecision
+from unweave.auditing.answer_log import LogCheck
+from unweave.auditing.curve import LevelSummary, Point
+from unweave.auditing.level import Level, OwnPrecision
 from unweave.errors import InvalidInput
 from unweave.result import Recovery
 
@@ -93,7 +93,7 @@ class Audit:
 
     def to_html(self) -> str:
         """The audit as one HTML page that needs nothing else."""
-        from unweave.audit.page import audit_html  # jinja2 and matplotlib are only loaded for a page
+        from unweave.auditing.page import audit_html  # jinja2 and matplotlib are only loaded for a page
 
         return audit_html(self)
 

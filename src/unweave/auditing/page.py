@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from unweave.audit.level import Level
-from unweave.audit.result import Audit
-from unweave.audit.wording import percent
+from unweave.auditing.level import Level
+from unweave.auditing.result import Audit
+from unweave.auditing.wording import percent
 
 
 def audit_html(audit: Audit) -> str:
@@ -14,7 +14,7 @@ def audit_html(audit: Audit) -> str:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader("unweave.audit"), PackageLoader("unweave.report")]),
+        loader=ChoiceLoader([PackageLoader("unweave.auditing"), PackageLoader("unweave.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -24,7 +24,7 @@ def audit_html(audit: Audit) -> str:
 
 
 def _content(audit: Audit) -> dict[str, Any]:
-    from unweave.audit.pictures import audit_pictures
+    from unweave.auditing.pictures import audit_pictures
     from unweave.report.facts import Facts
 
     return {

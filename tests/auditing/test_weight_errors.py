@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.audit import Level, weight_errors
-from unweave.audit.measures import knowledge, share_alike
+from unweave.auditing import Level, weight_errors
+from unweave.auditing.measures import knowledge, share_alike
 
 
 def rebuilt(network, first, bias, second):

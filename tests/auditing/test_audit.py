@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.audit import Level
-from unweave.audit.front_door import default_budgets
+from unweave.auditing import Level
+from unweave.auditing.front_door import default_budgets
 
 
 def riddle(x):

@@ -16,17 +16,17 @@ from unweave.access.queries import Queries
 from unweave.access.query_log import QueryLog
 from unweave.access.target import as_queries
 from unweave.arrays import Array
-from unweave.audit.advice import advise
-from unweave.audit.answer_log import LogCheck, MemoryStore, answers_on_disk, check_log, logged_answers
-from unweave.audit.attack import FRESH_ROWS, StandIn
-from unweave.audit.curve import LeakageCurve, LevelSummary, Point
-from unweave.audit.level import Level, OwnPrecision, checked_levels
-from unweave.audit.result import Audit
+from unweave.auditing.advice import advise
+from unweave.auditing.answer_log import LogCheck, MemoryStore, answers_on_disk, check_log, logged_answers
+from unweave.auditing.attack import FRESH_ROWS, StandIn
+from unweave.auditing.curve import LeakageCurve, LevelSummary, Point
+from unweave.auditing.level import Level, OwnPrecision, checked_levels
+from unweave.auditing.result import Audit
 from unweave.errors import BudgetExhausted, InvalidInput
 from unweave.execution.checkpoint import Checkpoint
 from unweave.journal import Progress
 from unweave.network import Network
-from unweave.recover import recover
+from unweave.recovering import recover
 from unweave.result import Recovery, Status
 
 DECIMALS = (6, 4, 3, 2)

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from unweave.audit.attack import FRESH_ROWS
-from unweave.audit.curve import Point
-from unweave.audit.level import Level
-from unweave.audit.result import Audit
-from unweave.audit.wording import percent
+from unweave.auditing.attack import FRESH_ROWS
+from unweave.auditing.curve import Point
+from unweave.auditing.level import Level
+from unweave.auditing.result import Audit
+from unweave.auditing.wording import percent
 from unweave.report.drawing import ACCENT, INK, QUIET, Picture, draw
 
 _NOTHING_KNOWN = 1.0  # the error that is drawn where there is no network

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unweave.access.query_log import QueryLog
 from unweave.arrays import Array
-from unweave.audit.level import OwnPrecision
+from unweave.auditing.level import OwnPrecision
 from unweave.execution.store import Arrays, ArrayStore, Header, open_store
 from unweave.network import Network
 

@@ -7,10 +7,10 @@ import math
 import pytest
 
 import unweave
-from unweave.audit import Level
-from unweave.audit.advice import advise, fewest_answers
-from unweave.audit.curve import LevelSummary, Point
-from unweave.audit.wording import about, listed, percent
+from unweave.auditing import Level
+from unweave.auditing.advice import advise, fewest_answers
+from unweave.auditing.curve import LevelSummary, Point
+from unweave.auditing.wording import about, listed, percent
 
 
 def point(level, budget, error, way="averaging"):

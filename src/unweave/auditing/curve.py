@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from unweave.audit.attack import FIRST_ROWS, Attack, Plan, StandIn, Way, attack
-from unweave.audit.level import Level
+from unweave.auditing.attack import FIRST_ROWS, Attack, Plan, StandIn, Way, attack
+from unweave.auditing.level import Level
 from unweave.errors import BudgetExhausted
 from unweave.journal import Progress
 

@@ -8,8 +8,8 @@ import pytest
 import unweave
 from unweave.access.queries import Queries
 from unweave.access.query_log import QueryLog
-from unweave.audit import OwnPrecision
-from unweave.audit.answer_log import MemoryStore, check_log, logged_answers
+from unweave.auditing import OwnPrecision
+from unweave.auditing.answer_log import MemoryStore, check_log, logged_answers
 
 ROWS = np.random.default_rng(1000).standard_normal((500, 4))
 

@@ -5,13 +5,13 @@
 jinja2 and matplotlib are loaded when a page is made, not when this package is imported.
 """
 
-from unweave.audit.answer_log import LogCheck
-from unweave.audit.attack import Attack, StandIn, attack
-from unweave.audit.curve import LevelSummary, Point
-from unweave.audit.front_door import audit
-from unweave.audit.level import Level, OwnPrecision, Published
-from unweave.audit.measures import Knowledge, weight_errors
-from unweave.audit.result import Audit, Defence
+from unweave.auditing.answer_log import LogCheck
+from unweave.auditing.attack import Attack, StandIn, attack
+from unweave.auditing.curve import LevelSummary, Point
+from unweave.auditing.front_door import audit
+from unweave.auditing.level import Level, OwnPrecision, Published
+from unweave.auditing.measures import Knowledge, weight_errors
+from unweave.auditing.result import Audit, Defence
 
 __all__ = [
     "Attack",

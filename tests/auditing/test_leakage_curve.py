@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.audit import Level, OwnPrecision, Published, StandIn, attack
-from unweave.audit.attack import FIRST_ROWS, Plan
-from unweave.audit.curve import LeakageCurve, Point
+from unweave.auditing import Level, OwnPrecision, Published, StandIn, attack
+from unweave.auditing.attack import FIRST_ROWS, Plan
+from unweave.auditing.curve import LeakageCurve, Point
 from unweave.errors import BudgetExhausted
 
 BUDGETS = (300, 3_000, 10_000)
@@ -115,7 +115,7 @@ def test_deadline_ends_it(planted):
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, BudgetExhausted])
 def test_what_is_done_is_kept(planted, monkeypatch, kind):
-    module, calls = sys.modules["unweave.audit.curve"], []
+    module, calls = sys.modules["unweave.auditing.curve"], []
 
     def cut_short(*given, **named):
         calls.append(given)

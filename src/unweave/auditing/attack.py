@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from unweave.arrays import Array
-from unweave.audit.level import Level, OwnPrecision, Published
-from unweave.audit.measures import Knowledge, knowledge
+from unweave.auditing.level import Level, OwnPrecision, Published
+from unweave.auditing.measures import Knowledge, knowledge
 from unweave.network import Network
-from unweave.recover import recover
+from unweave.recovering import recover
 from unweave.result import Recovery
 
 Way = Literal["direct", "averaging", "bisection"]
