@@ -13,7 +13,7 @@ import pytest
 
 from unweave.access.adapters.http_options import HttpOptions
 from unweave.access.adapters.http_target import open_http_target
-from unweave.errors import InvalidInput, PartialAnswers, TargetError
+from unweave.errors import InterruptedAnswers, InvalidInput, PartialAnswers, TargetError
 
 URL = "http://model.example/v1/predict?key=urlsecret"
 SHOWN = "The endpoint http://model.example/v1/predict\\?\\.\\.\\. "
@@ -36,7 +36,7 @@ class Script:
         request.read()
         self.requests.append(request)
         reaction = self.reactions.pop(0) if len(self.reactions) > 1 else self.reactions[0]
-        if isinstance(reaction, Exception):
+        if isinstance(reaction, BaseException):
             raise reaction
         return answer(request) if reaction is None else reaction
 
@@ -265,3 +265,27 @@ def test_nobody_there_is_told_when_opening():
         target_of(Script(REFUSED), n_inputs=None)
     with pytest.raises(TargetError, match="status 401, not authorised"):
         target_of(Script(httpx.Response(401)), n_inputs=None)
+
+
+class Closing(httpx.MockTransport):
+    """Counts how often it was closed."""
+
+    closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_connection_is_kept_after_an_answer_and_thrown_away_after_anything_else():
+    script = Script(None, None, KeyboardInterrupt(), None)
+    transport = Closing(script)
+    target = open_http_target(URL, HttpOptions(n_inputs=2, concurrency=1), transport=transport)
+    target(ROWS)
+    target(ROWS)
+    assert transport.closed == 0
+    with pytest.raises(InterruptedAnswers):
+        target(ROWS)
+    assert transport.closed == 1
+    np.testing.assert_array_equal(target(ROWS), ROWS.sum(axis=1, keepdims=True))
+    target.close()
+    assert transport.closed == 2
