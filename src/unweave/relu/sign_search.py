@@ -1,10 +1,12 @@
 """Signs xi in {-1, 1}^m with M xi = r, where M (q, m) has fewer independent rows than columns.
 
-Three searches, from certain to hopeful:
+From certain to hopeful:
 
 - `meet_in_the_middle`: all 2^m patterns, at the price of 2^(m/2): every solution is found.
 - `box_point`: a linear program over the box |xi_i| <= 1. For generic M the box meets {M xi = r} in the one
-  wanted corner as soon as q > m/2; around that threshold `branch_and_bound` still finds it in seconds.
+  wanted corner as soon as q > m/2. Around that threshold little of the box is left: `longest_point` walks to
+  its longest vector, which is a corner, `narrowed_signs` finds signs whose opposite no point of it has, and
+  `branch_and_bound` what remains.
 - `lattice_search`: the wanted pattern is an unusually short vector of the lattice spanned by the rows of
 
       (e_i | 0 | C M_i),   (0 | 1 | -C r),        M_i the columns of M, C = 2^bits,
@@ -27,10 +29,14 @@ _MOST_MATCHES = 4_000_000  # pairs of half patterns that are looked at; more, an
 _CHUNK = 1 << 16
 _CORNER = 1e-6  # distance from -1 or 1 at which a coordinate of a linear program's solution counts as there
 _CLOSE = 1e-9  # misfit that branch and bound allows each equation; its solver's own tolerance is 1e-6
+_WALKS = 5  # to the longest point, from different ends; each takes about six linear programs
+_LOOKS = 7  # random points of the box from which it is guessed which signs are settled
+_SETTLED_AT_ONCE = 5  # signs after which random points are drawn anew: there is less of the box then
+_PROGRAMS_PER_UNKNOWN = 2  # after which narrowing is given up
 _SECONDS = 4.0  # after which branch and bound is given up
 _WIDEST_BRANCHING = 2.4  # unknowns per equation up to which it is tried
 _INFEASIBLE = 2  # status of scipy.optimize.milp
-_LEAST_BITS, _MOST_BITS, _BITS_PER_UNKNOWN = 16, 34, 14.0
+_LEAST_BITS, _MOST_BITS, _BITS_PER_UNKNOWN = 16, 34, 11.0
 _COARSE_REDUCTION, _FINE_REDUCTION = 0.75, 0.99  # Lovasz factors: the first takes half the time of the second
 _WIDEST_LATTICE = 260  # beyond, reduction takes minutes
 
@@ -66,7 +72,7 @@ def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | N
 
 
 def box_point(matrix: Array, right: Array, away_from: Array | None = None) -> Array | None:
-    """A point (m,) of the box with M z = r, far from the corner ``away_from``; None if none."""
+    """A point (m,) of the box with M z = r, as far as can be against ``away_from`` (m,); None if none."""
     cost = np.zeros(matrix.shape[1]) if away_from is None else away_from
     from scipy.optimize import linprog  # here: slow to import, seldom needed
 
@@ -81,8 +87,76 @@ def corner_of(point: Array | None) -> Array | None:
     return np.where(point > 0, 1.0, -1.0)
 
 
-def branch_and_bound(matrix: Array, right: Array, excluded: list[Array]) -> tuple[Array | None, bool]:
-    """A pattern (m,) with M xi = r other than the ``excluded`` ones, and whether the search ended."""
+def longest_point(matrix: Array, right: Array, start: Array, rng: np.random.Generator) -> Array | None:
+    """The pattern (m,) at which |z|^2 is largest among the z of the box with M z = r; None if not reached.
+
+    From ``start`` and then from ends of random linear programs: z moves to the point of the box that is
+    farthest in its own direction until that is itself. Each step is a linear program and lengthens z, and
+    no z of the box is longer than a pattern. Few vertices are left around q = m/2, so that few walks do.
+    """
+    if matrix.shape[1] > _WIDEST_BRANCHING * len(matrix):
+        return None
+    point: Array | None = start
+    for _ in range(_WALKS):
+        length = 0.0
+        while point is not None and float(point @ point) > (1 + _CORNER) * length:
+            corner = corner_of(point)
+            if corner is not None:
+                return corner
+            length = float(point @ point)
+            point = box_point(matrix, right, away_from=-point)
+        point = box_point(matrix, right, away_from=rng.standard_normal(len(start)))
+    return None
+
+
+def narrowed_signs(matrix: Array, right: Array, rng: np.random.Generator) -> Array:
+    """Signs (m,): +-1 where every pattern has that sign, 0 where both are left.
+
+    A linear program tells how far z_i can go against its guessed sign; if not to the other end, the sign is
+    settled, and what remains of the box shrinks. If a pattern is met on the way, all its signs are returned.
+    """
+    signs, programs = np.zeros(matrix.shape[1]), 0
+    if matrix.shape[1] > _WIDEST_BRANCHING * len(matrix):
+        return signs
+    while programs < _PROGRAMS_PER_UNKNOWN * len(signs):
+        free = np.flatnonzero(signs == 0)
+        part, rest = matrix[:, free], right - matrix @ signs
+        ends = rng.standard_normal((_LOOKS, len(free)))
+        points = [point for end in ends if (point := box_point(part, rest, away_from=end)) is not None]
+        programs += _LOOKS
+        if len(points) < _LOOKS:
+            break  # rounding has closed what is left of the box
+        settled = 0
+        for i in np.argsort(-np.abs(np.mean(points, axis=0))):
+            towards = np.sign(np.mean([point[i] for point in points]))
+            if min(towards * point[i] for point in points) <= _CORNER - 1:
+                continue  # both ends are reached
+            point = box_point(part, rest, away_from=towards * np.eye(len(free))[i])
+            programs += 1
+            if point is None:
+                return signs
+            corner = corner_of(point)
+            if corner is not None:
+                signs[free] = corner
+                return signs
+            points.append(point)
+            if towards * point[i] > _CORNER - 1:
+                signs[free[i]] = towards
+                settled += 1
+                if settled == _SETTLED_AT_ONCE:
+                    break
+        if not settled:
+            break
+    return signs
+
+
+def branch_and_bound(
+    matrix: Array, right: Array, excluded: list[Array], known: Array | None = None
+) -> tuple[Array | None, bool]:
+    """A pattern (m,) with M xi = r other than the ``excluded`` ones, and whether the search ended.
+
+    ``known`` (m,) are signs that it has, 0 where they are open.
+    """
     if matrix.shape[1] > _WIDEST_BRANCHING * len(matrix):
         return None, False  # too few equations for bounds to prune
     # xi = 2 x - 1 with x in {0, 1}; a pattern agrees with an excluded one in m places, all others in fewer.
@@ -93,10 +167,10 @@ def branch_and_bound(matrix: Array, right: Array, excluded: list[Array]) -> tupl
     for signs in excluded:
         rules.append(LinearConstraint(2 * signs[None], -np.inf, len(signs) - 2 + signs.sum()))
     ones = np.ones(matrix.shape[1])
+    bounds = (0, 1) if known is None else (np.maximum(known, 0), 1 + np.minimum(known, 0))
     # The limit decides whether the search is given up, never which pattern it finds.
-    solved = milp(
-        0 * ones, integrality=ones, bounds=(0, 1), constraints=rules, options={"time_limit": _SECONDS}
-    )
+    limit = {"time_limit": _SECONDS}
+    solved = milp(0 * ones, integrality=ones, bounds=bounds, constraints=rules, options=limit)
     if solved.x is None:
         return None, solved.status == _INFEASIBLE
     return np.where(solved.x > 0.5, 1.0, -1.0), True

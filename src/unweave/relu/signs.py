@@ -27,9 +27,10 @@ from unweave.relu.absolute_form import AbsoluteForm
 from unweave.relu.sign_search import (
     box_point,
     branch_and_bound,
-    corner_of,
     lattice_search,
+    longest_point,
     meet_in_the_middle,
+    narrowed_signs,
 )
 
 SIGN_TOLERANCE = 1e-6
@@ -57,7 +58,7 @@ class SignSolution:
     residual: float
     """|M xi - r| relative to the size of the terms."""
     method: str
-    """"least squares", "enumeration", "linear program", "branch and bound", "lattice reduction", "none"."""
+    """How: least squares, enumeration, linear program, branch and bound, lattice reduction, none."""
     solved: bool
     """Whether the signs explain the affine part: then the network needs no skip matrix."""
     unique: bool
@@ -153,10 +154,14 @@ class _Solver:
         point = box_point(self._matrix, self._right)
         if point is None:
             return self._unsolved()  # not even signs between -1 and 1 would do
-        corner, method = corner_of(point), "linear program"
-        if corner is None or self._misfit(corner) > self._tolerance:
-            corner, method = branch_and_bound(self._matrix, self._right, [])[0], "branch and bound"
-        if corner is not None and self._misfit(corner) <= self._tolerance:
+        corner, method = longest_point(self._matrix, self._right, point, self._rng), "linear program"
+        if not self._fits(corner):
+            known = narrowed_signs(self._matrix, self._right, self._rng)
+            corner, method = known, "linear program"
+            if not known.all():
+                corner = branch_and_bound(self._matrix, self._right, [], known)[0]
+                method = "branch and bound"
+        if corner is not None and self._fits(corner):
             return self._judged(corner, method, *self._others(corner))
         if self._width > _FAST_ENUMERATION:
             return self._reduced() or self._enumerated() or self._unsolved()
@@ -208,6 +213,9 @@ class _Solver:
         """Whether 2^m patterns against q equations of this tolerance leave no room for a chance fit."""
         equations = len(self._matrix)
         return bool(self._width * np.log(2) + equations * np.log(_ROUNDING) < np.log(_ACCIDENTS))
+
+    def _fits(self, signs: Array | None) -> bool:
+        return signs is not None and self._misfit(signs) <= self._tolerance
 
     def _misfit(self, signs: Array) -> float:
         return float(np.linalg.norm(self._matrix @ signs - self._right))
