@@ -24,7 +24,8 @@ LARGEST_EXACT = 6e8
 """Rows of J times its columns squared up to which steps are exact."""
 LARGEST_POLISH = 3e10
 """The same up to which a polish is worth its seconds."""
-_RIDGE = 1e-5  # on the diagonal of the scaled J^T J, whose symmetries make it singular
+_RIDGE = 1e-12  # on the diagonal of the scaled J^T J, whose symmetries make it singular
+_RIDGE_RISE = 10.0  # where rounding takes even that away
 _STEPS = 3
 _RANK = 1e-11  # relative singular values below which a direction is one of the symmetries
 _WORTHWHILE = 0.7  # ratio of residuals after and before a step beyond which it was the last one
@@ -45,7 +46,7 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
     if not worth_polishing(answers.size, network.n_parameters) or answers.size < network.n_parameters:
         return Polished(network, tuple(history))
     small = answers.size * network.n_parameters**2 <= LARGEST_EXACT
-    solver = _exact_solver if small else _rough_solver
+    solver = _exact_solver if small else _gram_solver
     solve = solver(_jacobian(network, points))
     for step in range(_STEPS):
         if small and step:
@@ -71,19 +72,22 @@ def _exact_solver(jacobian: Array) -> Callable[[Array], Array]:
     return solve
 
 
-def _rough_solver(jacobian: Array) -> Callable[[Array], Array]:
-    """The same through J^T J in single precision, good to a digit or more: one factor serves all steps."""
+def _gram_solver(jacobian: Array) -> Callable[[Array], Array]:
+    """The same through J^T J, good to a few digits: one factor serves all steps."""
     size = _column_sizes(jacobian)
-    single = (jacobian / size).astype(np.float32)
-    gram = single.T @ single
-    gram[np.diag_indices(len(size))] += _RIDGE
-    factor = scipy.linalg.cho_factor(gram, overwrite_a=True, check_finite=False)
+    scaled = jacobian / size
+    gram = scipy.linalg.blas.dsyrk(1.0, scaled.T, lower=1)
+    ridge = _RIDGE
+    while True:
+        try:
+            damped = gram + ridge * np.eye(len(size))
+            factor = scipy.linalg.cho_factor(damped, lower=True, overwrite_a=True, check_finite=False)
+            break
+        except scipy.linalg.LinAlgError:
+            ridge *= _RIDGE_RISE
 
     def solve(residual: Array) -> Array:
-        gradient = jacobian.T @ residual / size
-        scale = max(float(np.abs(gradient).max(initial=0.0)), np.finfo(np.float64).tiny)
-        step = scipy.linalg.cho_solve(factor, (gradient / scale).astype(np.float32), check_finite=False)
-        return np.asarray(step.astype(np.float64) * scale / size)
+        return np.asarray(scipy.linalg.cho_solve(factor, scaled.T @ residual, check_finite=False) / size)
 
     return solve
 
