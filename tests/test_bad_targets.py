@@ -145,6 +145,30 @@ def test_two_hidden_layers_are_found(hidden: list[int] | None) -> None:
 # -- targets that misbehave ----------------------------------------------------------------------------
 
 
+def test_a_target_that_overflows_far_out_is_looked_at_nearer_by() -> None:
+    network = unweave.random_network([5, 4, 1], seed=1000, outer="normal")
+
+    def target(x: np.ndarray) -> np.ndarray:
+        return np.where(np.abs(x).max(axis=1, keepdims=True) > 1000, np.nan, network(x))
+
+    result = unweave.recover(target, input_dim=5)
+    assert result.status is unweave.Status.RECOVERED
+    assert unweave.compare(network, result.network).is_same
+
+
+def test_smooth_and_kinked_units_in_one_layer() -> None:
+    rng = np.random.default_rng(1000)
+    weights, biases, outer = rng.standard_normal((10, 8)), rng.uniform(-1, 1, 8), rng.standard_normal((8, 1))
+
+    def target(x: np.ndarray) -> np.ndarray:
+        z = 0.6 * x @ weights + biases
+        return np.hstack([np.tanh(z[:, :4]), np.maximum(z[:, 4:], 0)]) @ outer
+
+    result = unweave.recover(target, input_dim=10)
+    assert result.status in (unweave.Status.APPROXIMATE, unweave.Status.FAILED)
+    assert "a mixture of several" in result.message
+
+
 def test_nan_in_part_of_the_space() -> None:
     network = planted([6, 4, 1])
 

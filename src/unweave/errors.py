@@ -30,6 +30,10 @@ class TargetError(UnweaveError):
         self.ledger = ledger
 
 
+class NonFiniteAnswers(TargetError):
+    """Some answers were NaN or infinite."""
+
+
 class PartialAnswers(TargetError):
     """A call of the target failed after some of its rows were answered; the ledger keeps those answers.
 

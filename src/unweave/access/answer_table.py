@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.errors import InvalidInput, TargetError
+from unweave.errors import InvalidInput, NonFiniteAnswers, TargetError
 
 if TYPE_CHECKING:
     from unweave.access.queries import Queries
@@ -69,7 +69,7 @@ def refuse_non_finite(asked: Array, answers: Array, ledger: Queries) -> None:
     row = asked[int(np.argmax(bad))]
     shown = ", ".join(f"{value:.6g}" for value in row[:_FIRST_NUMBERS])
     more = ", ..." if row.size > _FIRST_NUMBERS else ""
-    raise TargetError(
+    raise NonFiniteAnswers(
         f"The target's answers must be finite. Got NaN or infinite values in {int(bad.sum())} of "
         f"{bad.size} rows instead, first at x = [{shown}{more}]. If the target is only defined on "
         "part of the inputs, give domain=(low, high).",

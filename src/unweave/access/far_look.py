@@ -15,6 +15,7 @@ import numpy as np
 
 from unweave.access.region import NormalisedQueries
 from unweave.arrays import Array
+from unweave.errors import NonFiniteAnswers
 
 _RADIUS = 1e4
 _PAIRS = 12
@@ -43,10 +44,12 @@ def far_look(
 ) -> FarLook:
     """Look at antipodal points far out: 36 rows. ``links`` are the last transformations that are possible."""
     points = _RADIUS * rng.standard_normal((_PAIRS, view.n_inputs))
-    answers = view(np.concatenate([points, -points, 2 * points]))
-    here, opposite, beyond = np.split(answers, 3)
+    try:
+        here, opposite, beyond = np.split(view(np.concatenate([points, -points, 2 * points])), 3)
+    except NonFiniteAnswers:  # what overflows so far out may answer well enough nearer by
+        return FarLook(False, False, links)
     spread = float(np.ptp(here, axis=0).max())
-    if not (np.isfinite(answers).all() and spread > 0):
+    if not spread > 0:
         return FarLook(False, False, links)
     tolerance = max(_SAME, 10 * relative_noise) * spread
     # Some pre-activation may be near zero even far out: most rays count.

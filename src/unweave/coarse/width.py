@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from unweave.arrays import Array
 from unweave.coarse.rotated_hessians import RotatedHessians
@@ -64,8 +63,8 @@ def noisy_span(taken: RotatedHessians, weights: Array) -> NoisySpan:
     columns, errors = ((part * weights[:, None]).reshape(-1, size) for part in (taken.hessians, taken.errors))
     columns = columns - np.outer(columns @ identity, identity)
     errors = errors - np.outer(errors @ identity, identity)
-    _, values, right = scipy.linalg.svd(columns, full_matrices=False, check_finite=False)
-    noise = scipy.linalg.svdvals(errors, check_finite=False)
+    _, values, right = np.linalg.svd(columns, full_matrices=False)
+    noise = np.linalg.svdvals(errors)
     # The identity was taken out: one dimension of Sym(D) less.
     keep = min(len(values), size - 1)
     return NoisySpan(np.ascontiguousarray(right[:keep].T), values[:keep], float(noise[0]), len(columns))

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import scipy.linalg
 
 from unweave.arrays import Array
 from unweave.derivatives.stencils import Jets
@@ -31,7 +30,7 @@ def lift(model: ShallowModel, frame: Array, gradients: Jets) -> ShallowModel:
         lifted = replace(model, weights=weights, skip=None)
         exact = gradients.gradients - _truncation(lifted, gradients)
         centred = (exact - exact.mean(axis=0)).reshape(-1, len(frame))
-        basis = scipy.linalg.svd(centred, full_matrices=False, check_finite=False)[2][:d].T
+        basis = np.linalg.svd(centred, full_matrices=False)[2][:d].T
         weights = basis @ np.linalg.solve(frame.T @ basis, model.weights)
     lifted = replace(model, weights=weights, skip=None)
     return replace(lifted, skip=_skip(lifted, model, frame, gradients))

@@ -198,7 +198,10 @@ class ShallowRecovery:
             self._options.power_method,
             self._executor,
         )
-        found = route.run()
+        try:
+            found = route.run()
+        except np.linalg.LinAlgError:  # a fit ran away: what is no network of this class may do that
+            return False
         if found is None:
             return False
         self._model, self._evidence = found.model, found.evidence

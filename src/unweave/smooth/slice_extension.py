@@ -143,7 +143,7 @@ def _solve(
     beside = _Beside(model, sites.points, step)
     components = np.zeros((len(equations), sites.slopes.shape[1]))
     left = equations - beside.change(components)
-    factors = scipy.linalg.svd(sites.slopes, full_matrices=False, check_finite=False)
+    factors = np.linalg.svd(sites.slopes, full_matrices=False)
     for _ in range(_SHARED_STEPS):
         trial = components + _damped(factors, left, step, beside.typical)
         trial_left = equations - beside.change(trial)
@@ -198,7 +198,7 @@ def _own_steps(beside: _Beside, start: Array, equations: Array, step: float) -> 
     """Gauss-Newton for a single direction: its components (m + K,) and what they leave (n K,)."""
     current, left = start, equations - beside.change(start[None])[0]
     for _ in range(_OWN_STEPS):
-        factors = scipy.linalg.svd(beside.slopes(current), full_matrices=False, check_finite=False)
+        factors = np.linalg.svd(beside.slopes(current), full_matrices=False)
         trial = current + _damped(factors, left[None], step, beside.typical)[0]
         trial_left = equations - beside.change(trial[None])[0]
         if not np.linalg.norm(trial_left) < _WORTHWHILE * np.linalg.norm(left):

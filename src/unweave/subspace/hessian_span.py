@@ -71,6 +71,8 @@ def hessian_span(packed: Array, relative_floor: float = 0.0) -> HessianSpan:
     The truncation error of differences has a spectrum of its own that ends too (after 2 m); the relative
     floor hides that second end.
     """
+    if not np.isfinite(packed).all():
+        raise np.linalg.LinAlgError("Hessians must be finite")
     vectors, values, _ = scipy.linalg.svd(
         packed.T, full_matrices=False, check_finite=False, lapack_driver="gesdd"
     )
