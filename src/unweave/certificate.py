@@ -56,7 +56,7 @@ def _span_checks(evidence: Evidence) -> list[Check]:
         checks.append(
             Check(
                 "subspace error",
-                1 / evidence.gap,
+                1 / evidence.gap if evidence.gap > 0 else np.inf,
                 None,
                 None,
                 "sine of the angle to the true span, estimated",
@@ -65,8 +65,9 @@ def _span_checks(evidence: Evidence) -> list[Check]:
     if evidence.width is not None:
         implies = "every dimension of the span belongs to a neuron that was found"
         checks.append(_above("neurons found", evidence.found, evidence.width, implies))
-    if evidence.spectrum is not None and evidence.width is not None:
-        alpha = float(evidence.spectrum[evidence.width - 1]) ** 2 / max(evidence.hessians, 1)
+    spectrum, width = evidence.spectrum, evidence.width
+    if spectrum is not None and width is not None and 0 < width <= len(spectrum):
+        alpha = float(spectrum[width - 1]) ** 2 / max(evidence.hessians, 1)
         implies = "smallest eigenvalue of the Hessians' covariance: how well every neuron can be learnt"
         checks.append(Check("learnability", alpha, None, None, implies))
     if evidence.misalignment is not None and len(evidence.misalignment):

@@ -166,9 +166,11 @@ def _noise_excess(errors: Array, floor: Array, findings: Findings) -> float:
     return float(max(typical, largest / NOISE_LARGEST))
 
 
-def verification_points(network: Network, findings: Findings, rng: np.random.Generator) -> Array:
+def verification_points(
+    network: Network, findings: Findings, rng: np.random.Generator, fewest: int = FEWEST_ROWS
+) -> Array:
     """Normalised rows: half or more placed at the neurons of the first layer, the rest from the region."""
-    count = max(FEWEST_ROWS, int(np.ceil(ROWS_PER_PARAMETER * network.n_parameters)), *network.hidden)
+    count = max(fewest, int(np.ceil(ROWS_PER_PARAMETER * network.n_parameters)), *network.hidden)
     region = findings.region
     points = region.sample(count, rng)
     bounds = region.normalised_bounds

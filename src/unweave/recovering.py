@@ -30,6 +30,7 @@ from unweave.result import Certificate, Recovery, Status
 from unweave.resuming import Resumption, running
 from unweave.sample_recovery import recover_from_samples
 from unweave.settings import with_settings
+from unweave.value_polish import is_nearly_right, polished_on_values
 
 _STREAM = 0x756E7765  # keeps the search's random numbers apart from those of a network planted with its seed
 _WIDER = 2.0  # factor by which a region that was searched for is widened at the second attempt
@@ -230,7 +231,12 @@ class _Run:
                 raise KeyboardInterrupt
             if self._verdict is None:
                 self._candidate = candidate  # kept even if verification is interrupted
-            self._consider(candidate, self._judged(candidate, view, where), where)
+            verdict = self._judged(candidate, view, where)
+            if is_nearly_right(candidate, verdict, where):
+                self._consider(candidate, verdict, where)
+                candidate = polished_on_values(candidate, view, where, self._journal, self._rng)
+                verdict = self._judged(candidate, view, where)
+            self._consider(candidate, verdict, where)
             if self._verdict is not None and self._verdict.status in _ORDER[:2]:
                 break
         return self.tell()

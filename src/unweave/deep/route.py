@@ -21,6 +21,7 @@ from unweave.access.probe import Findings
 from unweave.access.region import NormalisedQueries
 from unweave.arrays import Array
 from unweave.candidate import Candidate, Evidence, LayerEvidence
+from unweave.change_of_inputs import in_own_inputs
 from unweave.deep.base_points import PointSource
 from unweave.deep.far_field import NotFlat
 from unweave.deep.first_layer import FirstLayerSearch
@@ -294,11 +295,7 @@ class DeepRecovery:
 
     def _in_inputs(self, network: Network) -> Network:
         """From normalised inputs to the target's own, and to logistic units if they were asked for."""
-        region = self._findings.region
-        first = network.weights[0] / region.scale[:, None]
-        weights = [first, *network.weights[1:]]
-        biases = [network.biases[0] - region.location @ first, *network.biases[1:]]
-        moved = Network(weights, biases, network.activations)
+        moved = in_own_inputs(network, self._findings.region)
         if self._options.activation == "sigmoid" and self._network is not None:
             return as_logistic(moved)
         return moved
