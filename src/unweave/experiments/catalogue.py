@@ -171,7 +171,7 @@ _TABLE = (
         "glm-tron",
         f"{_MATHEMATICS}, Lemma 3.5.1 and Theorem 3.5.2",
         "GLM-Tron learns a gate whose labels an adversary moves.",
-        "10 inputs, 500 samples, theta = 0 and 0.05",
+        "10 inputs, 500 samples, theta = 0 and 0.002",
         0.2,
     ),
     _experiment(

@@ -1,7 +1,8 @@
 """Theorem 2.4.1 of the mathematics of deep learning: two ReLU units of globally least loss.
 
-Planted networks of two units. Without noise the optimum is the planted network; with noise it is certified,
-fits at least as well as the planted one, and the search solves far fewer convex programs than the algorithm's
+Planted networks of two units. Without noise the optimum has loss zero, and mostly is the planted network:
+samples of which too few lie on one side of a kink fit others too. With noise the optimum is certified, fits
+at least as well as the planted one, and the search solves far fewer convex programs than the algorithm's
 2^w D^(nw). The printed objective adds the losses of the units; it must be the loss of their sum.
 """
 
@@ -15,7 +16,7 @@ from unweave.arrays import Array
 from unweave.comparison import compare
 from unweave.exact import exact_erm
 from unweave.experiments.experiment import Figure, Progress
-from unweave.experiments.rules import at_most, equal, vanishes
+from unweave.experiments.rules import at_most, equal, shown, vanishes
 from unweave.network import Network
 
 CLEAN = ((1, 20), (2, 40))
@@ -23,6 +24,7 @@ NOISY = ((1, 60), (2, 30))
 """Inputs d, samples N."""
 WIDTH, NOISE = 2, 0.1
 _OBJECTIVE = "corrected: the printed objective sums the losses of the units"
+_AMBIGUOUS = "loss zero is not yet recovery: with few samples beyond a kink other networks fit as well"
 
 
 def run(seed: int, progress: Progress) -> Iterator[Figure]:
@@ -33,7 +35,10 @@ def run(seed: int, progress: Progress) -> Iterator[Figure]:
         truth, x = plant(np.random.default_rng([seed, inputs, samples]), inputs, samples)
         fit = exact_erm(x, truth(x)[:, 0], WIDTH, seed=seed)
         yield equal(f"{cell}: certified", True, fit.certified, _OBJECTIVE)
-        yield vanishes(f"{cell}: parameter error", compare(truth, fit.network).parameter_error, 1e-8)
+        size = float(np.sum(truth(x) ** 2))
+        yield vanishes(f"{cell}: loss over that of the zero network", fit.loss / size, 1e-16)
+        error = compare(truth, fit.network).parameter_error
+        yield shown(f"{cell}: parameter error", "-", error, _AMBIGUOUS)
     for inputs, samples in NOISY:
         cell = f"d = {inputs}, N = {samples}, noise {NOISE:g}"
         progress(cell)

@@ -17,15 +17,17 @@ from unweave.gates import glm_tron
 
 INPUTS, SAMPLES, PASSES = 10, 500, 2000
 ACCURACY = 1e-3
+THETAS = (0.0, 0.002)
+"""Above 0.01 or so the level that is promised is met by w = 0 already."""
 _STEPS = "corrected: |w*|^2/eps; printed as |w*|/eps"
 
 
 def run(seed: int, progress: Progress) -> Iterator[Figure]:
-    """Clean labels and labels off by theta = 0.05, whose sign is random."""
-    for theta in (0.0, 0.05):
+    """Clean labels and labels off by theta = 0.002, whose sign is random."""
+    for theta in THETAS:
         cell = f"theta = {theta:g}"
         progress(cell)
-        rng = np.random.default_rng([seed, int(100 * theta)])
+        rng = np.random.default_rng([seed, int(1000 * theta)])
         x = rng.standard_normal((SAMPLES, INPUTS))
         x /= np.linalg.norm(x, axis=1).max()
         truth = 3 * rng.standard_normal(INPUTS)
@@ -35,7 +37,7 @@ def run(seed: int, progress: Progress) -> Iterator[Figure]:
         level = ACCURACY + theta**2 + 4 * theta * length
         losses = np.asarray(found.effective_losses)
         hits = np.flatnonzero(losses < level)
-        first = float(hits[0]) if len(hits) else np.inf
+        first = int(hits[0]) if len(hits) else np.inf
         yield at_most(
             f"{cell}: passes to effective loss {level:.2g}", length**2 / ACCURACY, first, note=_STEPS
         )
