@@ -101,9 +101,9 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _ROOMS = (
-    *("auditing", "certify", "construct", "deep", "derivatives", "diagnose", "exact", "execution", "gates"),
-    *("optimize", "quadratic", "relu", "report", "sklearn", "smooth", "sparse_coding", "subspace"),
-    "tensor_start",
+    *("auditing", "certify", "construct", "deep", "derivatives", "diagnose", "exact", "execution"),
+    *("experiments", "gates", "optimize", "quadratic", "relu", "report", "sklearn", "smooth"),
+    *("sparse_coding", "subspace", "tensor_start"),
 )
 
 

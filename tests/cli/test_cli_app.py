@@ -23,7 +23,7 @@ def test_help_tells_every_exit_code():
         assert f"{code}  {meaning}" in shown
 
 
-@pytest.mark.parametrize("command", ["recover", "compare", "diagnose", "demo"])
+@pytest.mark.parametrize("command", ["recover", "compare", "diagnose", "reproduce", "demo"])
 def test_every_command_shows_an_example_and_has_json(command):
     shown = CliRunner().invoke(app, [command, "--help"]).stdout
     assert f"unweave {command}" in shown.partition("Example")[2]

@@ -1,4 +1,4 @@
-"""The command line: ``unweave recover``, ``compare``, ``diagnose`` and ``demo``."""
+"""The command line: ``unweave recover``, ``compare``, ``diagnose``, ``reproduce``, ``demo`` and more."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ Try it:
   unweave recover model.onnx --out copy.npz
   unweave recover models:predict --inputs 20
   unweave compare teacher.npz copy.npz
+  unweave reproduce --list
 
 \b
 Exit codes:
@@ -538,6 +539,34 @@ def serve(
 
     options = ServePageOptions(folder, host, port, token_env, max_upload_mb, as_json)
     raise typer.Exit(exit_code_of(lambda: run_serve(options), as_json))
+
+
+@app.command(short_help="Measure published tables, figures and claims again.")
+def reproduce(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Which one, or all; none for the list.", show_default=False),
+    ] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="Only show the list.")] = False,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a published table, figure or claim again, and show published beside measured figures.
+
+    Each takes from less than a second to half a minute. Ctrl-C shows what is measured so far. Exit code 0:
+    every figure agrees; 1: one does not.
+
+    \b
+    Examples:
+      unweave reproduce --list
+      unweave reproduce wide-layers
+      unweave reproduce all --json
+    """
+    from unweave.cli.reproducing import ReproduceOptions, run_reproduce
+
+    options = ReproduceOptions(name, list_only, seed, quiet, as_json)
+    raise typer.Exit(exit_code_of(lambda: run_reproduce(options), as_json))
 
 
 @app.command(short_help="Hide a network, recover it, compare.")

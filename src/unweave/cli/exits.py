@@ -13,8 +13,8 @@ from unweave.result import Status
 DONE, NOT_EXACT, USAGE, FAILED, TARGET_FAILED, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
 
 EXIT_CODES: dict[int, str] = {
-    DONE: "recovered, also up to a named ambiguity; the same network; looked",
-    NOT_EXACT: "approximate; different networks",
+    DONE: "recovered, also up to a named ambiguity; the same network; looked; every figure agrees",
+    NOT_EXACT: "approximate; different networks; a figure that does not agree",
     USAGE: "the command or one of its inputs cannot be used",
     FAILED: "failed: no usable network, or the budget ended before anything was seen",
     TARGET_FAILED: "the target failed or answered nonsense",

@@ -1,0 +1,54 @@
+"""What an experiment is: a published claim, the setting it is checked in, and the figures that come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+Progress = Callable[[str], None]
+"""Called with a few words about what is measured now."""
+
+Value = float | int | str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One published value beside the measured one."""
+
+    quantity: str
+    published: Value
+    """What the source says; a bound where ``relation`` is an inequality."""
+    measured: Value
+    agrees: bool | None
+    """Whether ``measured`` obeys ``rule``; None for figures that are shown and decide nothing, such as
+    seconds on other hardware."""
+    rule: str
+    """By what is decided, in words."""
+    relation: str = ""
+    """How ``measured`` should stand to ``published``: "<=", ">=", or nothing for equality."""
+    note: str = ""
+    """What a reader must know: that a published value is a corrected one, for instance."""
+
+
+Run = Callable[[int, Progress], Iterable[Figure]]
+"""Measures with a seed; figures come as they are known, so that an interrupt keeps the earlier ones."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A published table, figure or claim, and how it is measured."""
+
+    name: str
+    source: str
+    """Document and place in it, in words."""
+    claim: str
+    setting: str
+    """Sizes, and where they are smaller than the source's."""
+    seconds: float
+    """About how long it takes on one core."""
+    run: Run
+
+
+def agree(figures: Iterable[Figure]) -> bool:
+    """Whether no figure contradicts the source; those that decide nothing do not count."""
+    return all(figure.agrees is not False for figure in figures)

@@ -1,0 +1,170 @@
+"""``unweave reproduce``: list, tables, JSON, exit codes, Ctrl-C."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import unweave
+from unweave.cli import reproducing
+from unweave.cli.app import app
+from unweave.cli.show_figures import number
+from unweave.experiments import EXPERIMENTS, Experiment
+from unweave.experiments.rules import at_most, equal, shown
+
+RIGHT, WRONG = equal("pieces", 8, 8, note="corrected: printed as 4"), at_most("error", 1e-4, 0.5)
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["reproduce", *(str(argument) for argument in arguments)])
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """A way to put experiments of given figures in place of all others; an exception is raised."""
+
+    def plant(**experiments):
+        def run_of(steps):
+            def run(seed, progress):
+                for step in steps:
+                    progress("measuring")
+                    if isinstance(step, BaseException):
+                        raise step
+                    yield step
+
+            return run
+
+        made = {
+            name: Experiment(name, "Source, Table 1", "It holds.", "small", 1.0, run_of(steps))
+            for name, steps in experiments.items()
+        }
+        monkeypatch.setattr(reproducing, "EXPERIMENTS", made)
+
+    return plant
+
+
+@pytest.mark.parametrize("arguments", [(), ("--list",), ("dichotomies", "--list")])
+def test_the_list(arguments):
+    done = invoke(*arguments)
+    assert done.exit_code == 0
+    for experiment in EXPERIMENTS.values():
+        assert experiment.name in done.stdout
+        assert experiment.claim in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Run one with unweave reproduce NAME")
+
+
+def test_the_list_as_json():
+    listed = json.loads(invoke("--json").stdout)["experiments"]
+    assert [entry["name"] for entry in listed] == list(EXPERIMENTS)
+    assert set(listed[0]) == {"name", "source", "claim", "setting", "about_seconds"}
+
+
+def test_the_list_loads_nothing_that_measures():
+    code = (
+        "import sys; from typer.testing import CliRunner; from unweave.cli.app import app;"
+        "CliRunner().invoke(app, ['reproduce', '--list']);"
+        "print([name for name in ('torch', 'sklearn', 'matplotlib', 'unweave.recovering', 'unweave.exact')"
+        " if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_table():
+    done = invoke("dichotomies")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert any(line.split() == ["quantity", "published", "measured", "agrees"] for line in lines)
+    assert any(line.split()[-3:] == ["9,902", "9,902", "yes"] for line in lines)
+    assert lines[-1] == "AGREES all 8 figures"
+
+
+def test_json_holds_the_figures():
+    made = json.loads(invoke("quadratic-threshold", "--seed", 1000, "--json").stdout)
+    assert (made["seed"], made["agrees"], made["interrupted"]) == (1000, True, False)
+    (entry,) = made["experiments"]
+    assert entry["name"] == "quadratic-threshold"
+    assert entry["agrees"] is True
+    run = list(EXPERIMENTS["quadratic-threshold"].run(1000, lambda text: None))
+    assert [figure["measured"] for figure in entry["figures"]] == [figure.measured for figure in run]
+    assert set(entry["figures"][0]) == {field.name for field in dataclasses.fields(run[0])}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_wrong_figure_is_code_1(planted, as_json):
+    planted(one=[RIGHT], two=[RIGHT, WRONG, shown("seconds", 7.63, 1.0)])
+    done = invoke("all", *(["--json"] if as_json else []))
+    assert done.exit_code == 1
+    if as_json:
+        made = json.loads(done.stdout)
+        assert made["agrees"] is False
+        assert [entry["agrees"] for entry in made["experiments"]] == [True, False]
+        assert [figure["agrees"] for figure in made["experiments"][1]["figures"]] == [True, False, None]
+    else:
+        assert done.stdout.splitlines()[-1] == "DIFFERENT 1 of 3 figures do not agree in 2 experiments"
+        assert "error does not agree; the rule: not above the bound" in done.stdout
+        assert "[1] corrected: printed as 4" in done.stdout
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), unweave.Interrupted("half a network", None)])
+def test_ctrl_c_keeps_what_was_measured(planted, interrupt):
+    planted(one=[RIGHT], two=[RIGHT, interrupt, WRONG], three=[WRONG])
+    done = invoke("all")
+    assert done.exit_code == 130
+    assert done.stdout.count("pieces [1]") == 2
+    last = done.stdout.splitlines()[-1]
+    assert last == "INTERRUPTED 1 of 3 experiments done; 2 of 2 figures measured so far agree"
+    made = invoke("two", "--json")
+    assert made.exit_code == 130
+    content = json.loads(made.stdout)
+    assert content["interrupted"] is True
+    assert [figure["quantity"] for figure in content["experiments"][0]["figures"]] == ["pieces"]
+
+
+def test_quiet_is_one_line(planted):
+    planted(one=[RIGHT])
+    assert invoke("one", "--quiet").stdout == "AGREES all 1 figures\n"
+
+
+@pytest.mark.parametrize(("name", "meant"), [("descent-rat", "descent-rate"), ("gate", "relu-gate")])
+def test_an_unknown_name_is_code_2(name, meant):
+    done = invoke(name)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert f"Got '{name}' instead. Did you mean {meant}" in done.stderr
+
+
+def test_a_name_like_no_other_points_to_the_list():
+    done = invoke("xyzzy", "--json")
+    assert done.exit_code == 2
+    assert json.loads(done.stdout)["error"].endswith("See unweave reproduce --list.")
+
+
+def test_a_defect_is_no_disagreement(planted):
+    planted(one=[ZeroDivisionError("oops")])
+    assert invoke("one").exit_code == 70
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "yes"),
+        ("1e-4 to 1e-1", "1e-4 to 1e-1"),
+        (9902, "9,902"),
+        (15176.29, "15,176"),
+        (0.0908451, "0.09085"),
+        (1.85e-4, "1.85e-4"),
+        (8.4e-14, "8.4e-14"),
+        (6.6e9, "6.60e+9"),
+        (0.0, "0"),
+        (float("inf"), "inf"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_numbers_for_people(value, text):
+    assert number(value) == text

@@ -1,0 +1,53 @@
+"""The table of experiments: complete, well named, and light."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+import subprocess
+import sys
+
+import pytest
+
+import unweave.experiments
+from unweave.experiments import EXPERIMENTS
+
+PARTS = {"catalogue", "experiment", "planted", "planted_bias_free", "rules"}
+"""Modules of the folder that are no experiments."""
+
+
+def test_every_module_is_registered_and_every_row_has_one():
+    modules = {module.name for module in pkgutil.iter_modules(unweave.experiments.__path__)}
+    assert modules - PARTS == {name.replace("-", "_") for name in EXPERIMENTS}
+
+
+def test_rows_do_not_hide_each_other():
+    assert len(EXPERIMENTS) == len(unweave.experiments.catalogue._TABLE)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)
+def test_rows_say_what_a_reader_needs(experiment):
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", experiment.name)
+    source, comma, place = experiment.source.partition(", ")
+    assert source
+    assert comma
+    assert place
+    assert experiment.claim.endswith(".")
+    assert len(experiment.claim) <= 66  # one line of the list
+    assert experiment.setting
+    assert 0 < experiment.seconds < 120
+
+
+def test_all_five_sources_are_there():
+    assert len({experiment.source.partition(",")[0] for experiment in EXPERIMENTS.values()}) == 5
+
+
+def test_the_list_loads_no_experiment_and_no_numpy():
+    code = (
+        "import sys; from unweave.experiments import EXPERIMENTS; list(EXPERIMENTS.values());"
+        "print(*sorted(name for name in sys.modules if name in ('numpy', 'scipy', 'torch', 'rich')"
+        " or name.startswith('unweave.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    parts = ("catalogue", "experiment")
+    assert done.stdout.split() == ["unweave.experiments", *(f"unweave.experiments.{part}" for part in parts)]
