@@ -126,10 +126,12 @@ def test_a_skip_that_cancels_is_none() -> None:
     net = Network([w, [[1.1], [-1.1]]], [[0.2, -0.2], [0.0]], ["softplus", "identity"], [[-0.33], [-0.77]])
     form = canonical(net)
     assert form.skip is None
-    assert not any(weight.any() for weight in form.weights)  # one dead unit keeps the shape
-    assert form.hidden == (1,)
+    assert not form.weights[0].any()
+    assert form.hidden == ()
     assert_same_function(net, form)
-    assert canonical(Network(net.weights, net.biases, net.activations, np.zeros((2, 1)))).skip is not None
+    affine = canonical(Network(net.weights, net.biases, net.activations, np.zeros((2, 1))))
+    assert (affine.hidden, affine.skip) == ((), None)
+    assert_allclose(affine.weights[0], [[0.33], [0.77]])
     plain = random_network([2, 3, 1], seed=1007)
     assert canonical(Network(plain.weights, plain.biases, plain.activations, np.zeros((2, 1)))).skip is None
 
@@ -202,7 +204,7 @@ def test_death_spreads_through_layers() -> None:
     weights[1][:] = 0  # the second layer is constant, so everything is
     constant = Network(weights, net.biases, net.activations)
     form = canonical(constant)
-    assert form.hidden == (1, 1, 1)
+    assert form.hidden == ()
     assert_same_function(constant, form)
 
 

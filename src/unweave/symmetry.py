@@ -40,8 +40,8 @@ def canonical(network: Network) -> Network:
     tanh layers, units of odd activations have a positive first nonzero outgoing weight, those of other
     activations with a reflection a positive first nonzero incoming weight (only in networks with one hidden
     layer if the reflection has an affine rest), homogeneous ones unit incoming weight, sine biases lie in
-    (-pi, pi], softmax outputs are centred over classes, and a skip matrix of zeros is None. A hidden layer
-    without live units keeps one unit with zero weights.
+    (-pi, pi], softmax outputs are centred over classes, and a skip matrix of zeros is None. Where no unit of
+    some hidden layer is alive, no hidden layer is left: the outputs depend on the inputs by a skip at most.
 
     Cost: O(n_parameters) per pass and layer, a few passes.
     """
@@ -56,6 +56,7 @@ def canonical(network: Network) -> Network:
             layers.normalise(index)
             layers.merge_duplicates(index)
             layers.drop_dead(index)
+    layers.drop_what_reaches_nothing()
     # The sign of an outgoing weight depends on the signs of the next layer: last layer first.
     for index in reversed(layers.hidden):
         layers.make_outgoing_positive(index)
@@ -88,8 +89,11 @@ class Layers:
 
     def to_network(self) -> Network:
         """Put the network together again."""
-        kept = np.where(np.abs(self.skip) > SAME * self.skip_mass, self.skip, 0.0)
+        kept = self._skip_above_rounding()
         return Network(self.weights, self.biases, self.activations, kept if kept.any() else None)
+
+    def _skip_above_rounding(self) -> Array:
+        return np.where(np.abs(self.skip) > SAME * self.skip_mass, self.skip, 0.0)
 
     @property
     def hidden(self) -> range:
@@ -175,6 +179,16 @@ class Layers:
             values = self.activation(index)(self.biases[index][constant])
             self.biases[index + 1] += values @ outgoing[constant]
         self._keep(index, ~(constant | useless))
+
+    def drop_what_reaches_nothing(self) -> None:
+        """Leave the last layer alone with the skip if a hidden layer passes nothing on.
+
+        Its constants have moved on to the last biases before.
+        """
+        if all(self.weights[index + 1].any() for index in self.hidden):
+            return
+        self.weights, self.biases = [self._skip_above_rounding()], self.biases[-1:]
+        self.activations, self.skip = self.activations[-1:], np.zeros_like(self.skip)
 
     def normalise(self, index: int) -> None:
         """Choose length and direction of every unit and, for sine, its phase in (-pi/2, pi/2]."""
