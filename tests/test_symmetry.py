@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from unweave.activations import activation_names
+from unweave.comparison import compare
 from unweave.network import Network
 from unweave.random_networks import random_network
 from unweave.symmetry import Layers, canonical, equal_rows, first_nonzero
@@ -60,7 +61,8 @@ def test_the_function_stays_and_the_form_is_final(
     size = max(1.0, np.abs(expected).max()) if activation in ("cubic", "quadratic", "squared_relu") else 1.0
     assert_allclose(form(x), expected, rtol=1e-9, atol=1e-11 * size)
     if outputs > 1 or output != "softmax":
-        assert form.hidden == net.hidden  # generic units neither die nor merge
+        alive = () if activation == "identity" else net.hidden  # generic units neither die nor merge
+        assert form.hidden == alive
     again = canonical(form)
     for one, two in zip((*form.weights, *form.biases), (*again.weights, *again.biases), strict=True):
         assert_allclose(two, one, rtol=1e-13, atol=1e-13)
@@ -273,3 +275,21 @@ def test_equal_rows_finds_all_groups_among_many() -> None:
     # one long row widens the search for candidates, not what counts as equal
     rows[0] *= 1e14
     assert sorted(equal_rows(rows)) == [[3, 17, 250, 499], [99, 100]]
+
+
+def test_linear_layers_are_multiplied_out() -> None:
+    net = random_network([5, 4, 6, 3, 2], seed=1012, outer="normal")
+    rng = np.random.default_rng(1013)
+    for names in (
+        ["identity", "tanh", "identity", "identity"],
+        ["identity", "identity", "identity", "tanh"],
+        ["tanh", "identity", "identity", "softmax"],
+    ):
+        linear = Network(net.weights, net.biases, names, skip=rng.standard_normal((5, 2)))
+        form = canonical(linear)
+        assert len(form.hidden) == names[:-1].count("tanh")
+        assert_same_function(linear, form)
+        mixing = rng.standard_normal((4, 4))  # between the first two layers, invisible if they are linear
+        weights = [net.weights[0] @ mixing, np.linalg.inv(mixing) @ net.weights[1], *net.weights[2:]]
+        mixed = Network(weights, [net.biases[0] @ mixing, *net.biases[1:]], names, skip=linear.skip)
+        assert compare(linear, mixed).is_same == (names[0] == "identity")

@@ -8,7 +8,8 @@ one;
 - a reflection g(-z) = s g(z) + c + m z lets (w, b) change sign; the affine rest c + m z moves on into the
   next bias and, if the unit reads the inputs and feeds the outputs, into the skip matrix;
 - a homogeneous g lets the length of (w, b) move into a; sine lets b move by half turns;
-- softmax does not see what is added to all classes.
+- softmax does not see what is added to all classes;
+- a hidden layer of identities is a factor of a matrix product, which has many.
 
 The order of units is not touched: sorting would be at the mercy of rounding. `unweave.compare` matches them.
 """
@@ -36,16 +37,18 @@ apart.
 def canonical(network: Network) -> Network:
     """Return the same function in canonical form.
 
-    Dead units are dropped and duplicates merged (both to within a relative `SAME`), sigmoid layers become
-    tanh layers, units of odd activations have a positive first nonzero outgoing weight, those of other
-    activations with a reflection a positive first nonzero incoming weight (only in networks with one hidden
-    layer if the reflection has an affine rest), homogeneous ones unit incoming weight, sine biases lie in
-    (-pi, pi], softmax outputs are centred over classes, and a skip matrix of zeros is None. Where no unit of
-    some hidden layer is alive, no hidden layer is left: the outputs depend on the inputs by a skip at most.
+    Linear hidden layers are multiplied out, dead units are dropped and duplicates merged (both to within a
+    relative `SAME`), sigmoid layers become tanh layers, units of odd activations have a positive first
+    nonzero outgoing weight, those of other activations with a reflection a positive first nonzero incoming
+    weight (only in networks with one hidden layer if the reflection has an affine rest), homogeneous ones
+    unit incoming weight, sine biases lie in (-pi, pi], softmax outputs are centred over classes, and a skip
+    matrix of zeros is None. Where no unit of some hidden layer is alive, no hidden layer is left: the outputs
+    depend on the inputs by a skip at most.
 
     Cost: O(n_parameters) per pass and layer, a few passes.
     """
     layers = Layers.of(network)
+    layers.multiply_out_linear_layers()
     layers.centre_classes()
     for index in layers.hidden:
         layers.rewrite_sigmoid(index)
@@ -75,15 +78,12 @@ class Layers:
 
     @classmethod
     def of(cls, network: Network) -> Layers:
-        """Take a network apart; a single layer absorbs its skip matrix."""
+        """Take a network apart."""
         network.require_floats("canonical")
         weights = [w.copy() for w in network.weights]
         skip = np.zeros((network.n_inputs, network.n_outputs))
         if network.skip is not None:
             skip += network.skip
-        if len(weights) == 1:
-            weights[0] += skip
-            skip[...] = 0
         biases = [b.copy() for b in network.biases]
         return cls(weights, biases, list(network.activations), skip, np.abs(skip))
 
@@ -155,6 +155,18 @@ class Layers:
             size = np.abs(array).max(axis=-1, keepdims=True)
             array -= array.mean(axis=-1, keepdims=True)
             array[np.abs(array) <= SAME * size] = 0
+
+    def multiply_out_linear_layers(self) -> None:
+        """Put W V in the place of a hidden layer W of identities and the layer V behind it."""
+        for index in reversed(self.hidden):
+            if self.activations[index] != "identity":
+                continue
+            self.biases[index + 1] += self.biases[index] @ self.weights[index + 1]
+            self.weights[index + 1] = self.weights[index] @ self.weights[index + 1]
+            del self.weights[index], self.biases[index], self.activations[index]
+        if len(self.weights) == 1:
+            self.weights[0] += self.skip
+            self.skip[...] = 0
 
     def rewrite_sigmoid(self, index: int) -> None:
         """Turn a sigmoid layer into a tanh layer: a sigmoid(z) = (a/2) tanh(z/2) + a/2."""
