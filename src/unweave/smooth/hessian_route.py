@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.derivatives.stencils import Jets, hessian_jets
+from unweave.derivatives.stencils import Jets
 from unweave.execution.executor import Executor
 from unweave.journal import Journal
-from unweave.smooth.steps import Steps
+from unweave.smooth.jet_sources import JetSource
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.power_method import (
     ROUNDING_MISALIGNMENT,
@@ -45,18 +45,16 @@ class SampledSpan:
 
 
 class HessianSampler:
-    """Takes Hessians of ``function`` (normalised, d inputs) site by site and keeps them."""
+    """Takes Hessians from ``source`` (normalised, d inputs) site by site and keeps them."""
 
     def __init__(
         self,
-        function: Callable[[Array], Array],
+        source: JetSource,
         draw_sites: Callable[[int, float], Array],
-        steps: Steps,
         journal: Journal,
     ) -> None:
-        self._function = function
+        self._source = source
         self._draw_sites = draw_sites
-        self._steps = steps
         self._journal = journal
         self._parts: list[Jets] = []
         self.count = 0
@@ -65,8 +63,8 @@ class HessianSampler:
         """Take Hessians until there are ``sites`` of them."""
         while self.count < sites:
             batch = min(_SITES_PER_CALL, sites - self.count)
-            points = self._draw_sites(batch, 2 * self._steps.hessian)
-            self._parts.append(hessian_jets(self._function, points, self._steps.hessian, self._steps.scheme))
+            points = self._draw_sites(batch, self._source.hessian_reach)
+            self._parts.append(self._source.hessians(points))
             self.count += batch
             self._journal.tell(self.count, expected or sites, "Hessians")
 
@@ -80,7 +78,7 @@ class HessianSampler:
     @property
     def truncation(self) -> float:
         """Size of the truncation error relative to the Hessians, for weights of norm one."""
-        return float(self._steps.hessian**2 / self._parts[0].sites.shape[1])
+        return self._source.hessian_error(self._parts[0].sites.shape[1])
 
     def columns(self) -> Array:
         """(N K, p) packed Hessians of all outputs."""

@@ -12,7 +12,8 @@
 5. Gauss-Newton on all parameters, on the values and gradients already paid for and a few more.
 
 Queries per parameter (K = 1) of 1 to 5: about 1.15 (D^2+D+1)/(D+2) + 1.5 for m > D, and 2.2 + 6 m/D for
-m << D.
+m << D. With ``autodiff`` 1 to 5 run on the target's own derivatives (`unweave.smooth.jet_sources`): there is
+no truncation to remove, and they take about 1.15 for m > D, and less for m << D.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from unweave.access.region import NormalisedQueries
 from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.candidate import Candidate, Evidence
-from unweave.derivatives.active_subspace import SPARE_GRADIENTS, ActiveSubspace, active_subspace
+from unweave.derivatives.active_subspace import SPARE_GRADIENTS, active_subspace
 from unweave.derivatives.stencils import Jets
 from unweave.errors import BudgetExhausted
 from unweave.evaluation import single_threaded_blas
@@ -48,8 +49,6 @@ from unweave.smooth.mixed_activations import activations_seen
 from unweave.smooth.neuron_fits import model_of, rank_activations, rank_one_coefficients, refit
 from unweave.smooth.profiles import Profiles, fit_profiles
 from unweave.smooth.shallow_model import ShallowModel
-from unweave.smooth.steps import difference_steps
-from unweave.smooth.truncation import hessian_truncation
 from unweave.smooth.typical_profile import typical_profile
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.joint_diagonal import jointly_diagonalise
@@ -91,6 +90,8 @@ class ShallowOptions:
     width: int | None = None
     activations: tuple[str, ...] = SMOOTH_ACTIVATIONS
     power_method: PowerMethodOptions | None = None
+    autodiff: bool = False
+    """Whether gradients and Hessians are the target's own instead of differences of its answers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +121,16 @@ class ShallowRecovery:
         self._options, self._journal, self._rng = options, journal, rng
         self._executor = view.executor
         inputs = len(self._region.location)
-        self._target = FrameTarget(view, self._region, self._scale, np.eye(inputs), journal, rng)
-        self._steps = difference_steps(self._noise, inputs)
+        self._target = FrameTarget(
+            view,
+            self._region,
+            self._scale,
+            np.eye(inputs),
+            self._noise,
+            journal,
+            rng,
+            autodiff=options.autodiff,
+        )
         self._in_all_inputs: Jets | None = None
         """Gradients in all inputs, which locate the active subspace."""
         self._jets: Jets | None = None
@@ -184,7 +193,7 @@ class ShallowRecovery:
 
     def _recover_by_lattices(self) -> bool:
         """Whether the network was found through a slice of the inputs, from the fewest queries."""
-        if not self._exact or len(self._target.frame) < FEWEST_INPUTS:
+        if not self._exact or self._options.autodiff or len(self._target.frame) < FEWEST_INPUTS:
             return False
         route = LatticeRoute(
             self._target.ask,
@@ -206,7 +215,7 @@ class ShallowRecovery:
         return True
 
     def _recover_in_frame(self) -> str | None:
-        sampler = HessianSampler(self._target.ask, self._target.sample, self._steps, self._journal)
+        sampler = HessianSampler(self._target.source, self._target.sample, self._journal)
         pencil = self._pencil_directions(sampler)
         if pencil is not None:
             self._finish(pencil, sampler)
@@ -258,25 +267,20 @@ class ShallowRecovery:
             goal = _FIRST_GRADIENTS if width is None else -(-(min(width, inputs) + 1) // outputs) + 1
             jets, active = None, None
             while active is None or not (active.complete or len(jets or ()) >= everything):
-                jets = self._target.gradients(jets, min(goal, everything), self._steps.gradient)
+                jets = self._target.gradients(jets, min(goal, everything))
                 active = active_subspace(jets, self._noise)
                 goal = max(len(jets) + 1, int(np.ceil(1.1 * len(jets))))
             stage.figures.update(sites=len(jets or ()), **{"active dimension": active.dimension})
         self._in_all_inputs = jets
         self._evidence = replace(self._evidence, active_dimension=active.dimension)
         if active.reduces:
-            self._go_to(active)
+            self._target = self._target.seen_through(active.frame)
         else:
             self._jets = jets
-
-    def _go_to(self, active: ActiveSubspace) -> None:
-        self._target = self._target.seen_through(active.frame)
-        self._steps = difference_steps(self._noise, active.dimension)
 
     def _leave_active_subspace(self) -> None:
         inputs = len(self._target.frame)
         self._target = self._target.seen_through(np.eye(inputs))
-        self._steps = difference_steps(self._noise, inputs)
         self._jets = self._in_all_inputs
         self._model, self._evidence = None, Evidence(active_dimension=inputs)
 
@@ -442,9 +446,10 @@ class ShallowRecovery:
         assert self._model is not None
         assert sampled.jets.hessians is not None
         d, rank, jets, model = self._target.dimension, sampled.rank, sampled.jets, self._model
-        with self._journal.stage("truncation") as stage:
+        source = self._target.source
+        with self._journal.stage("refinement" if source.exact else "truncation") as stage:
             for done in range(_CORRECTIONS):
-                corrected = sampled.jets.hessians - hessian_truncation(model, jets, self._steps.scheme)
+                corrected = sampled.jets.hessians - source.hessian_truncation(model, jets)
                 span = hessian_span(corrected.reshape(-1, corrected.shape[2]))
                 seen, gap = width_shown(span, self._options.width)
                 if gap >= CLEAR_GAP and rank < seen <= d * (d - 1) // 2:
@@ -484,7 +489,7 @@ class ShallowRecovery:
             per_site = (self._target.dimension + 1) * self._target.outputs
             enough = max(_OVERDETERMINED * self._model.size / per_site, _SITES_PER_NEURON * self._model.width)
             needed = int(np.ceil(enough)) - len(hessian_sites)
-            self._jets = self._target.gradients(self._jets, max(needed, 1), self._steps.gradient)
+            self._jets = self._target.gradients(self._jets, max(needed, 1))
             if not self._target.reduced:
                 self._add_sites_at_neurons(self._jets)
             jets = (self._jets, hessian_sites)
@@ -504,7 +509,7 @@ class ShallowRecovery:
         bend = model.activation.jet(jets.sites @ model.weights + model.biases, 2)[2]
         seen = np.einsum("nm,nm->m", bend, bend)
         least = np.argsort(seen)[: int(np.ceil(_SITES_AT_NEURONS * model.width))]
-        self._jets = Jets.concatenate([jets, self._target.gradients_at(model, least, jets.step)])
+        self._jets = Jets.concatenate([jets, self._target.gradients_at(model, least)])
 
     def _fit_all(self, jets: tuple[Jets, ...]) -> None:
         assert self._model is not None
