@@ -206,7 +206,9 @@ def _checked_request(
 def _wants_autodiff(derivatives: str, request: Request, target: Any) -> bool:
     """Whether derivatives are to be the target's own; refused where no method could use them."""
     if derivatives not in DERIVATIVES:
-        raise InvalidInput(f"derivatives must be one of {', '.join(DERIVATIVES)}. Got {derivatives!r} instead.")
+        raise InvalidInput(
+            f"derivatives must be one of {', '.join(DERIVATIVES)}. Got {derivatives!r} instead."
+        )
     if derivatives != AUTODIFF:
         return False
     if isinstance(target, Samples):
@@ -320,7 +322,7 @@ class _Run:
             return ("derivatives by autodiff were allowed and not used: answers alone were asked for",)
         return (
             f"derivatives by autodiff: {count} of the queries are forward and backward passes through the "
-            "target, which gave exact gradients and Hessians",
+            "target, for its gradients and Hessians",
         )
 
     def tell(self, message: str | None = None) -> Recovery:

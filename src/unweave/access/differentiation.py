@@ -1,8 +1,8 @@
 """Derivatives of a target by its own backward passes: what is asked, what comes back, what it counts.
 
-A target that can be differentiated is asked at a row x for its K values, for the K gradients, and for products
-of the K Hessians with d directions v: one forward pass, one backward pass per gradient, and one more per
-product. A pass costs the target about what an answer costs, so each counts as one query:
+A target that can be differentiated is asked at a row x for its K values, for the K gradients, and for
+products of the K Hessians with d directions: one forward pass, one backward pass per gradient, and one more
+per product. A pass costs the target about what an answer costs, so each counts as one query:
 
     counted   1 + K             for values and gradients
               1 + K + K d       with Hessian products                            per row
@@ -65,7 +65,7 @@ def passes(outputs: int, directions: int = 0) -> int:
 
 
 def differentiator(source: Any, what: str) -> Differentiate:
-    """What takes derivatives of ``source``, opened for a target that is ``what``; or say that nothing does."""
+    """What takes derivatives of ``source``, opened for a target that is ``what``; refused if nothing does."""
     if isinstance(source, Network):
         from unweave.access.adapters.network_derivatives import NetworkDerivatives
 

@@ -128,7 +128,8 @@ def recover(
     derivatives: Annotated[
         str,
         typer.Option(
-            metavar="WHENCE", help="queries, or autodiff: a torch module's own, every pass counted as a query."
+            metavar="WHENCE",
+            help="queries, or autodiff: a torch module's own, each pass a query.",
         ),
     ] = "queries",
     table: Annotated[

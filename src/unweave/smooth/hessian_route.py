@@ -26,9 +26,6 @@ from unweave.subspace.symmetric import symmetric_packing
 SURPLUS = 1.15
 """Hessians per neuron: at 1.0 the span is just reached, from 1.1 on its smallest singular value is good."""
 
-FEWEST_SITES = 24
-"""Sites at least, whatever the width: each neuron's profile is fitted on them."""
-
 _GROWTH = 1.1  # sites are added in these proportions while the width is not yet seen
 _SITES_PER_CALL = 64  # so that progress is seen and a deadline is met
 _SAFETY = 10.0  # of the squared subspace error, for accepting a direction
@@ -76,6 +73,11 @@ class HessianSampler:
         return self._parts[0]
 
     @property
+    def fewest_sites(self) -> int:
+        """Hessians at least, whatever the width."""
+        return self._source.fewest_sites
+
+    @property
     def truncation(self) -> float:
         """Size of the truncation error relative to the Hessians, for weights of norm one."""
         return self._source.hessian_error(self._parts[0].sites.shape[1])
@@ -93,8 +95,9 @@ def sample_until_span_ends(sampler: HessianSampler, outputs: int, d: int, width:
     Without a gap after enough Hessians to fill Sym(d) the span is returned with the gap it has.
     """
     full = symmetric_packing(d).size
-    most = max(FEWEST_SITES, int(np.ceil(SURPLUS * full / outputs)) + 2)
-    goal = FEWEST_SITES if width is None else max(FEWEST_SITES, int(np.ceil(SURPLUS * width / outputs)))
+    fewest = sampler.fewest_sites
+    most = max(fewest, int(np.ceil(SURPLUS * full / outputs)) + 2)
+    goal = fewest if width is None else max(fewest, int(np.ceil(SURPLUS * width / outputs)))
     while True:
         sampler.extend_to(min(goal, most), None if width is None else goal)
         span = hessian_span(sampler.columns(), sampler.truncation)

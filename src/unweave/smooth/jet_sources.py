@@ -25,6 +25,11 @@ from unweave.smooth.steps import Steps
 from unweave.smooth.truncation import hessian_truncation
 from unweave.subspace.symmetric import symmetric_packing
 
+FEWEST_SITES = 24
+"""Hessians by differences at least, whatever the width: each neuron's profile is fitted on them."""
+FEWEST_EXACT_SITES = 12
+"""The same where they are exact, so that fewer tell the profiles of different activations apart."""
+
 
 class JetSource(Protocol):
     """Takes jets of a function of d coordinates."""
@@ -35,6 +40,8 @@ class JetSource(Protocol):
     """How far from its site a gradient asks."""
     hessian_reach: float
     """How far from its site a Hessian asks."""
+    fewest_sites: int
+    """Hessians at least, whatever the width."""
 
     def gradients(self, sites: Array) -> Jets:
         """Values and gradients at ``sites`` (n, d)."""
@@ -53,6 +60,7 @@ class DifferenceJets:
     """Jets from answers alone, by central differences with ``steps``."""
 
     exact = False
+    fewest_sites = FEWEST_SITES
 
     def __init__(self, ask: Callable[[Array], Array], steps: Steps) -> None:
         self._ask, self._steps = ask, steps
@@ -82,6 +90,7 @@ class AutodiffJets:
     """
 
     exact = True
+    fewest_sites = FEWEST_EXACT_SITES
     gradient_reach = hessian_reach = 0.0
 
     def __init__(self, view: NormalisedQueries, output_scale: Array, frame: Array) -> None:

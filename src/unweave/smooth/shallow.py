@@ -33,6 +33,7 @@ from unweave.errors import BudgetExhausted
 from unweave.evaluation import single_threaded_blas
 from unweave.journal import Journal
 from unweave.network import Network
+from unweave.smooth.derivative_check import LARGEST_MISMATCH, derivative_mismatch
 from unweave.smooth.final_fit import fit_all_parameters
 from unweave.smooth.frame_target import FrameTarget
 from unweave.smooth.hessian_route import (
@@ -49,6 +50,7 @@ from unweave.smooth.mixed_activations import activations_seen
 from unweave.smooth.neuron_fits import model_of, rank_activations, rank_one_coefficients, refit
 from unweave.smooth.profiles import Profiles, fit_profiles
 from unweave.smooth.shallow_model import ShallowModel
+from unweave.smooth.steps import difference_steps
 from unweave.smooth.typical_profile import typical_profile
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.joint_diagonal import jointly_diagonalise
@@ -59,6 +61,7 @@ from unweave.subspace.symmetric import symmetric_packing
 SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
 """Activations tried when none is given; tanh stands for the logistic function too."""
 
+_CHECKED_GRADIENTS = 3  # by autodiff, compared with answers
 _FIRST_GRADIENTS = 6
 _PENCIL_HESSIANS = 3
 _PENCIL_HESSIANS_SMALL = 6  # in few dimensions three matrices are easily diagonalised by accident
@@ -164,6 +167,10 @@ class ShallowRecovery:
     def _recover(self) -> str | None:
         if self._recover_by_lattices():
             return None
+        if self._options.autodiff:
+            problem = self._check_derivatives()
+            if problem is not None:
+                return problem
         self._enter_active_subspace()
         problem = self._recover_in_frame()
         if self._target.reduced and not self._lift_fits():
@@ -213,6 +220,23 @@ class ShallowRecovery:
         self._model, self._evidence = found.model, found.evidence
         self._compare_width(found.model.width)
         return True
+
+    def _check_derivatives(self) -> str | None:
+        """What is wrong with the target's derivatives, seen at the first few gradients; None if nothing."""
+        with self._journal.stage("derivatives") as stage:
+            step = difference_steps(self._noise, self._target.dimension).gradient
+            jets = self._target.source.gradients(self._target.sample(_CHECKED_GRADIENTS, step))
+            mismatch = derivative_mismatch(self._target.ask, jets, step, self._rng)
+            stage.figures["mismatch"] = mismatch
+        self._in_all_inputs = jets
+        self._evidence = replace(self._evidence, derivative_mismatch=mismatch)
+        if mismatch <= LARGEST_MISMATCH:
+            return None
+        return (
+            f"the target's derivatives by autodiff are not those of its answers (off by {mismatch:.2g} of "
+            "their size): a part is detached, or has a backward pass of its own; leave derivatives at "
+            '"queries"'
+        )
 
     def _recover_in_frame(self) -> str | None:
         sampler = HessianSampler(self._target.source, self._target.sample, self._journal)
@@ -265,7 +289,7 @@ class ShallowRecovery:
             inputs, outputs, width = len(self._target.frame), self._target.outputs, self._options.width
             everything = -(-(inputs + SPARE_GRADIENTS) // outputs) + 1
             goal = _FIRST_GRADIENTS if width is None else -(-(min(width, inputs) + 1) // outputs) + 1
-            jets, active = None, None
+            jets, active = self._in_all_inputs, None
             while active is None or not (active.complete or len(jets or ()) >= everything):
                 jets = self._target.gradients(jets, min(goal, everything))
                 active = active_subspace(jets, self._noise)
@@ -282,7 +306,9 @@ class ShallowRecovery:
         inputs = len(self._target.frame)
         self._target = self._target.seen_through(np.eye(inputs))
         self._jets = self._in_all_inputs
-        self._model, self._evidence = None, Evidence(active_dimension=inputs)
+        mismatch = self._evidence.derivative_mismatch
+        self._model = None
+        self._evidence = Evidence(active_dimension=inputs, derivative_mismatch=mismatch)
 
     def _lift_fits(self) -> bool:
         """Whether the network, lifted to all inputs, explains the gradients taken there."""

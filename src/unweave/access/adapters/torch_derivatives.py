@@ -43,7 +43,7 @@ def torch_derivatives(torch: Any, answer: Any, rows: Any, directions: Array | No
 
 
 def _summed(torch: Any, values: Any, rows: Any, once: bool) -> Any:
-    """Derivative (n, D) of the sum of ``values`` (n,): row by row their own; kept in the graph unless once."""
+    """Derivative (n, D) of the sum of ``values`` (n,), row by row their own; in the graph unless ``once``."""
     if not values.requires_grad:  # constant in the inputs, such as the slope of a straight line
         return torch.zeros_like(rows)
     (found,) = torch.autograd.grad(
