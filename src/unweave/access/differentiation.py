@@ -64,16 +64,13 @@ def passes(outputs: int, directions: int = 0) -> int:
     return 1 + outputs * (1 + directions)
 
 
-def differentiator(source: Any, what: str) -> Differentiate:
-    """What takes derivatives of ``source``, opened for a target that is ``what``; refused if nothing does."""
+def differentiator(source: Any) -> Differentiate | None:
+    """What takes derivatives of ``source``: its method ``differentiate``, a network's formulas, or None."""
     if isinstance(source, Network):
         from unweave.access.adapters.network_derivatives import NetworkDerivatives
 
         return NetworkDerivatives(source)
-    found: Differentiate | None = getattr(source, "differentiate", None)
-    if not callable(found):
-        raise not_differentiable(what)
-    return found
+    return getattr(source, "differentiate", None)
 
 
 def not_differentiable(what: str) -> InvalidInput:

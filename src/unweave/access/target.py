@@ -13,11 +13,10 @@ from unweave.access.adapters.keras_target import answers_like_the_model, is_kera
 from unweave.access.adapters.onnx_target import OnnxTarget, is_onnx_session
 from unweave.access.adapters.sklearn_target import is_estimator, sklearn_target
 from unweave.access.adapters.torch_target import is_torch_module, torch_target
-from unweave.access.differentiation import differentiator, not_differentiable
+from unweave.access.differentiation import Differentiate, differentiator, not_differentiable
 from unweave.access.queries import Queries
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.network import Network
 
 _WIDTH_ATTRIBUTES = ("n_inputs", "n_features_in_")  # our own targets; scikit-learn's estimators
 _URL_STARTS = ("http://", "https://")
@@ -61,14 +60,16 @@ def as_queries(
         return _continued(target, input_dim, max_queries, deadline)
     source = open_target(target, input_dim)
     n_inputs = _input_width(source, input_dim)
-    asked = target if isinstance(target, Network) else source
+    differentiate = differentiator(source) if differentiable else None
+    if differentiable and differentiate is None:
+        raise not_differentiable(_described(target))
     queries = Queries(
         _only_answers(source),
         n_inputs,
         max_queries=max_queries,
         deadline=deadline,
         batch_rows=getattr(source, "rows_per_call", None),
-        differentiate=differentiator(asked, _described(target)) if differentiable else None,
+        differentiate=differentiate,
     )
     close = getattr(source, "close", None)
     if source is not target and callable(close):
@@ -109,7 +110,7 @@ def is_target(target: Any) -> bool:
 def _described(target: Any) -> str:
     """Type and kind of a target in a few words, without anything that may be secret."""
     kind = next(kind.name for kind in KINDS if kind.recognises(target))
-    name = type(target).__name__
+    name = repr(target) if isinstance(target, _Plain) else type(target).__name__
     return name if name == kind else f"{name} ({kind})"
 
 
@@ -129,10 +130,17 @@ class _Plain:
         # What an adapter that the user made says about itself.
         self.assumed_inputs: int | None = getattr(function, "assumed_inputs", None)
         self.rows_per_call: int | None = getattr(function, "rows_per_call", None)
-        self.differentiate: Any = getattr(function, "differentiate", None)
 
     def __call__(self, x: Array) -> Any:
         return self._function(x)
+
+    @property
+    def differentiate(self) -> Differentiate | None:
+        """What takes derivatives of the function, if there is something."""
+        return differentiator(self._function)
+
+    def __repr__(self) -> str:
+        return type(self._function).__name__
 
 
 def _open_url(url: str, input_dim: int | None) -> AnswerSource:
