@@ -72,7 +72,7 @@ def test_a_network_and_a_bound_method_give_the_same():
     assert all(unweave.compare(truth, result.network).parameter_error <= EXACT for result in results)
 
 
-def test_a_module_in_single_precision_to_about_six_digits():
+def test_a_module_in_single_precision_to_about_five_digits():
     truth = planted([10, 14, 1])
     result = recover(truth.to_torch().float(), derivatives="autodiff")
     assert result.status is Status.RECOVERED

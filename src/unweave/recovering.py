@@ -104,7 +104,7 @@ def recover(
         by backward passes through the target, a torch module, a bound method of one, or a `Network`; each
         pass counts as a query, 1 + K for the gradients of K outputs at a row and K d more for their Hessians
         in d directions, and a note says how many. They come in the module's own precision: call ``.double()``
-        on a float32 module, or expect about six digits. Other methods, and verification, ask for answers.
+        on a float32 module, or expect about five digits. Other methods, and verification, ask for answers.
     progress
         Called with a `Progress` from time to time.
     executor

@@ -18,7 +18,6 @@ from unweave.smooth.derivative_check import LARGEST_MISMATCH, derivative_mismatc
 from unweave.smooth.frame_target import FrameTarget
 from unweave.smooth.jet_sources import AutodiffJets
 from unweave.smooth.steps import difference_steps
-from unweave.smooth.truncation import hessian_truncation
 from unweave.subspace.symmetric import symmetric_packing
 
 D, OUTPUTS = 6, 2
@@ -96,7 +95,6 @@ def test_there_is_no_truncation_to_predict():
     exact, _ = target(planted(), np.eye(D), autodiff=True)
     jets = exact.source.hessians(exact.sample(3, 0.0))
     assert_array_equal(exact.source.hessian_truncation(None, jets), np.zeros_like(jets.hessians))
-    assert hessian_truncation is not exact.source.hessian_truncation
 
 
 def test_exact_gradients_end_at_the_active_dimension():
