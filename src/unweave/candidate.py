@@ -49,6 +49,8 @@ class Evidence:
     rates: Array | None = None
     """Contraction rate of the power step at each direction."""
     active_dimension: int | None = None
+    derivative_mismatch: float | None = None
+    """Slopes by autodiff against those by answers, relative to them; None without autodiff."""
     activation_residuals: dict[str, float] = field(default_factory=dict)
     """Pooled relative misfit of the neurons' profiles, per activation tried."""
     fit_history: tuple[float, ...] = ()

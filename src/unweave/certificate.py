@@ -11,6 +11,7 @@ from unweave.diagnose.incoherence import incoherence, unit_columns
 from unweave.judge import Verdict, largest_error_bar
 from unweave.network import Network
 from unweave.result import Certificate, Check
+from unweave.smooth.derivative_check import LARGEST_MISMATCH
 from unweave.subspace.hessian_span import CLEAR_GAP
 
 _RESIDUAL_OVER_FLOOR = 30.0
@@ -24,6 +25,10 @@ def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -
     checks: list[Check] = []
     if verdict is not None and verdict.rows:
         checks += _verification_checks(verdict)
+    mismatch = candidate.evidence.derivative_mismatch
+    if mismatch is not None:
+        implies = "the derivatives by autodiff are those of the answers, up to the step between these"
+        checks.append(_below("autodiff mismatch", mismatch, LARGEST_MISMATCH, implies))
     checks += _span_checks(candidate.evidence)
     if candidate.network is not None and len(candidate.network.hidden) == 1:
         checks += _weight_checks(candidate.network, findings)

@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from unweave.access.noise import NoiseKind
 from unweave.derivatives.active_subspace import SPARE_GRADIENTS
-from unweave.smooth.hessian_route import FEWEST_SITES, SURPLUS
+from unweave.smooth.hessian_route import SURPLUS
+from unweave.smooth.jet_sources import FEWEST_SITES
 from unweave.smooth.lattice_route import FEWEST_INPUTS, LARGEST_FIT
 from unweave.smooth.lattice_step import LINES, ROWS_PER_LINE
 from unweave.smooth.published_options import PublishedOptions

@@ -66,16 +66,23 @@ class Journal:
     def stage(self, name: str) -> Iterator[OpenStage]:
         """Run a stage; it is written down however it ends."""
         stage = OpenStage(name)
-        began, sent = time.perf_counter(), self._ledger.sent
+        began, sent, taken = time.perf_counter(), self._ledger.sent, self._derivative_queries()
         self._open.append(name)
         self.tell(0, None, "")
         try:
             yield stage
         finally:
             self._open.pop()
+            passes = self._derivative_queries() - taken
+            if passes:
+                stage.figures["autodiff queries"] = passes
             finished = Stage(name, time.perf_counter() - began, self._ledger.sent - sent, stage.figures)
             self.stages.append(finished)
             _log.info("%s: %.2f s, %d queries, %s", name, finished.seconds, finished.queries, stage.figures)
+
+    def _derivative_queries(self) -> int:
+        """Those of the ledger's queries that were passes through the target, where it tells them apart."""
+        return int(getattr(self._ledger, "derivative_queries", 0))
 
     def tell(self, done: int, total: int | None, unit: str) -> None:
         """Report progress within the stage that is open."""

@@ -59,6 +59,8 @@ class Request:
     method: str | None = None
     output_activation: str | None = None
     averaging: float | None = None
+    autodiff: bool = False
+    """Whether methods that can use the target's own derivatives may do so."""
 
 
 @dataclass(frozen=True)
@@ -215,6 +217,7 @@ def _run_shallow(
     options = ShallowOptions(
         width=request.hidden[0] if request.hidden else None,
         activations=SMOOTH_ACTIVATIONS if request.activation is None else (request.activation,),
+        autodiff=request.autodiff,
     )
     return ShallowRecovery(view, findings, options, journal, rng).run()
 
@@ -287,6 +290,19 @@ METHODS = (
 )
 
 
+def no_use_for_autodiff(request: Request) -> str | None:
+    """Why no method could use the target's own derivatives for what was asked, or None."""
+    if request.method not in (None, "shallow"):
+        return f"method={request.method!r}, which asks for answers only,"
+    if request.hidden is not None and len(request.hidden) != 1:
+        return f"hidden={list(request.hidden)}"
+    if request.activation is not None and not get_activation(request.activation).smooth:
+        return f"activation={request.activation!r}"
+    if request.output_activation not in (None, "identity"):
+        return f"output_activation={request.output_activation!r}"
+    return None
+
+
 def choose(request: Request, findings: Findings) -> tuple[list[Method], dict[str, str]]:
     """The methods to try, in order, and the reasons against the others."""
     tried, reasons = [], {}
@@ -302,6 +318,9 @@ def choose(request: Request, findings: Findings) -> tuple[list[Method], dict[str
     if findings.layered:
         # stable: what was ruled out comes last
         tried.sort(key=lambda method: method.name in ("shallow", "coarse"))
-    elif findings.noise.kind != "float64" or "identity" not in findings.links or "sigmoid" in findings.links:
+        return tried, reasons
+    # Its own derivatives are as good as the answers, so a module in float32 is no hindrance.
+    coarse = findings.noise.kind != "float64" and not request.autodiff
+    if coarse or "identity" not in findings.links or "sigmoid" in findings.links:
         tried.sort(key=lambda method: method.name == "shallow")  # sees through no link, and little noise
     return tried, reasons

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from unweave.access.differentiation import not_differentiable
 from unweave.access.far_look import far_look
 from unweave.access.labels import MESSAGE as LABELS_MESSAGE
 from unweave.access.probe import Findings, look
@@ -25,12 +26,16 @@ from unweave.execution.checkpoint import Checkpoint
 from unweave.execution.executor import Executor
 from unweave.journal import Journal, Progress
 from unweave.judge import Verdict, judge
-from unweave.methods import METHODS, Request, choose
+from unweave.methods import METHODS, Request, choose, no_use_for_autodiff
 from unweave.result import Certificate, Recovery, Status
 from unweave.resuming import Resumption, running
 from unweave.sample_recovery import recover_from_samples
 from unweave.settings import with_settings
 from unweave.value_polish import is_nearly_right, polished_on_values
+
+AUTODIFF = "autodiff"
+DERIVATIVES = ("queries", AUTODIFF)
+"""Where derivatives may come from."""
 
 _STREAM = 0x756E7765  # keeps the search's random numbers apart from those of a network planted with its seed
 _WIDER = 2.0  # factor by which a region that was searched for is widened at the second attempt
@@ -53,6 +58,7 @@ def recover(
     tolerance: float | None = None,
     method: str | None = None,
     averaging: float | None = None,
+    derivatives: str = "queries",
     progress: Callable[[Progress], None] | None = None,
     executor: Executor | None = None,
     checkpoint: str | Path | Checkpoint | None = None,
@@ -94,6 +100,12 @@ def recover(
         For coarse answers: rows of the final fit per parameter; the error falls with its square root. None:
         rounded answers of a target that repeats itself are bisected instead, which makes them exact; noisy
         ones are averaged over 32 rows per parameter.
+    derivatives
+        "queries": from answers alone. "autodiff": gradients and Hessians of one smooth hidden layer are taken
+        by backward passes through the target, a torch module, a bound method of one, or a `Network`; each
+        pass counts as a query, 1 + K for the gradients of K outputs at a row and K d more for their Hessians
+        in d directions, and a note says how many. They come in the module's own precision: call ``.double()``
+        on a float32 module, or expect about five digits. Other methods, and verification, ask for answers.
     progress
         Called with a `Progress` from time to time.
     executor
@@ -102,7 +114,8 @@ def recover(
     checkpoint
         A path, or a `Checkpoint`: a file that ends in .sqlite, else a directory, where every answer is kept
         as it arrives. The same call with the same path goes on after a crash or a kill: nothing is asked
-        twice, the network is the same, and ``queries`` counts only what was sent this time.
+        twice, the network is the same, and ``queries`` counts only what was sent this time. Derivatives by
+        autodiff are not kept: they are taken, and counted, again.
 
     Returns
     -------
@@ -127,6 +140,7 @@ def recover(
     ('RECOVERED', True)
     """
     request = replace(_checked_request(hidden, activation, output_activation, method), averaging=averaging)
+    request = replace(request, autodiff=_wants_autodiff(derivatives, request, target))
     if averaging is not None and not 2 <= averaging < np.inf:
         raise InvalidInput(
             f"averaging must be a number of rows per parameter, 2 or more. Got {averaging!r} instead."
@@ -143,7 +157,13 @@ def recover(
         return recover_from_samples(
             target, request.hidden, request.activation, int(seed), tolerance, deadline, progress
         )
-    queries = as_queries(target, input_dim=input_dim, max_queries=max_queries, deadline=deadline)
+    queries = as_queries(
+        target,
+        input_dim=input_dim,
+        max_queries=max_queries,
+        deadline=deadline,
+        differentiable=request.autodiff,
+    )
     with running(queries, executor, checkpoint) as resumption:
         rng = np.random.default_rng([_STREAM, seed])
         run = _Run(queries, request, tolerance, rng, progress, resumption)
@@ -184,6 +204,25 @@ def _checked_request(
     return Request(widths, name, method, output)
 
 
+def _wants_autodiff(derivatives: str, request: Request, target: Any) -> bool:
+    """Whether derivatives are to be the target's own; refused where no method could use them."""
+    if derivatives not in DERIVATIVES:
+        raise InvalidInput(
+            f"derivatives must be one of {', '.join(DERIVATIVES)}. Got {derivatives!r} instead."
+        )
+    if derivatives != AUTODIFF:
+        return False
+    if isinstance(target, Samples):
+        raise not_differentiable("Samples, which can be asked nothing,")
+    reason = no_use_for_autodiff(request)
+    if reason is not None:
+        raise InvalidInput(
+            f'derivatives="autodiff" must be asked of one smooth hidden layer. Got {reason} instead. Leave '
+            'derivatives at "queries", which needs answers only.'
+        )
+    return True
+
+
 class _Run:
     """One recovery; knows at any time what it could tell."""
 
@@ -199,6 +238,7 @@ class _Run:
         self._queries = queries
         self._resumption = resumption
         self._sent_before = resumption.sent_before
+        self._derivatives_before = queries.derivative_queries
         self._request = request
         self._tolerance = tolerance
         self._rng = rng
@@ -279,6 +319,18 @@ class _Run:
         if self._verdict is None or _ORDER.index(verdict.status) < _ORDER.index(self._verdict.status):
             self._candidate, self._verdict, self._findings = candidate, verdict, where
 
+    def _autodiff_notes(self) -> tuple[str, ...]:
+        """What the derivatives cost, if they were the target's own."""
+        if not self._request.autodiff:
+            return ()
+        count = self._queries.derivative_queries - self._derivatives_before
+        if count == 0:
+            return ("derivatives by autodiff were allowed and not used: answers alone were asked for",)
+        return (
+            f"derivatives by autodiff: {count} of the queries are forward and backward passes through the "
+            "target, for its gradients and Hessians",
+        )
+
     def tell(self, message: str | None = None) -> Recovery:
         """The result as it stands."""
         verdict, candidate, findings = self._verdict, self._candidate, self._findings
@@ -301,7 +353,7 @@ class _Run:
             seconds=self._journal.seconds,
             stages=tuple(self._journal.stages),
             certificate=certificate,
-            notes=(*candidate.notes, *self._resumption.notes),
+            notes=(*candidate.notes, *self._autodiff_notes(), *self._resumption.notes),
             evidence=replace(candidate.evidence, fresh_errors=None if verdict is None else verdict.errors),
             known_layers=candidate.known_layers if network is None else None,
             standard_errors=None if network is None else candidate.standard_errors,

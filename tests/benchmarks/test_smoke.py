@@ -34,6 +34,7 @@ NETWORKS = (
     "coarse_answers",
     "trained_models",
     "not_told",
+    "autodiff",
 )
 SUBSPACES = (
     "audit",
@@ -62,6 +63,7 @@ SMALLER = {
     "shallow_table": {"SETTINGS": ((10, 25),)},
     "generic": {"INPUTS": 8, "WIDTH": 6},
     "scaled_inputs": {"INPUTS": 8, "WIDTH": 6},
+    "autodiff": {"SETTINGS": (((10, 14, 1), "tanh"),)},
     "few_neurons": {"SETTINGS": ((30, 4, 1),)},
     "large": {"QUICK": (10, 25), "FRESH_POINTS": 20_001},
     "near_limit": {"INPUTS": 10, "QUICK": (25,)},

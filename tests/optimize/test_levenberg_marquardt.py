@@ -154,6 +154,19 @@ def test_a_start_at_the_floor_costs_one_residual() -> None:
     assert fit.history == (fit.rms,)
 
 
+@pytest.mark.parametrize("least", [0, 1])
+def test_without_a_matrix_the_conditioning_at_the_floor_takes_a_step(
+    monkeypatch: pytest.MonkeyPatch, least: int
+) -> None:
+    monkeypatch.setattr(MODULE, "_DENSE_ENTRIES", 0)
+    problem, _ = exponentials(noise=1e-9)
+    start = levenberg_marquardt(problem, START, THOROUGH).vector
+    start = start + 1e-9 * np.arange(1, len(start) + 1)
+    fit = levenberg_marquardt(problem, start, LevenbergMarquardtOptions(floor=1e-4, least_steps=least))
+    assert np.isnan(fit.condition) == (least == 0)
+    assert (fit.covariance_diagonal is None) == (least == 0)
+
+
 def test_it_stops_when_progress_does() -> None:
     problem, _ = exponentials(noise=1e-2)
     fit = levenberg_marquardt(problem, START, LevenbergMarquardtOptions(steps=10_000))

@@ -6,7 +6,6 @@ import pytest
 from unweave import Queries, random_network
 from unweave.journal import Journal
 from unweave.smooth.hessian_route import (
-    FEWEST_SITES,
     SURPLUS,
     HessianSampler,
     acceptance_threshold,
@@ -15,6 +14,7 @@ from unweave.smooth.hessian_route import (
     sample_until_span_ends,
     width_shown,
 )
+from unweave.smooth.jet_sources import FEWEST_SITES, DifferenceJets
 from unweave.smooth.steps import Steps
 from unweave.subspace.hessian_span import CLEAR_GAP, hessian_span
 from unweave.subspace.power_method import PowerMethodOptions
@@ -31,9 +31,8 @@ def network(outputs: int = 1, seed: int = 1000):
 
 def sampler_of(function, d: int = D) -> tuple[HessianSampler, Queries]:
     queries, rng = Queries(function, d), np.random.default_rng(1001)
-    return HessianSampler(
-        queries, lambda n, margin: rng.standard_normal((n, d)), STEPS, Journal(queries)
-    ), queries
+    source = DifferenceJets(queries, STEPS)
+    return HessianSampler(source, lambda n, margin: rng.standard_normal((n, d)), Journal(queries)), queries
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

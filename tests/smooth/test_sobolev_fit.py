@@ -34,16 +34,18 @@ def sites_of(d: int, n: int = 7, seed: int = 1001) -> np.ndarray:
 
 
 def jets_of(model: ShallowModel, n: int = 7, step: float = STEP) -> tuple[Jets, ...]:
-    """Both gradient rules, with different steps: gradients along the axes, compact Hessians along pairs."""
+    """All gradient rules, with different steps: along the axes, along pairs with compact Hessians, exact."""
     x = sites_of(len(model.weights), n)
     half = n // 2
-    return gradient_jets(model.values, x[:half], step), hessian_jets(model.values, x[half:], step / 2)
+    exact = Jets(x, model.values(x), model.difference_gradients(x, 0.0, "exact"), 0.0, rule="exact")
+    differences = gradient_jets(model.values, x[:half], step), hessian_jets(model.values, x[half:], step / 2)
+    return *differences, exact
 
 
 def jacobian_of(d: int, m: int, k: int, skip: bool) -> tuple[SobolevJacobian, ShallowModel, int]:
     model = random_model(d, m, k, skip)
     jets = jets_of(model)
-    assert [part.rule for part in jets] == ["axes", "pairs"]
+    assert [part.rule for part in jets] == ["axes", "pairs", "exact"]
     return SobolevJacobian(model, jets), model, sum(len(part) for part in jets)
 
 

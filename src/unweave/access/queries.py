@@ -10,6 +10,7 @@ import numpy as np
 
 from unweave.access.answer_cache import AnswerCache, RowKeys, distinct, row_keys
 from unweave.access.answer_table import checked_rows, read_answer, refuse_non_finite, whole_number
+from unweave.access.differentiation import Derivatives, Differentiate, not_differentiable, passes
 from unweave.access.query_log import QueryLog
 from unweave.access.replay import Replay, numbered, same_answer
 from unweave.arrays import Array, IntArray
@@ -54,6 +55,8 @@ class Queries:
     executor
         Asks the target from its workers if it ``runs_target``, piece by piece; and whoever works with these
         answers may compute with it.
+    differentiate
+        Takes derivatives of the target, for `differentiate`; None where that is not wanted or not possible.
 
     Example
     -------
@@ -77,10 +80,12 @@ class Queries:
         log: QueryLog | None = None,
         check_log: bool = False,
         executor: Executor | None = None,
+        differentiate: Differentiate | None = None,
     ) -> None:
         if not callable(function):
             raise InvalidInput(f"function must be callable. Got {type(function).__name__} instead.")
         self._function = function
+        self._differentiate = differentiate
         self._n_inputs = whole_number(n_inputs, "n_inputs", least=1)
         default_rows = max(1, _CHUNK_BYTES // (8 * self._n_inputs))
         self._batch_rows = (
@@ -90,6 +95,7 @@ class Queries:
         self._cache = AnswerCache()
         self._n_outputs: int | None = None
         self._sent = 0
+        self._derivative_queries = 0
         self._calls = 0
         self._cache_hits = 0
         self._seconds = 0.0
@@ -117,6 +123,16 @@ class Queries:
     def sent(self) -> int:
         """Rows sent to the target so far; of a call that failed half way, those that were answered."""
         return self._sent
+
+    @property
+    def derivative_queries(self) -> int:
+        """Those of ``sent`` that were forward and backward passes of `differentiate`."""
+        return self._derivative_queries
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether derivatives may be asked for."""
+        return self._differentiate is not None
 
     @property
     def calls(self) -> int:
@@ -209,6 +225,27 @@ class Queries:
         if rows.shape[0] == 0:
             return np.empty((0, self._n_outputs or 0))
         return self._ask_anew(rows) if fresh else self._ask_unknown(rows)
+
+    def differentiate(self, x: Any, directions: Array | None = None) -> Derivatives:
+        """Values, gradients and, along ``directions`` (D, d), Hessian products at the rows of ``x`` (n, D).
+
+        Every row counts once for the forward pass and once for each backward pass, 1 + K (1 + d) queries
+        (`unweave.access.differentiation`), within the same budget as answers. Nothing is cached or logged.
+        """
+        if self._differentiate is None:
+            raise not_differentiable("a target that may only be asked for answers")
+        rows = checked_rows(x, self._n_inputs)
+        if self._n_outputs is None:
+            self(rows[:1])  # the count depends on the number of outputs
+        outputs, count = self._n_outputs or 1, 0 if directions is None else directions.shape[1]
+        per_row = passes(outputs, count)
+        self._check_budget(rows.shape[0] * per_row)
+        at_once = max(1, _CHUNK_BYTES // (8 * outputs * (1 + count) * self._n_inputs))
+        parts = [
+            self._differentiated(rows[start : start + at_once], directions, per_row)
+            for start in range(0, rows.shape[0], at_once)
+        ]
+        return Derivatives.concatenate(parts)
 
     def __repr__(self) -> str:
         budget = "" if self._limit is None else f", {self.remaining} left"
@@ -357,16 +394,43 @@ class Queries:
 
         When the target fails half way, the answers that arrived are kept under ``keys``, if given.
         """
+        try:
+            answer = self._called(self._function, piece, counted=piece.shape[0])
+        except PartialAnswers as partial:
+            self._keep_partial(partial, piece, keys)
+        return self._as_answers(answer, piece.shape[0])
+
+    def _differentiated(self, piece: Array, directions: Array | None, per_row: int) -> Derivatives:
+        """Derivatives at one piece (n, D), counted, refused if they are of another shape or not finite."""
+        function, counted = self._differentiate, piece.shape[0] * per_row
+        assert function is not None
+        try:
+            found: Derivatives = self._called(lambda rows: function(rows, directions), piece.copy(), counted)
+        except PartialAnswers as partial:
+            raise TargetError(str(partial), ledger=self) from partial
+        self._derivative_queries += counted
+        self._as_answers(found.values, piece.shape[0])
+        refuse_non_finite(piece, found.values, self)
+        if not found.is_finite:
+            raise TargetError(
+                "The target's derivatives must be finite. Got NaN or infinite values instead, where its "
+                'answers are finite. Leave derivatives at "queries".',
+                ledger=self,
+            )
+        return found
+
+    def _called(self, function: Callable[[Array], Any], piece: Array, counted: int) -> Any:
+        """What ``function`` makes of a piece (n, D), in time, counted and timed."""
         self._check_deadline()
-        self._sent += piece.shape[0]
+        self._sent += counted
         self._calls += 1
         began = self._clock()
         try:
             # Probing goes far out on purpose; what overflows there is reported as a non-finite answer.
             with np.errstate(all="ignore"):
-                answer = self._function(piece)
-        except PartialAnswers as partial:
-            self._keep_partial(partial, piece, keys)
+                return function(piece)
+        except PartialAnswers:
+            raise
         except Exception as error:
             raise TargetError(
                 f"The target must answer {piece.shape[0]} rows of {self._n_inputs} inputs. "
@@ -375,7 +439,6 @@ class Queries:
             ) from error
         finally:
             self._seconds += self._clock() - began
-        return self._as_answers(answer, piece.shape[0])
 
     def _keep_partial(self, partial: PartialAnswers, piece: Array, keys: RowKeys | None) -> NoReturn:
         """Store what arrived, count only that, and go on with the failure (or Ctrl-C)."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from unweave.access.differentiation import Derivatives
 from unweave.access.queries import Queries
 from unweave.arrays import Array, BoolArray
 from unweave.errors import InvalidInput
@@ -169,6 +170,18 @@ class NormalisedQueries:
 
     def __call__(self, u: Any, *, fresh: bool = False) -> Array:
         """Answer the normalised points ``u`` (n, D): (n, m) float64. ``fresh`` as in `Queries`."""
+        return self.ledger(self._to_inputs(u), fresh=fresh)
+
+    def differentiate(self, u: Any, directions: Array | None = None) -> Derivatives:
+        """Derivatives with respect to u at points ``u`` (n, D); see `Queries.differentiate`."""
+        scale = self.region.scale
+        along = None if directions is None else scale[:, None] * directions
+        found = self.ledger.differentiate(self._to_inputs(u), along)
+        products = None if found.products is None else found.products * scale
+        return Derivatives(found.values, found.gradients * scale, products)
+
+    def _to_inputs(self, u: Any) -> Array:
+        """The target's own inputs at ``u`` (n, D), which must lie in the box."""
         points = np.asarray(u, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != self.n_inputs:
             raise InvalidInput(
@@ -181,7 +194,7 @@ class NormalisedQueries:
                     f"u must lie in the box of the domain. Got {int(outside.sum())} of {outside.size} points "
                     "outside instead. Sample with a margin that covers the steps."
                 )
-        return self.ledger(self.region.to_inputs(points), fresh=fresh)
+        return self.region.to_inputs(points)
 
     @property
     def n_inputs(self) -> int:

@@ -13,6 +13,7 @@ from unweave.access.adapters.keras_target import answers_like_the_model, is_kera
 from unweave.access.adapters.onnx_target import OnnxTarget, is_onnx_session
 from unweave.access.adapters.sklearn_target import is_estimator, sklearn_target
 from unweave.access.adapters.torch_target import is_torch_module, torch_target
+from unweave.access.differentiation import Differentiate, differentiator, not_differentiable
 from unweave.access.queries import Queries
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
@@ -38,13 +39,15 @@ def as_queries(
     input_dim: int | None = None,
     max_queries: int | None = None,
     deadline: float | None = None,
+    differentiable: bool = False,
 ) -> Queries:
     """Wrap ``target`` into `Queries`; from here on nothing sees the target itself.
 
     A `Queries` is used as it is, with its answers; its budget is replaced when ``max_queries`` (further
     rows) or ``deadline`` (further seconds) is given. Anything else (see `KINDS`) is asked for answers and for
     nothing else: the parameters of a network, module or file given as target are out of reach. What is opened
-    for the ledger alone, such as the connections to a URL, is closed by `release`.
+    for the ledger alone, such as the connections to a URL, is closed by `release`. Only if ``differentiable``
+    may the ledger take derivatives (`Queries.differentiate`); a target that has none is refused.
 
     Example
     -------
@@ -52,15 +55,21 @@ def as_queries(
     2
     """
     if isinstance(target, Queries):
+        if differentiable and not target.differentiable:
+            raise not_differentiable("the ledger of a run that took no derivatives")
         return _continued(target, input_dim, max_queries, deadline)
     source = open_target(target, input_dim)
     n_inputs = _input_width(source, input_dim)
+    differentiate = differentiator(source) if differentiable else None
+    if differentiable and differentiate is None:
+        raise not_differentiable(_described(target))
     queries = Queries(
         _only_answers(source),
         n_inputs,
         max_queries=max_queries,
         deadline=deadline,
         batch_rows=getattr(source, "rows_per_call", None),
+        differentiate=differentiate,
     )
     close = getattr(source, "close", None)
     if source is not target and callable(close):
@@ -98,6 +107,13 @@ def is_target(target: Any) -> bool:
     return any(kind.recognises(target) for kind in KINDS)
 
 
+def _described(target: Any) -> str:
+    """Type and kind of a target in a few words, without anything that may be secret."""
+    kind = next(kind.name for kind in KINDS if kind.recognises(target))
+    name = repr(target) if isinstance(target, _Plain) else type(target).__name__
+    return name if name == kind else f"{name} ({kind})"
+
+
 def is_url(target: Any) -> bool:
     """Whether ``target`` is the address of an HTTP endpoint."""
     return isinstance(target, str) and target.lower().startswith(_URL_STARTS)
@@ -117,6 +133,14 @@ class _Plain:
 
     def __call__(self, x: Array) -> Any:
         return self._function(x)
+
+    @property
+    def differentiate(self) -> Differentiate | None:
+        """What takes derivatives of the function, if there is something."""
+        return differentiator(self._function)
+
+    def __repr__(self) -> str:
+        return type(self._function).__name__
 
 
 def _open_url(url: str, input_dim: int | None) -> AnswerSource:

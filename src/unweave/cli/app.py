@@ -126,6 +126,13 @@ def recover(
     ] = None,
     seed: Seed = 0,
     method: Annotated[str | None, typer.Option(metavar="NAME", help="Try only this method.")] = None,
+    derivatives: Annotated[
+        str,
+        typer.Option(
+            metavar="WHENCE",
+            help="queries, or autodiff: a torch module's own, each pass a query.",
+        ),
+    ] = "queries",
     table: Annotated[
         str | None,
         typer.Option(
@@ -183,6 +190,7 @@ def recover(
       unweave recover models:predict --inputs 20 --domain=-1,1 --max-queries 100000
       unweave recover models:model.predict --examples typical.csv --json
       unweave recover model.onnx --out copy.npz
+      unweave recover models:module --derivatives autodiff
       unweave recover http://127.0.0.1:8000/predict
       unweave recover "cmd:python model.py" --inputs 20
       unweave recover models:slow --inputs 20 --checkpoint run.sqlite --workers 2
@@ -205,6 +213,7 @@ def recover(
         tolerance=tolerance,
         seed=seed,
         method=method,
+        derivatives=derivatives,
         out=out,
         dtype=dtype,
         save=save,

@@ -42,6 +42,7 @@ class RecoverOptions:
     tolerance: float | None = None
     seed: int = 0
     method: str | None = None
+    derivatives: str = "queries"
     out: Path | None = None
     dtype: str = "float64"
     save: Path | None = None
@@ -118,6 +119,8 @@ def _check_source(options: RecoverOptions) -> None:
         raise InvalidInput("--outputs must be given with --table only. Got a TARGET instead. Leave it out.")
     useless = ("output_activation", "inputs", "domain", "examples", "max_queries", "method")
     given = [f"--{name.replace('_', '-')}" for name in useless if getattr(options, name) is not None]
+    if options.derivatives != "queries":
+        given.append("--derivatives")
     if options.running != NOTHING_KEPT:
         given.append("--workers, --scheduler, --checkpoint and --check-log")
     if options.table is not None and given:
@@ -167,6 +170,7 @@ def _recover_target(options: RecoverOptions, progress: Callable[[Progress], None
             deadline=options.deadline,
             tolerance=options.tolerance,
             method=options.method,
+            derivatives=options.derivatives,
             progress=progress,
             executor=executor,
             checkpoint=checkpoint,

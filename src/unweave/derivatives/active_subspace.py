@@ -55,8 +55,10 @@ def active_subspace(jets: Jets, relative_noise: float) -> ActiveSubspace:
     centred = (jets.gradients - jets.gradients.mean(axis=0)).reshape(-1, inputs)
     _, values, right = scipy.linalg.svd(centred, full_matrices=False, check_finite=False)
     truncation = float(values[0]) * jets.step**2 / inputs
-    noise = relative_noise / (np.sqrt(2) * jets.step) * (np.sqrt(n * outputs) + np.sqrt(inputs))
-    rank = int(np.sum(values > _ABOVE_ERROR * max(truncation, noise)))
+    spread = np.sqrt(n * outputs) + np.sqrt(inputs)
+    noise = relative_noise * jets.gradient_noise * spread
+    rounding = float(values[0]) * float(np.finfo(np.float64).eps) * spread  # all that exact gradients have
+    rank = int(np.sum(values > _ABOVE_ERROR * max(truncation, noise, rounding)))
     independent = min((n - 1) * outputs, inputs)  # centring costs one site
     spare = independent - rank
     # A direction can also be missing because few gradients happen to lie along it: unless some are to spare,

@@ -3,9 +3,10 @@
     axes    G_i = (f(x + h e_i) - f(x - h e_i)) / 2h
     pairs   least squares on these and on the slopes G_i + G_j along e_i + e_j, i < j: a compact Hessian
             stencil contains them, and they leave 1/(d-1) of the variance of the axes alone
+    exact   no differences at all, but the derivative itself: nothing becomes of higher powers
 
-Both are linear in the odd differences. For a neuron g(w . x + b), whose odd difference along q is a series
-in odd powers of w . q, a rule therefore turns (w . q)^3, (w . q)^5, ... into known vectors: the exact
+The first two are linear in the odd differences. For a neuron g(w . x + b), whose odd difference along q is a
+series in odd powers of w . q, a rule therefore turns (w . q)^3, (w . q)^5, ... into known vectors: the exact
 truncation error of the rule, with its derivative with respect to w.
 """
 
@@ -19,7 +20,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.subspace.symmetric import symmetric_packing
 
-GradientRule = Literal["axes", "pairs"]
+GradientRule = Literal["axes", "pairs", "exact"]
 
 
 def pair_gradient(along_axes: Array, along_pairs: Array, axis: int) -> Array:
@@ -48,8 +49,10 @@ def odd_power_gradient(directions: Array, power: int, rule: GradientRule) -> Arr
     """What the gradient rule makes of t -> (w . t)^power, for the columns w of ``directions`` (d, m).
 
     For ``power`` 1 that is w itself; along the axes it is w_i^power; along pairs the least-squares
-    gradient of the slopes w_i^power and (w_i + w_j)^power.
+    gradient of the slopes w_i^power and (w_i + w_j)^power; an exact gradient at 0 sees no higher power.
     """
+    if rule == "exact" and power > 1:
+        return np.zeros_like(directions)
     if rule == "axes" or power == 1:
         return np.asarray(directions**power)
     pairs = (pair_incidence(len(directions)) @ directions) ** power
@@ -59,6 +62,8 @@ def odd_power_gradient(directions: Array, power: int, rule: GradientRule) -> Arr
 def odd_power_jacobian(directions: Array, power: int, rule: GradientRule) -> Array:
     """Derivative (m, d, d) of `odd_power_gradient` with respect to each column w."""
     d = len(directions)
+    if rule == "exact" and power > 1:
+        return np.zeros((directions.shape[1], d, d))
     on_axes = power * directions.T[:, :, None] ** (power - 1) * np.eye(d)  # (m, d, d)
     if rule == "axes":
         return on_axes

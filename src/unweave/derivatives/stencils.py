@@ -38,7 +38,8 @@ _ROWS_PER_CALL = 200_000  # stencil rows built at once: bounds memory, keeps the
 class Jets:
     """What differences found at a set of sites: values, gradients and, if taken, Hessians.
 
-    ``gradients`` are central differences of step ``step``, short of the derivative by their truncation.
+    ``gradients`` are central differences of step ``step``, short of the derivative by their truncation; or,
+    with the rule "exact" and step 0, the derivative itself.
     """
 
     sites: Array
@@ -58,7 +59,12 @@ class Jets:
 
     @property
     def gradient_noise(self) -> float:
-        """Standard deviation of a gradient entry for answers with errors of standard deviation one."""
+        """Standard deviation of a gradient entry for answers with errors of standard deviation one.
+
+        An exact gradient has gone through the same arithmetic as the answer, so it has the same rounding.
+        """
+        if self.rule == "exact":
+            return 1.0
         averaged = max(self.sites.shape[1] - 1, 1) if self.rule == "pairs" else 1
         return float(1 / (self.step * np.sqrt(2 * averaged)))
 

@@ -60,6 +60,9 @@ class LevenbergMarquardtOptions:
     rounding: float | None = None
     """Root mean square rounding error of a residual, where that is another than the floor: with noise, a fit
     goes on below the level of the noise, and only at rounding is a refused step the arithmetic's."""
+    least_steps: int = 0
+    """Steps that are tried even from a start at the floor: a solver without a matrix knows the conditioning
+    from its steps only."""
     inner_steps: int = 400
     inner_tolerance: float = 1e-3
     """Relative residual of the normal equations at which conjugate gradients stops."""
@@ -108,10 +111,11 @@ def levenberg_marquardt(
     linear = problem.linearise(x)
     solver = _solver(linear, problem.n_equations, len(start), options)
     curved = False
-    for _ in range(options.steps):
+    for tried in range(options.steps):
         at_rounding = rms < _ROUND_OFF * rounding
         patience = options.stalls // 2 if at_rounding else options.stalls
-        if rms <= options.floor or stalled >= patience or damping > _MAX_DAMPING:
+        at_floor = rms <= options.floor and tried >= options.least_steps
+        if at_floor or stalled >= patience or damping > _MAX_DAMPING:
             break
         with np.errstate(over="ignore", invalid="ignore"):  # a wild step is refused, not reported
             step = solver.step(linear, residual, damping)

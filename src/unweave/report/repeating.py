@@ -16,6 +16,7 @@ _OPTIONS = {
     "deadline": "--deadline",
     "tolerance": "--tolerance",
     "method": "--method",
+    "derivatives": "--derivatives",
     "checkpoint": "--checkpoint",
 }
 """Argument of `recover` -> option of ``unweave recover``."""

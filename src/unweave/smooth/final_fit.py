@@ -59,7 +59,9 @@ def fit_all_parameters(
 def _minimise(
     start: ShallowModel, jets: tuple[Jets, ...], floor: float, on_step: Callable[[int, float], None]
 ) -> tuple[ShallowModel, Fit]:
-    options = LevenbergMarquardtOptions(floor=floor)
+    # From exact derivatives the start may be at the floor already.
+    least = 1 if any(part.rule == "exact" for part in jets) else 0
+    options = LevenbergMarquardtOptions(floor=floor, least_steps=least)
     fit = levenberg_marquardt(SobolevFit(start, jets), start.to_vector(), options, on_step)
     return start.from_vector(fit.vector), fit
 

@@ -10,16 +10,22 @@ import numpy as np
 
 from unweave.access.region import NormalisedQueries, Region
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.derivatives.stencils import Jets, gradient_jets
+from unweave.derivatives.stencils import Jets
 from unweave.journal import Journal
 from unweave.placement import points_at_neurons
+from unweave.smooth.jet_sources import AutodiffJets, DifferenceJets, JetSource
 from unweave.smooth.shallow_model import ShallowModel
+from unweave.smooth.steps import difference_steps
 
 _SHRINK = 0.8  # factor by which points are drawn towards the centre until they lie in the box
 
 
 class FrameTarget:
-    """Answers, sites and gradients in frame coordinates."""
+    """Answers, sites, gradients and Hessians in frame coordinates.
+
+    ``noise`` is the answers' relative noise, which sets the steps of differences; ``autodiff`` takes the
+    target's own derivatives instead.
+    """
 
     def __init__(
         self,
@@ -27,13 +33,21 @@ class FrameTarget:
         region: Region,
         output_scale: Array,
         frame: Array,
+        noise: float,
         journal: Journal,
         rng: np.random.Generator,
+        autodiff: bool = False,
     ) -> None:
         self._view, self._region, self._scale = view, region, output_scale
-        self._journal, self._rng = journal, rng
+        self._noise, self._journal, self._rng = noise, journal, rng
         self.frame = frame
         self.outputs = len(output_scale)
+        self.source: JetSource
+        """Where gradients and Hessians come from."""
+        if autodiff:
+            self.source = AutodiffJets(view, output_scale, frame)
+        else:
+            self.source = DifferenceJets(self.ask, difference_steps(noise, self.dimension))
 
     @property
     def dimension(self) -> int:
@@ -47,7 +61,16 @@ class FrameTarget:
 
     def seen_through(self, frame: Array) -> FrameTarget:
         """The same target in another frame."""
-        return FrameTarget(self._view, self._region, self._scale, frame, self._journal, self._rng)
+        return FrameTarget(
+            self._view,
+            self._region,
+            self._scale,
+            frame,
+            self._noise,
+            self._journal,
+            self._rng,
+            autodiff=self.source.exact,
+        )
 
     def ask(self, points: Array) -> Array:
         """Answers (n, K) at frame coordinates (n, d), in units of their spread."""
@@ -80,16 +103,19 @@ class FrameTarget:
             reach *= _SHRINK
         return reach
 
-    def gradients(self, jets: Jets | None, goal: int, step: float) -> Jets:
+    def gradients(self, jets: Jets | None, goal: int) -> Jets:
         """``jets`` extended by gradients at random sites until there are ``goal`` of them."""
         missing = goal - (0 if jets is None else len(jets))
         if missing <= 0 and jets is not None:
             return jets
-        new = gradient_jets(self.ask, self.sample(missing, step), step)
+        new = self.source.gradients(self.sample(missing, self.source.gradient_reach))
         self._journal.tell(goal, None, "gradients")
         return new if jets is None else Jets.concatenate([jets, new])
 
-    def gradients_at(self, model: ShallowModel, neurons: IntArray, step: float) -> Jets:
+    def gradients_at(self, model: ShallowModel, neurons: IntArray) -> Jets:
         """Gradients at one site per neuron, where it acts; only in the full frame."""
-        sites = points_at_neurons(model.weights, model.biases, neurons, self._region, self._rng, margin=step)
-        return gradient_jets(self.ask, sites, step)
+        margin = self.source.gradient_reach
+        sites = points_at_neurons(
+            model.weights, model.biases, neurons, self._region, self._rng, margin=margin
+        )
+        return self.source.gradients(sites)

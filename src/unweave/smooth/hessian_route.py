@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.derivatives.stencils import Jets, hessian_jets
+from unweave.derivatives.stencils import Jets
 from unweave.execution.executor import Executor
 from unweave.journal import Journal
-from unweave.smooth.steps import Steps
+from unweave.smooth.jet_sources import JetSource
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.power_method import (
     ROUNDING_MISALIGNMENT,
@@ -25,9 +25,6 @@ from unweave.subspace.symmetric import symmetric_packing
 
 SURPLUS = 1.15
 """Hessians per neuron: at 1.0 the span is just reached, from 1.1 on its smallest singular value is good."""
-
-FEWEST_SITES = 24
-"""Sites at least, whatever the width: each neuron's profile is fitted on them."""
 
 _GROWTH = 1.1  # sites are added in these proportions while the width is not yet seen
 _SITES_PER_CALL = 64  # so that progress is seen and a deadline is met
@@ -45,18 +42,16 @@ class SampledSpan:
 
 
 class HessianSampler:
-    """Takes Hessians of ``function`` (normalised, d inputs) site by site and keeps them."""
+    """Takes Hessians from ``source`` (normalised, d inputs) site by site and keeps them."""
 
     def __init__(
         self,
-        function: Callable[[Array], Array],
+        source: JetSource,
         draw_sites: Callable[[int, float], Array],
-        steps: Steps,
         journal: Journal,
     ) -> None:
-        self._function = function
+        self._source = source
         self._draw_sites = draw_sites
-        self._steps = steps
         self._journal = journal
         self._parts: list[Jets] = []
         self.count = 0
@@ -65,8 +60,8 @@ class HessianSampler:
         """Take Hessians until there are ``sites`` of them."""
         while self.count < sites:
             batch = min(_SITES_PER_CALL, sites - self.count)
-            points = self._draw_sites(batch, 2 * self._steps.hessian)
-            self._parts.append(hessian_jets(self._function, points, self._steps.hessian, self._steps.scheme))
+            points = self._draw_sites(batch, self._source.hessian_reach)
+            self._parts.append(self._source.hessians(points))
             self.count += batch
             self._journal.tell(self.count, expected or sites, "Hessians")
 
@@ -78,9 +73,14 @@ class HessianSampler:
         return self._parts[0]
 
     @property
+    def fewest_sites(self) -> int:
+        """Hessians at least, whatever the width."""
+        return self._source.fewest_sites
+
+    @property
     def truncation(self) -> float:
         """Size of the truncation error relative to the Hessians, for weights of norm one."""
-        return float(self._steps.hessian**2 / self._parts[0].sites.shape[1])
+        return self._source.hessian_error(self._parts[0].sites.shape[1])
 
     def columns(self) -> Array:
         """(N K, p) packed Hessians of all outputs."""
@@ -95,8 +95,9 @@ def sample_until_span_ends(sampler: HessianSampler, outputs: int, d: int, width:
     Without a gap after enough Hessians to fill Sym(d) the span is returned with the gap it has.
     """
     full = symmetric_packing(d).size
-    most = max(FEWEST_SITES, int(np.ceil(SURPLUS * full / outputs)) + 2)
-    goal = FEWEST_SITES if width is None else max(FEWEST_SITES, int(np.ceil(SURPLUS * width / outputs)))
+    fewest = sampler.fewest_sites
+    most = max(fewest, int(np.ceil(SURPLUS * full / outputs)) + 2)
+    goal = fewest if width is None else max(fewest, int(np.ceil(SURPLUS * width / outputs)))
     while True:
         sampler.extend_to(min(goal, most), None if width is None else goal)
         span = hessian_span(sampler.columns(), sampler.truncation)

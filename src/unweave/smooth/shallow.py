@@ -12,7 +12,8 @@
 5. Gauss-Newton on all parameters, on the values and gradients already paid for and a few more.
 
 Queries per parameter (K = 1) of 1 to 5: about 1.15 (D^2+D+1)/(D+2) + 1.5 for m > D, and 2.2 + 6 m/D for
-m << D.
+m << D. With ``autodiff`` 1 to 5 run on the target's own derivatives (`unweave.smooth.jet_sources`): there is
+no truncation to remove, and they take about 1.15 for m > D, and less for m << D.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from unweave.access.region import NormalisedQueries
 from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.candidate import Candidate, Evidence
-from unweave.derivatives.active_subspace import SPARE_GRADIENTS, ActiveSubspace, active_subspace
+from unweave.derivatives.active_subspace import SPARE_GRADIENTS, active_subspace
 from unweave.derivatives.stencils import Jets
 from unweave.errors import BudgetExhausted
 from unweave.evaluation import single_threaded_blas
 from unweave.journal import Journal
 from unweave.network import Network
+from unweave.smooth.derivative_check import LARGEST_MISMATCH, derivative_mismatch
 from unweave.smooth.final_fit import fit_all_parameters
 from unweave.smooth.frame_target import FrameTarget
 from unweave.smooth.hessian_route import (
@@ -49,7 +51,6 @@ from unweave.smooth.neuron_fits import model_of, rank_activations, rank_one_coef
 from unweave.smooth.profiles import Profiles, fit_profiles
 from unweave.smooth.shallow_model import ShallowModel
 from unweave.smooth.steps import difference_steps
-from unweave.smooth.truncation import hessian_truncation
 from unweave.smooth.typical_profile import typical_profile
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.joint_diagonal import jointly_diagonalise
@@ -60,6 +61,7 @@ from unweave.subspace.symmetric import symmetric_packing
 SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
 """Activations tried when none is given; tanh stands for the logistic function too."""
 
+_CHECKED_GRADIENTS = 3  # by autodiff, compared with answers
 _FIRST_GRADIENTS = 6
 _PENCIL_HESSIANS = 3
 _PENCIL_HESSIANS_SMALL = 6  # in few dimensions three matrices are easily diagonalised by accident
@@ -91,6 +93,8 @@ class ShallowOptions:
     width: int | None = None
     activations: tuple[str, ...] = SMOOTH_ACTIVATIONS
     power_method: PowerMethodOptions | None = None
+    autodiff: bool = False
+    """Whether gradients and Hessians are the target's own instead of differences of its answers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +124,16 @@ class ShallowRecovery:
         self._options, self._journal, self._rng = options, journal, rng
         self._executor = view.executor
         inputs = len(self._region.location)
-        self._target = FrameTarget(view, self._region, self._scale, np.eye(inputs), journal, rng)
-        self._steps = difference_steps(self._noise, inputs)
+        self._target = FrameTarget(
+            view,
+            self._region,
+            self._scale,
+            np.eye(inputs),
+            self._noise,
+            journal,
+            rng,
+            autodiff=options.autodiff,
+        )
         self._in_all_inputs: Jets | None = None
         """Gradients in all inputs, which locate the active subspace."""
         self._jets: Jets | None = None
@@ -155,6 +167,10 @@ class ShallowRecovery:
     def _recover(self) -> str | None:
         if self._recover_by_lattices():
             return None
+        if self._options.autodiff:
+            problem = self._check_derivatives()
+            if problem is not None:
+                return problem
         self._enter_active_subspace()
         problem = self._recover_in_frame()
         if self._target.reduced and not self._lift_fits():
@@ -184,7 +200,7 @@ class ShallowRecovery:
 
     def _recover_by_lattices(self) -> bool:
         """Whether the network was found through a slice of the inputs, from the fewest queries."""
-        if not self._exact or len(self._target.frame) < FEWEST_INPUTS:
+        if not self._exact or self._options.autodiff or len(self._target.frame) < FEWEST_INPUTS:
             return False
         route = LatticeRoute(
             self._target.ask,
@@ -208,8 +224,25 @@ class ShallowRecovery:
         self._compare_width(found.model.width)
         return True
 
+    def _check_derivatives(self) -> str | None:
+        """What is wrong with the target's derivatives, seen at the first few gradients; None if nothing."""
+        with self._journal.stage("derivatives") as stage:
+            step = difference_steps(self._noise, self._target.dimension).gradient
+            jets = self._target.source.gradients(self._target.sample(_CHECKED_GRADIENTS, step))
+            mismatch = derivative_mismatch(self._target.ask, jets, step, self._rng)
+            stage.figures["mismatch"] = mismatch
+        self._in_all_inputs = jets
+        self._evidence = replace(self._evidence, derivative_mismatch=mismatch)
+        if mismatch <= LARGEST_MISMATCH:
+            return None
+        return (
+            f"the target's derivatives by autodiff are not those of its answers (off by {mismatch:.2g} of "
+            "their size): a part is detached, or has a backward pass of its own; leave derivatives at "
+            '"queries"'
+        )
+
     def _recover_in_frame(self) -> str | None:
-        sampler = HessianSampler(self._target.ask, self._target.sample, self._steps, self._journal)
+        sampler = HessianSampler(self._target.source, self._target.sample, self._journal)
         pencil = self._pencil_directions(sampler)
         if pencil is not None:
             self._finish(pencil, sampler)
@@ -259,29 +292,26 @@ class ShallowRecovery:
             inputs, outputs, width = len(self._target.frame), self._target.outputs, self._options.width
             everything = -(-(inputs + SPARE_GRADIENTS) // outputs) + 1
             goal = _FIRST_GRADIENTS if width is None else -(-(min(width, inputs) + 1) // outputs) + 1
-            jets, active = None, None
+            jets, active = self._in_all_inputs, None
             while active is None or not (active.complete or len(jets or ()) >= everything):
-                jets = self._target.gradients(jets, min(goal, everything), self._steps.gradient)
+                jets = self._target.gradients(jets, min(goal, everything))
                 active = active_subspace(jets, self._noise)
                 goal = max(len(jets) + 1, int(np.ceil(1.1 * len(jets))))
             stage.figures.update(sites=len(jets or ()), **{"active dimension": active.dimension})
         self._in_all_inputs = jets
         self._evidence = replace(self._evidence, active_dimension=active.dimension)
         if active.reduces:
-            self._go_to(active)
+            self._target = self._target.seen_through(active.frame)
         else:
             self._jets = jets
-
-    def _go_to(self, active: ActiveSubspace) -> None:
-        self._target = self._target.seen_through(active.frame)
-        self._steps = difference_steps(self._noise, active.dimension)
 
     def _leave_active_subspace(self) -> None:
         inputs = len(self._target.frame)
         self._target = self._target.seen_through(np.eye(inputs))
-        self._steps = difference_steps(self._noise, inputs)
         self._jets = self._in_all_inputs
-        self._model, self._evidence = None, Evidence(active_dimension=inputs)
+        mismatch = self._evidence.derivative_mismatch
+        self._model = None
+        self._evidence = Evidence(active_dimension=inputs, derivative_mismatch=mismatch)
 
     def _lift_fits(self) -> bool:
         """Whether the network, lifted to all inputs, explains the gradients taken there."""
@@ -445,9 +475,10 @@ class ShallowRecovery:
         assert self._model is not None
         assert sampled.jets.hessians is not None
         d, rank, jets, model = self._target.dimension, sampled.rank, sampled.jets, self._model
-        with self._journal.stage("truncation") as stage:
+        source = self._target.source
+        with self._journal.stage("refinement" if source.exact else "truncation") as stage:
             for done in range(_CORRECTIONS):
-                corrected = sampled.jets.hessians - hessian_truncation(model, jets, self._steps.scheme)
+                corrected = sampled.jets.hessians - source.hessian_truncation(model, jets)
                 span = hessian_span(corrected.reshape(-1, corrected.shape[2]))
                 seen, gap = width_shown(span, self._options.width)
                 if gap >= CLEAR_GAP and rank < seen <= d * (d - 1) // 2:
@@ -487,7 +518,7 @@ class ShallowRecovery:
             per_site = (self._target.dimension + 1) * self._target.outputs
             enough = max(_OVERDETERMINED * self._model.size / per_site, _SITES_PER_NEURON * self._model.width)
             needed = int(np.ceil(enough)) - len(hessian_sites)
-            self._jets = self._target.gradients(self._jets, max(needed, 1), self._steps.gradient)
+            self._jets = self._target.gradients(self._jets, max(needed, 1))
             if not self._target.reduced:
                 self._add_sites_at_neurons(self._jets)
             jets = (self._jets, hessian_sites)
@@ -507,7 +538,7 @@ class ShallowRecovery:
         bend = model.activation.jet(jets.sites @ model.weights + model.biases, 2)[2]
         seen = np.einsum("nm,nm->m", bend, bend)
         least = np.argsort(seen)[: int(np.ceil(_SITES_AT_NEURONS * model.width))]
-        self._jets = Jets.concatenate([jets, self._target.gradients_at(model, least, jets.step)])
+        self._jets = Jets.concatenate([jets, self._target.gradients_at(model, least)])
 
     def _fit_all(self, jets: tuple[Jets, ...]) -> None:
         assert self._model is not None

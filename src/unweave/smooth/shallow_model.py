@@ -84,14 +84,18 @@ class ShallowModel:
         return result if self.skip is None else result + points @ self.skip
 
     def difference_gradients(self, points: Array, step: float, rule: GradientRule = "axes") -> Array:
-        """Central-difference gradients of step ``step``, to seventh order: (n, K, d)."""
-        first, third, fifth, seventh = self._odd_derivatives(points @ self.weights + self.biases)
-        terms = (
-            (first, self.weights),
-            (third, step**2 / 6 * odd_power_gradient(self.weights, 3, rule)),
-            (fifth, step**4 / 120 * odd_power_gradient(self.weights, 5, rule)),
-            (seventh, step**6 / 5040 * odd_power_gradient(self.weights, 7, rule)),
-        )
+        """Central-difference gradients of step ``step``, to seventh order, or exact ones: (n, K, d)."""
+        z = points @ self.weights + self.biases
+        if rule == "exact":
+            terms = [(self.activation.jet(z, 1)[1], self.weights)]
+        else:
+            first, third, fifth, seventh = self._odd_derivatives(z)
+            terms = [
+                (first, self.weights),
+                (third, step**2 / 6 * odd_power_gradient(self.weights, 3, rule)),
+                (fifth, step**4 / 120 * odd_power_gradient(self.weights, 5, rule)),
+                (seventh, step**6 / 5040 * odd_power_gradient(self.weights, 7, rule)),
+            ]
         result = np.empty((len(points), self.outgoing.shape[1], points.shape[1]))
         for output, weight in enumerate(self.outgoing.T):
             result[:, output] = sum(((factor * weight) @ power.T for factor, power in terms), start=0.0)

@@ -8,7 +8,8 @@ is its own difference quotient,
     (f(x + h e) - f(x - h e)) / 2h = f'(x) e + h^2/6 f'''(x) e^3 + h^4/120 f^(5)(x) e^5 + ...
 
 (or the gradient rule's combination of such), so the truncation of the differences is no error of the
-fit. The Jacobian takes the h^2 term along, so that ill-conditioned fits converge as well.
+fit. The Jacobian takes the h^2 term along, so that ill-conditioned fits converge as well. Exact gradients
+have no such terms.
 """
 
 from __future__ import annotations
@@ -161,6 +162,7 @@ class _PartJacobian:
     def __init__(
         self, model: ShallowModel, jets: Jets, dtype: type[np.floating[Any]], truncation: bool
     ) -> None:
+        truncation = truncation and jets.rule != "exact"
         self._model, self._jets, self._truncation = model, jets, truncation
         self._sites = jets.sites.astype(dtype, copy=False)
         z = jets.sites @ model.weights + model.biases
@@ -232,24 +234,28 @@ class _PartJacobian:
         return np.concatenate([part.reshape(-1) for part in parts])
 
     def dense(self) -> Array:
-        """The rows as a matrix; only of the exact Jacobian."""
-        x, w, cubes = self._sites, self._weights, self._cubes
-        value, first, _, third, _ = self._g
+        """The rows as a matrix; only of the Jacobian with its truncation terms, where there are any."""
+        x, w = self._sites, self._weights
+        value, first = self._g[:2]
         (n, d), (m, k) = x.shape, self._outgoing.shape
         extended = np.concatenate([x, np.ones((n, 1))], axis=1)
         by_hidden = np.zeros((n, k, 1 + d, d + 1, m))
         by_outgoing = np.zeros((n, k, 1 + d, m, k))
         by_offset = np.zeros((n, k, 1 + d, k))
         axes = np.arange(d)
-        bend_by_neuron = self._bend.transpose(1, 2, 0)  # (d, d, m)
-        for o, (slope, bend, skew, kurt) in enumerate(self._scaled):
+        for o, (slope, bend, *higher) in enumerate(self._scaled):
             by_hidden[:, o, 0] = extended[:, :, None] * slope[:, None, :]
-            curved = bend[:, None, :] * w + kurt[:, None, :] * cubes  # (n, d, m)
-            by_hidden[:, o, 1:] = curved[:, :, None, :] * extended[:, None, :, None]
-            by_hidden[:, o, 1:, :d] += skew[:, None, None, :] * bend_by_neuron
-            by_hidden[:, o, 1 + axes, axes] += slope[:, None, :]
+            curved = bend[:, None, :] * w  # (n, d, m)
             by_outgoing[:, o, 0, :, o] = value
-            by_outgoing[:, o, 1:, :, o] = first[:, None, :] * w + third[:, None, :] * cubes
+            by_outgoing[:, o, 1:, :, o] = first[:, None, :] * w
+            if self._truncation:
+                skew, kurt = higher
+                curved += kurt[:, None, :] * self._cubes
+                by_outgoing[:, o, 1:, :, o] += self._g[3][:, None, :] * self._cubes
+            by_hidden[:, o, 1:] = curved[:, :, None, :] * extended[:, None, :, None]
+            if self._truncation:
+                by_hidden[:, o, 1:, :d] += skew[:, None, None, :] * self._bend.transpose(1, 2, 0)  # (d, d, m)
+            by_hidden[:, o, 1 + axes, axes] += slope[:, None, :]
             by_offset[:, o, 0, o] = 1.0
         blocks = [by_hidden, by_outgoing, by_offset]
         if self._model.skip is not None:

@@ -1,4 +1,4 @@
-"""A torch module, asked in evaluation mode, without gradients, in its own precision and on its own device."""
+"""A torch module, asked in evaluation mode, in its own precision and on its own device."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from unweave.access.adapters.answer_source import loaded, no_answer
+from unweave.access.adapters.torch_derivatives import torch_derivatives, with_gradients
+from unweave.access.differentiation import Derivatives
 from unweave.arrays import Array
 
 
@@ -49,21 +51,42 @@ class TorchTarget:
         """Answer the rows of ``x`` (n, D): (n,) or (n, K) float64."""
         import torch
 
+        rows = self._as_tensor(torch, x)
+        with self._lock, _evaluating(self._module), without_gradients(torch):
+            answer = self._checked(torch, self._call(rows))
+        numbers: Array = answer.detach().to(device="cpu", dtype=torch.float64).numpy()
+        return numbers
+
+    def differentiate(self, x: Array, directions: Array | None = None) -> Derivatives:
+        """Values, gradients and, along ``directions`` (D, d), Hessian products at the rows of ``x`` (n, D).
+
+        By backward passes with respect to the inputs, in the module's own precision: 1 + K (1 + d) passes.
+        No ``grad`` of a parameter is touched.
+        """
+        import torch
+
+        with self._lock, _evaluating(self._module), with_gradients(torch):
+            rows = self._as_tensor(torch, x).clone().requires_grad_(True)
+            # A copy goes in: a layer that works in place must not write on the leaf.
+            answer = self._checked(torch, self._call(rows.clone()))
+            return torch_derivatives(torch, answer, rows, directions)
+
+    def _as_tensor(self, torch: Any, x: Array) -> Any:
+        """The rows in the module's precision, on its device."""
         state = itertools.chain(self._module.parameters(), self._module.buffers())
         like = next((tensor for tensor in state if tensor.is_floating_point()), None)
         with np.errstate(over="ignore"):
             rows = torch.from_numpy(np.ascontiguousarray(x))
-        if like is not None:
-            rows = rows.to(device=like.device, dtype=like.dtype)
-        with self._lock, _evaluating(self._module), without_gradients(torch):
-            answer = self._call(rows)
+        return rows if like is None else rows.to(device=like.device, dtype=like.dtype)
+
+    @staticmethod
+    def _checked(torch: Any, answer: Any) -> Any:
         if not isinstance(answer, torch.Tensor):
             raise no_answer(
                 f"A torch module must return one tensor. Got {type(answer).__name__} instead. Wrap it in a "
                 "function that returns the part that is meant."
             )
-        numbers: Array = answer.detach().to(device="cpu", dtype=torch.float64).numpy()
-        return numbers
+        return answer
 
     def __repr__(self) -> str:
         return f"TorchTarget({type(self._module).__name__})"
