@@ -81,10 +81,10 @@ class LineProcess:
                 raise ProcessSilent
         return self._lines.popleft()
 
-    def unread(self) -> bytes | None:
-        """Return a line that is there already, None if there is none."""
+    def unread(self, patience: float = 0.0) -> bytes | None:
+        """Return a line that is there already, or within ``patience`` seconds; None if there is none."""
         with suppress(ProcessEnded, ProcessSilent):
-            return self.line(timeout=0.0)
+            return self.line(timeout=patience)
         return None
 
     def ending(self) -> str:

@@ -33,6 +33,7 @@ from unweave.errors import InterruptedAnswers, InvalidInput, PartialAnswers
 
 CommandFormat = Literal["csv", "json", "batch"]
 
+_LISTEN_SECONDS = 0.2  # after the first answers of a process, for output that nothing was asked for
 _GRACE_SECONDS = 2.0  # that a process has to end by itself once its input has ended
 _SHOWN_LETTERS = 80  # of a line that is no answer
 
@@ -90,6 +91,7 @@ class CommandTarget:
         self._process: LineProcess | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._restarts = 0
+        self._listened = False  # whether the process was heard out after its first answers
 
     @property
     def n_inputs(self) -> int:
@@ -173,7 +175,9 @@ class CommandTarget:
             answers.extend(self._parsed(line, expected - len(answers)))
             if len(answers[-1]) != len(answers[0]):
                 self._refuse(f"{len(answers[0])} numbers as before", line)
-        self._refuse_chatter(process)
+        # A process that says too much does so from the start, though perhaps a moment later.
+        self._refuse_chatter(process, 0.0 if self._listened else _LISTEN_SECONDS)
+        self._listened = True
 
     def _parsed(self, line: bytes, missing: int) -> list[list[float]]:
         """Return the answers in one line: one, or all that are ``missing`` of a batch."""
@@ -192,9 +196,9 @@ class CommandTarget:
             self._refuse(f"a list of {missing} answers, one per row", line)
         return answers
 
-    def _refuse_chatter(self, process: LineProcess) -> None:
+    def _refuse_chatter(self, process: LineProcess, patience: float = 0.0) -> None:
         """Raise if there is output that nothing was asked for: answers would be taken for others."""
-        line = process.unread()
+        line = process.unread(patience)
         if line is not None:
             self._refuse("one line per row and nothing else", line)
 
@@ -221,7 +225,7 @@ class CommandTarget:
                 f"command must be a program that can be started. Got {shlex.join(self._command)!r} instead "
                 f"({error.strerror}). Check that it may be executed."
             ) from error
-        self._process = process
+        self._process, self._listened = process, False
         self._finalizer = weakref.finalize(self, process.stop, _GRACE_SECONDS)
         return process
 
