@@ -104,6 +104,11 @@ class FirstLayerSearch:
                 break
             if quiet >= _QUIET_CIRCLES:
                 break
+        return self.miscount()
+
+    def miscount(self) -> str | None:
+        """Why the units seen so far cannot be the layer; None if they can."""
+        wanted = self._frame.shape[1]
         if len(self.units) > wanted:
             return (
                 f"layer 1 has at least {len(self.units)} units but reads only {wanted} coordinates: "

@@ -186,6 +186,9 @@ class DeepRecovery:
                 if others.typical_residual < profiles.typical_residual:
                     profiles, self._known = others, KnownLayers((), ERF)
             stage.figures.update(activation=self._known.g.name, residual=profiles.typical_residual)
+        problem = search.miscount()  # more circles may have shown more units
+        if problem is not None:
+            return problem
         with self._journal.stage("layer 1 biases") as stage:
             found = search.find_biases(profiles, self._known.g, self._told_width(2), self._told_last(2))
             self._note_layer(1, found, self._ask.sent - sent)

@@ -31,6 +31,8 @@ def rank_one_coefficients(directions: Array, hessians: Array) -> Array:
     """Least-squares coefficients (n, m, K) of Hessians (n, K, p) on the squares of directions (m, d)."""
     packing = symmetric_packing(directions.shape[1])
     terms = packing.outer(directions).T  # (p, m)
+    if terms.shape[1] > terms.shape[0]:
+        raise np.linalg.LinAlgError("more directions than symmetric matrices have dimensions")
     q, r = scipy.linalg.qr(terms, mode="economic", check_finite=False)
     n, outputs, size = hessians.shape
     coefficients = scipy.linalg.solve_triangular(r, q.T @ hessians.reshape(-1, size).T, check_finite=False)
