@@ -14,6 +14,7 @@ import unweave
 from unweave.cli import reproducing
 from unweave.cli.app import app
 from unweave.cli.show_figures import number
+from unweave.evaluation import single_threaded_blas
 from unweave.experiments import EXPERIMENTS, Experiment
 from unweave.experiments.rules import at_most, equal, shown
 
@@ -21,7 +22,8 @@ RIGHT, WRONG = equal("pieces", 8, 8, note="corrected: printed as 4"), at_most("e
 
 
 def invoke(*arguments):
-    return CliRunner().invoke(app, ["reproduce", *(str(argument) for argument in arguments)])
+    wide = {"COLUMNS": "120"}  # no line is wrapped, whatever terminal the tests run in
+    return CliRunner(env=wide).invoke(app, ["reproduce", *(str(argument) for argument in arguments)])
 
 
 @pytest.fixture
@@ -58,6 +60,16 @@ def test_the_list(arguments):
     assert done.stdout.splitlines()[-1].startswith("Run one with unweave reproduce NAME")
 
 
+def test_the_list_in_a_narrow_terminal():
+    done = CliRunner(env={"COLUMNS": "72"}).invoke(app, ["reproduce", "--list"])
+    lines = done.stdout.splitlines()[:-1]
+    assert max(map(len, lines)) <= 72
+    first = next(line for line in lines if line.split()[:1] == ["wide-layers"])
+    assert first.endswith("12 s")
+    words = " ".join(done.stdout.split())
+    assert "Tanh layers of up to 2/5 D^2 units" in words
+
+
 def test_the_list_as_json():
     listed = json.loads(invoke("--json").stdout)["experiments"]
     assert [entry["name"] for entry in listed] == list(EXPERIMENTS)
@@ -90,7 +102,8 @@ def test_json_holds_the_figures():
     (entry,) = made["experiments"]
     assert entry["name"] == "quadratic-threshold"
     assert entry["agrees"] is True
-    run = list(EXPERIMENTS["quadratic-threshold"].run(1000, lambda text: None))
+    with single_threaded_blas():  # as the command does, so that rounding is the same
+        run = list(EXPERIMENTS["quadratic-threshold"].run(1000, lambda text: None))
     assert [figure["measured"] for figure in entry["figures"]] == [figure.measured for figure in run]
     assert set(entry["figures"][0]) == {field.name for field in dataclasses.fields(run[0])}
 
