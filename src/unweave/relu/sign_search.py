@@ -151,11 +151,15 @@ def narrowed_signs(matrix: Array, right: Array, rng: np.random.Generator) -> Arr
 
 
 def branch_and_bound(
-    matrix: Array, right: Array, excluded: list[Array], known: Array | None = None
+    matrix: Array,
+    right: Array,
+    excluded: list[Array],
+    known: Array | None = None,
+    nodes: int | None = None,
 ) -> tuple[Array | None, bool]:
     """A pattern (m,) with M xi = r other than the ``excluded`` ones, and whether the search ended.
 
-    ``known`` (m,) are signs that it has, 0 where they are open.
+    ``known`` (m,) are signs that it has, 0 where they are open; ``nodes`` how many are looked at most.
     """
     if matrix.shape[1] > _WIDEST_BRANCHING * len(matrix):
         return None, False  # too few equations for bounds to prune
@@ -169,7 +173,7 @@ def branch_and_bound(
     ones = np.ones(matrix.shape[1])
     bounds = (0, 1) if known is None else (np.maximum(known, 0), 1 + np.minimum(known, 0))
     # The limit decides whether the search is given up, never which pattern it finds.
-    limit = {"time_limit": _SECONDS}
+    limit = {"time_limit": _SECONDS} | ({} if nodes is None else {"node_limit": nodes})
     solved = milp(0 * ones, integrality=ones, bounds=bounds, constraints=rules, options=limit)
     if solved.x is None:
         return None, solved.status == _INFEASIBLE

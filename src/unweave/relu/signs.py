@@ -156,6 +156,10 @@ class _Solver:
             return self._unsolved()  # not even signs between -1 and 1 would do
         corner, method = longest_point(self._matrix, self._right, point, self._rng), "linear program"
         if not self._fits(corner):
+            # The first node, with all that a solver tries there, often shows it.
+            corner = branch_and_bound(self._matrix, self._right, [], nodes=1)[0]
+            method = "branch and bound"
+        if not self._fits(corner):
             known = narrowed_signs(self._matrix, self._right, self._rng)
             corner, method = known, "linear program"
             if not known.all():
