@@ -28,6 +28,12 @@ class Recorder:
         return np.concatenate(self._asked) if self._asked else np.empty((0, 0))
 
 
+@pytest.fixture(autouse=True)
+def _brief_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Targets that no method explains are given up sooner than a user would want."""
+    monkeypatch.setattr("unweave.smooth.value_search.WORK", 3.0)
+
+
 @pytest.fixture
 def recorder() -> type[Recorder]:
     return Recorder

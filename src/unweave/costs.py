@@ -25,6 +25,7 @@ from unweave.smooth.random_slice import (
     slice_parameters,
     smallest_slice,
 )
+from unweave.smooth.value_route import rows_for
 
 _FLOPS_PER_SECOND = 4e10  # of matrix products, float32 and float64 mixed
 _FIT_STEPS = 8  # Gauss-Newton steps
@@ -149,6 +150,15 @@ def coarse_cost(question: Question) -> Cost:
     how = f"{sites} Hessians with long steps, {per_parameter:g} rows per parameter"
     fit = min(question.parameters, 8000)
     return _cost(question, rows, 0.5 + _fit_seconds(fit, per_parameter * fit), 12e-6 * fit**2, how)
+
+
+def values_cost(question: Question) -> Cost:
+    """Random starts of least squares on one set of rows."""
+    width = question.hidden[0] if question.hidden and question.told else None
+    rows = rows_for(question.inputs, question.outputs, width)
+    choices = 1 if question.one_activation else _ACTIVATIONS
+    how = "random rows, ten per parameter, and random starts of least squares on them"
+    return _cost(question, rows, 3.0 * choices, 8e-6 * rows * question.parameters, how)
 
 
 def deep_cost(question: Question) -> Cost:

@@ -26,6 +26,7 @@ from unweave.costs import (
     lines_cost,
     published_cost,
     shallow_cost,
+    values_cost,
 )
 from unweave.deep.route import DEEP_ACTIVATIONS, DeepOptions, DeepRecovery
 from unweave.journal import Journal
@@ -33,6 +34,8 @@ from unweave.relu.line_route import LineOptions, recover_by_lines
 from unweave.relu.signs import KINKED
 from unweave.smooth.published_route import recover_as_published
 from unweave.smooth.shallow import SMOOTH_ACTIVATIONS, ShallowOptions, ShallowRecovery
+from unweave.smooth.value_route import recover_from_values
+from unweave.smooth.value_search import MOST_INPUTS
 
 PURE_NOISE = 0.3
 """Noise relative to the spread of the answers above which nothing is left to fit."""
@@ -45,6 +48,9 @@ CERTAIN_KINKS = 3
 
 WIDEST_FOR_COARSE = 128
 """Inputs up to which Hessians in all of them are taken of coarse answers."""
+
+COARSEST_FOR_VALUES = 1e-12
+"""Relative noise up to which an exact fit is told from a local minimum that is nearly one."""
 
 COARSEST_FOR_DEPTH = 1e-11
 """Relative noise up to which inner layers can be told apart."""
@@ -76,6 +82,8 @@ class Method:
     """What it is expected to cost."""
     by_name_only: bool = False
     """Only tried when asked for."""
+    wider: bool = True
+    """Whether it is tried again in a wider region, where the region had to be searched for."""
 
 
 def _refuses_affine(request: Request, findings: Findings) -> str | None:
@@ -193,6 +201,23 @@ def _refuses_deep(request: Request, findings: Findings) -> str | None:
     return None
 
 
+def _refuses_values(request: Request, findings: Findings) -> str | None:
+    reason = _refuses_shallow(request, findings)
+    if reason is not None:
+        return reason
+    inputs = len(findings.region.location)
+    if inputs > MOST_INPUTS:
+        return f"random starts find units of up to {MOST_INPUTS} inputs, and there are {inputs}"
+    if findings.noise.relative > COARSEST_FOR_VALUES:
+        return (
+            f"it needs answers to {COARSEST_FOR_VALUES:.0e} of their spread, and these are good to "
+            f"{findings.noise.relative:.1e} ({findings.noise.kind})"
+        )
+    if findings.layered:
+        return "the far field shows more than one hidden layer"
+    return None
+
+
 def _first_widening(widths: tuple[int, ...]) -> int | None:
     """Number of the first layer that is wider than the one before, inputs first."""
     return next((i for i in range(1, len(widths)) if widths[i] > widths[i - 1]), None)
@@ -234,6 +259,14 @@ def _run_coarse(
     return CoarseRecovery(view, findings, options, journal, rng).run()
 
 
+def _run_values(
+    view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
+) -> Candidate:
+    width = request.hidden[0] if request.hidden else None
+    activations = SMOOTH_ACTIVATIONS if request.activation is None else (request.activation,)
+    return recover_from_values(view, findings, width, activations, journal, rng)
+
+
 def _run_published(
     view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
 ) -> Candidate:
@@ -271,6 +304,14 @@ METHODS = (
         _refuses_coarse,
         _run_coarse,
         coarse_cost,
+    ),
+    Method(
+        "values",
+        "one smooth hidden layer in few inputs, from random starts of least squares",
+        _refuses_values,
+        _run_values,
+        values_cost,
+        wider=False,
     ),
     Method(
         "deep",

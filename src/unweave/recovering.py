@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -263,7 +262,8 @@ class _Run:
         methods, reasons = choose(self._request, findings)
         if not methods:
             return self.tell("; ".join(f"method {name}: {reason}" for name, reason in reasons.items()))
-        for method, where in itertools.product(methods, self._places(findings)):
+        places = self._places(findings)
+        for method, where in ((m, place) for m in methods for place in (places if m.wider else places[:1])):
             view = NormalisedQueries(self._queries, where.region)
             candidate = method.run(view, where, self._request, self._journal, self._rng)
             if candidate.interrupted:

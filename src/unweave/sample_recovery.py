@@ -400,8 +400,9 @@ class _Run:
                 starts=found.fit.starts,
                 residual=found.fit.residual,
                 exact=found.fit.exact,
-                angle=found.fit.angle,
             )
+            if found.fit.angle is not None:
+                stage.figures["angle"] = found.fit.angle
         return found
 
     def _smooth_instead(self, x: Array, y: Array, held: tuple[Array, Array]) -> SmoothSampleRecovery | None:

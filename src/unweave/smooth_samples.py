@@ -1,20 +1,24 @@
 """Smooth units from samples: the fit, the verdict on it from held-out rows, and what the user should know.
 
 The method (`unweave.smooth.sample_route`) needs Gaussian inputs and enough samples only to find its start.
-Neither is a hypothesis of the verdict: a network that answers rows it has not seen to the precision of the
-answers is recovered, whatever led to it. If none does, what was missing is said.
+Where that fails, or there are more units than inputs, random starts are tried
+(`unweave.smooth.value_search`). Nothing of this is a hypothesis of the verdict: a network that answers rows
+it has not seen to the precision of the answers is recovered, whatever led to it. If none does, what was
+missing is said.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unweave.access.samples import Precision
+from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.candidate import Evidence
 from unweave.network import Network
+from unweave.relu.sample_whitening import Whitening
 from unweave.result import Check, Status
 from unweave.sample_judge import (
     LARGEST_CONDITION,
@@ -31,6 +35,10 @@ from unweave.smooth.sample_route import (
     SmoothSampleOptions,
     fit_smooth_samples,
 )
+from unweave.smooth.value_search import MOST_INPUTS, MOST_INPUTS_TOLD, ROUNDS, search_values
+
+_BRIEF = SmoothSampleOptions(starts=1, random_starts=0)  # where more units than inputs are told of
+_FEW_STARTS = (6,)  # of every size, after moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +68,7 @@ def recover_smooth(
     on_step: OnStep | None = None,
 ) -> SmoothSampleRecovery:
     """Fit to x (n, d), y (n, K) and judge by the rows ``held``; the rest as in `fit_smooth_samples`."""
-    fit = fit_smooth_samples(x, y, width, activation, floor=floor, rng=rng, options=options, on_step=on_step)
+    fit = _fitted(x, y, width, activation, floor, rng, options, on_step)
     seen = held_out_errors(fit.network, *held, precision, tolerance, len(x))
     verdict = _verdict(fit, seen, len(x) + len(held[0]), width)
     return SmoothSampleRecovery(
@@ -70,6 +78,56 @@ def recover_smooth(
         _evidence(fit, floor),
         _checks(fit, verdict, floor, len(x)),
         _notes(fit, width, activation),
+    )
+
+
+def _fitted(
+    x: Array,
+    y: Array,
+    width: int | None,
+    activation: str,
+    floor: float,
+    rng: np.random.Generator,
+    options: SmoothSampleOptions | None,
+    on_step: OnStep | None,
+) -> SmoothSampleFit:
+    """The fit from moments, or that from random starts where it is exact or there are no moments to use."""
+    rank = Whitening.of(x).rank
+    by_moments = width is None or width <= rank
+    first = fit_smooth_samples(
+        x,
+        y,
+        width if by_moments else rank,
+        activation,
+        floor=floor,
+        rng=rng,
+        options=options if by_moments else _BRIEF,
+        on_step=on_step,
+    )
+    most = MOST_INPUTS if width is None else MOST_INPUTS_TOLD
+    if first.exact or first.out_of_time or rank > most:
+        return first
+    second = search_values(
+        x,
+        y,
+        width,
+        [get_activation(activation)],
+        floor=floor,
+        rng=rng,
+        rounds=_FEW_STARTS if by_moments else ROUNDS,
+        on_step=on_step,
+    )
+    if second is None or (by_moments and not second.exact):
+        return first
+    return replace(
+        first,
+        network=second.network,
+        residual=second.residual,
+        exact=second.exact,
+        starts=first.starts + second.starts,
+        angle=None,
+        fitted=second.fitted,
+        out_of_time=second.out_of_time,
     )
 
 
@@ -112,10 +170,10 @@ def _problem(fit: SmoothSampleFit, seen: HeldOut, rows: int, width: int | None) 
             f"too few samples (the directions of units from the two halves of them differ by "
             f"{fit.angle:.2f} > {UNRELIABLE_ANGLE} radians)"
         )
-    if fit.gaussian is not None and not fit.gaussian.is_plausible:
+    if fit.angle is not None and fit.gaussian is not None and not fit.gaussian.is_plausible:
         causes.append("inputs that are not Gaussian, for which the start of the fit is made")
     causes.append("noise, a local minimum or units of another kind")
-    if width is None:
+    if width is None and fit.network.n_inputs > MOST_INPUTS:
         causes.append(f"more units than the {fit.network.n_inputs} inputs, which only queries can tell")
     return f"{reason}: {', or '.join(causes)}"
 
@@ -153,7 +211,7 @@ def _checks(fit: SmoothSampleFit, verdict: SampleVerdict, floor: float, rows: in
     rate = rows * fit.network.n_outputs / fit.network.n_parameters
     implies = "exact fits with fewer samples need not be unique"
     checks.append(Check("samples per parameter", rate, PER_PARAMETER, rate >= PER_PARAMETER, implies))
-    if np.isfinite(fit.angle):
+    if fit.angle is not None and np.isfinite(fit.angle):
         implies = (
             f"radians between the starts from half the samples: up to {UNRELIABLE_ANGLE} they are enough"
         )
@@ -164,10 +222,11 @@ def _checks(fit: SmoothSampleFit, verdict: SampleVerdict, floor: float, rows: in
 def _notes(fit: SmoothSampleFit, width: int | None, activation: str) -> tuple[str, ...]:
     why = "exact fit" if fit.exact else "least squares"
     told = "not told" if width is None else "told"
-    notes = [f"{activation} units by moments and least squares ({why}; width {told}, {fit.starts} starts)"]
+    way = "random starts" if fit.angle is None else "moments"
+    notes = [f"{activation} units by {way} and least squares ({why}; width {told}, {fit.starts} starts)"]
     if not fit.network.hidden:
         notes = [f"an affine map by least squares; no {activation} units were looked for"]
-    if fit.gaussian is not None and not fit.gaussian.is_plausible:
+    if fit.angle is not None and fit.gaussian is not None and not fit.gaussian.is_plausible:
         notes.append(f"{fit.gaussian}; the moments that start the fit are then only a guess")
     found = fit.network.hidden[0] if fit.network.hidden else 0
     if width and found < width and fit.exact:

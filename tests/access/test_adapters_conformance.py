@@ -179,6 +179,9 @@ def _ask_for_ever(queries: Queries) -> None:
         queries(ROWS[:100], fresh=True)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:Exception encountered when calling:UserWarning"
+)  # keras, of the interrupt
 def test_an_interrupt_passes_through_and_leaves_the_target_usable(kind, opened):
     """Ctrl-C at some moment of a long row of questions."""
     planted, _ = kind

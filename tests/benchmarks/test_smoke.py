@@ -21,6 +21,7 @@ NETWORKS = (
     "large",
     "generic",
     "near_limit",
+    "few_inputs",
     "few_neurons",
     "few_queries",
     "scaled_inputs",

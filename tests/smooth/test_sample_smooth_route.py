@@ -101,10 +101,21 @@ def test_too_few_samples_are_said_to_be(rows):
     assert "too few" in result.message
 
 
-def test_more_units_than_inputs_need_queries():
-    _, x, y = exact()
-    with pytest.raises(InvalidInput, match="recovered from queries"):
-        unweave.recover(Samples(x, y), hidden=[7], activation="tanh")
+@pytest.mark.parametrize("told", [True, False])
+def test_more_units_than_inputs_come_from_random_starts(told):
+    net = unweave.random_network([2, 5, 1], seed=1000, outer="normal", norms=(0.5, 2), bias=1)
+    x = np.random.default_rng(1001).uniform(-2, 2, (900, 2))
+    result = unweave.recover(Samples(x, net(x)), hidden=[5] if told else None, activation="tanh")
+    assert result.status is Status.RECOVERED
+    assert unweave.compare(net, result.network).parameter_error < 1e-10
+    assert "random starts" in result.notes[0]
+
+
+def test_more_units_than_the_samples_carry_are_not_recovered():
+    net, x, y = exact()
+    result = unweave.recover(Samples(x[:60], y[:60]), hidden=[net.n_inputs + 20], activation="tanh")
+    assert result.status in (Status.APPROXIMATE, Status.FAILED)
+    assert "too few" in result.message
 
 
 def test_inputs_that_never_change_leave_weights_open():

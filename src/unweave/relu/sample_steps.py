@@ -52,6 +52,8 @@ class Linearised:
     """H, (m, K)"""
     residual: Array
     """r, (n, K)"""
+    free_lengths: bool = True
+    """Whether growing along itself changes nothing for a unit"""
 
     def gram(self) -> Array:
         """J^T J (P, P), parameters ordered unit by unit, (w_i, b_i) together.
@@ -88,13 +90,15 @@ class Linearised:
 def gram_solver(at: Linearised) -> Solve:
     """Cholesky factors of the damped Gram matrix."""
     gram = at.gram()
+    if not np.isfinite(gram).all():
+        raise LinAlgError("units ran away")
     gradient = (at.slopes * (at.residual @ at.heights.T)).T @ at.inputs  # (m, d+1)
     size = at.inputs.shape[1]
     diagonal = gram.diagonal().copy()
     diagonal = np.maximum(diagonal, _DEAD * (float(diagonal.max()) or 1.0))
     # Unit i may grow along itself without effect: give that direction the unit's own weight.
     own = at.units / np.linalg.norm(at.units, axis=0)
-    for i in range(own.shape[1]):
+    for i in range(own.shape[1] if at.free_lengths else 0):
         part = slice(i * size, (i + 1) * size)
         gram[part, part] += diagonal[part].mean() * np.outer(own[:, i], own[:, i])
 

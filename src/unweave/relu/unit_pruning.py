@@ -38,6 +38,7 @@ _TRIAL_STEPS = 15
 _LARGEST_LITTLE = 0.01  # of the answers: units worth more are not left out without a refit
 _IDLE = 0.03  # of the residual: a unit worth less is replaced after a stall
 _BLOWN_UP = 100.0  # times the median size of a contribution: one of two units that nearly cancel
+_LENGTHS = (0.3, 3.0)  # of random smooth units, in inputs of unit variance
 _CANDIDATES = 30  # random units looked at for one that is added
 
 
@@ -170,7 +171,7 @@ def _units_at(problem: ProjectedProblem, residual: Array, count: int, rng: np.ra
     directions = (chosen + rng.uniform(0, 1, (count, 1)) * scatter).T
     directions /= np.maximum(np.linalg.norm(directions, axis=0), np.finfo(np.float64).tiny)
     biases = -rng.uniform(0.2, 1, count) * np.einsum("ij,ji->i", chosen, directions)
-    return unit_columns(np.vstack([directions, biases]))
+    return _with_lengths(problem, np.vstack([directions, biases]), rng)
 
 
 def random_units(problem: ProjectedProblem, count: int, rng: np.random.Generator) -> Array:
@@ -180,4 +181,13 @@ def random_units(problem: ProjectedProblem, count: int, rng: np.random.Generator
     directions /= np.linalg.norm(directions, axis=0)
     towards = inputs[rng.integers(0, len(inputs), count)]
     biases = -0.5 * np.einsum("ij,ji->i", towards, directions)
-    return unit_columns(np.vstack([directions, biases]))
+    return _with_lengths(problem, np.vstack([directions, biases]), rng)
+
+
+def _with_lengths(problem: ProjectedProblem, units: Array, rng: np.random.Generator) -> Array:
+    """Units (d+1, m) with |w| = 1, or with random lengths where these matter."""
+    units = unit_columns(units)
+    if problem.feature.homogeneous:
+        return units
+    least, most = np.log(_LENGTHS)
+    return np.asarray(units * np.exp(rng.uniform(least, most, units.shape[1])))

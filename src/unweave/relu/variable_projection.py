@@ -1,4 +1,4 @@
-"""Variable projection: Levenberg-Marquardt on the hyperplanes of kinked units, all linear numbers eliminated.
+"""Variable projection: Levenberg-Marquardt on the weights of units, all linear numbers eliminated.
 
     minimise over V = (w_i; b_i)_i   | y - F(V) H - Q_0 C |_F        F(V) = g(X_1 V),  X_1 = (x, 1)
 
@@ -12,9 +12,10 @@ A step solves (J^T J + lambda D) s = J^T r: through J^T J while it is small, by 
 precision beyond (`unweave.relu.sample_steps`). The residual is always taken in float64, so that the end does
 not depend on who solved.
 
-Once every sample lies on the right side of every hyperplane, the model is bilinear and the last steps are
-Newton's: a planted network comes out to rounding. Scaling a unit changes nothing, so columns are kept at
-|w_i| = 1 and J has one null direction per unit, which is filled in.
+Once every sample lies on the right side of every hyperplane, the model of kinked units is bilinear and the
+last steps are Newton's: a planted network comes out to rounding. Scaling such a unit changes nothing, so
+columns are kept at |w_i| = 1 and J has one null direction per unit, which is filled in. Smooth units have
+none.
 
 Cost per step: n P^2 / 2 flops with P = m (d+1) for the Gram matrix, 8 n P per conjugate-gradient step.
 """
@@ -68,7 +69,7 @@ class ProjectedFit:
     """Where the minimisation ended."""
 
     units: Array
-    """V, (d+1, m): directions of length one above their biases."""
+    """V, (d+1, m): directions, of length one for kinked units, above their biases."""
     heights: Array
     """H, (m, K)."""
     residual: float
@@ -135,6 +136,10 @@ class ProjectedProblem:
         relative = float(np.linalg.norm(residual)) / self.size
         return _Point(units, basis, heights, residual, relative)
 
+    def scaled(self, units: Array) -> Array:
+        """``units`` (d+1, m) with |w| = 1 where that is no restriction."""
+        return unit_columns(units) if self.feature.homogeneous else units
+
     def project(self, values: Array, point: _Point) -> Array:
         """P applied to (n, k)."""
         values = self.polynomial.removed(values.copy())
@@ -159,7 +164,7 @@ class ProjectedProblem:
     ) -> ProjectedFit:
         """Levenberg-Marquardt from ``units`` (d+1, m); ``on_step`` gets (steps, residual) and may raise."""
         options = options or ProjectionOptions()
-        point = self.at(unit_columns(units))
+        point = self.at(self.scaled(units))
         history, damping, idle = [point.relative], _FIRST_DAMPING, 0
         for step in range(options.steps if units.size else 0):
             if point.relative <= options.floor or idle >= options.patience:
@@ -168,7 +173,7 @@ class ProjectedProblem:
             solve = self._solver(point, _CG_LOOSE if far else _CG_TOLERANCE)
             trial, rise = point, _DAMPING_RISE
             for _ in range(_TRIES):
-                trial = self.at(unit_columns(point.units + solve(damping)))
+                trial = self.at(self.scaled(point.units + solve(damping)))
                 if trial.relative < point.relative:
                     break
                 damping, rise = damping * rise, 2 * rise
@@ -191,7 +196,14 @@ class ProjectedProblem:
         """What the Jacobian at ``point`` is made of, its slopes in the precision of ``dtype``."""
         slopes = self.slopes(point.units, dtype)
         return Linearised(
-            point.units, self.inputs, self.polynomial, point.basis, slopes, point.heights, point.residual
+            point.units,
+            self.inputs,
+            self.polynomial,
+            point.basis,
+            slopes,
+            point.heights,
+            point.residual,
+            free_lengths=self.feature.homogeneous,
         )
 
     def _solver(self, point: _Point, tolerance: float) -> Solve:

@@ -75,8 +75,8 @@ class SmoothSampleFit:
     """0 if an affine map is exact, or samples are too few to look for anything else."""
     singular_values: Array
     """(r,) of the coefficients, in units of their noise."""
-    angle: float
-    """Radians by which the directions of the two halves of the samples differ."""
+    angle: float | None
+    """Radians by which the directions of the two halves of the samples differ; None without moments."""
     gaussian: GaussianityEvidence | None
     """None where the samples are too few to tell."""
     missing_directions: int
@@ -88,7 +88,7 @@ class SmoothSampleFit:
     @property
     def reliable(self) -> bool:
         """Whether the samples are enough for the start."""
-        return self.angle <= UNRELIABLE_ANGLE
+        return self.angle is None or self.angle <= UNRELIABLE_ANGLE
 
 
 def fit_smooth_samples(
@@ -142,9 +142,8 @@ def _check(activation: Activation, width: int | None, rank: int) -> None:
         )
     if width is not None and not 1 <= width <= rank:
         raise InvalidInput(
-            f"width must be between 1 and {rank}, the number of directions in which the inputs vary. "
-            f"Got {width} instead. More smooth units than inputs are recovered from queries: "
-            "give a function, not samples."
+            f"width must be between 1 and {rank}, the number of directions in which the inputs vary, for a "
+            f"start by moments. Got {width} instead."
         )
 
 
