@@ -49,6 +49,7 @@ _STEPS, _PATIENCE = 150, 8
 WORK = 20.0
 """About as many seconds are spent: counted in steps, so that the search ends at the same start everywhere."""
 _SECONDS_PER_STEP, _FLOPS_PER_SECOND = 8e-4, 1e10
+_RIVAL = 10.0  # times the least residual of an activation: beyond, another is not tried again
 _NEGLIGIBLE_SKIP = 1e-9  # of the answers' spread: an affine part that the units explain
 
 
@@ -103,7 +104,8 @@ def search_values(
     run = _Run(inputs, answers, floor, rng, WORK if work is None else work, on_step)
     late = False
     try:
-        run.search(width, [SmoothFeature.of(activation) for activation in activations], rounds)
+        with np.errstate(over="ignore", invalid="ignore"):  # units that run away are given up
+            run.search(width, [SmoothFeature.of(activation) for activation in activations], rounds)
     except OutOfTime:
         late = True
     if run.best is None:
@@ -128,18 +130,16 @@ class _Run:
         self.inputs, self.answers, self.work = inputs, answers, work
         self.floor, self.rng, self.on_step = floor, rng, on_step
         self.best: tuple[ProjectedFit, SmoothFeature] | None = None
+        self.residuals: dict[str, float] = {}
+        """The best of every activation."""
         self.starts = 0
 
     def search(self, width: int | None, features: Sequence[SmoothFeature], rounds: Sequence[int]) -> None:
         """Starts of growing size until one is exact."""
         sizes = self._sizes(width)
-        for starts, units, feature in product(rounds, sizes, features):
-            problem = self._problem(units, feature)
-            for _ in range(starts):
-                if self.work <= 0:
-                    break
-                self.starts += 1
-                fit = self._from_random(problem, units, width)
+        for starts in rounds:
+            for units, feature in product(sizes, self._rivals(features)):
+                fit = self._from_many(self._problem(units, feature), units, width, starts)
                 if fit is not None:
                     self.best = fit, feature
                     return
@@ -147,6 +147,23 @@ class _Run:
             fit, feature = self.best
             problem = self._problem(max(sizes), feature)
             self.best = prune_noisy(problem, fit, width, self.on_step), feature
+
+    def _rivals(self, features: Sequence[SmoothFeature]) -> list[SmoothFeature]:
+        """Activations that fit about as well as the best one did; units of the right one do far better."""
+        least = min(self.residuals.values(), default=np.inf)
+        return [each for each in features if not self.residuals.get(each.name, 0.0) > _RIVAL * least]
+
+    def _from_many(
+        self, problem: ProjectedProblem, units: int, width: int | None, starts: int
+    ) -> ProjectedFit | None:
+        for _ in range(starts):
+            if self.work <= 0:
+                break
+            self.starts += 1
+            fit = self._from_random(problem, units, width)
+            if fit is not None:
+                return fit
+        return None
 
     def _from_random(self, problem: ProjectedProblem, units: int, width: int | None) -> ProjectedFit | None:
         """An exact fit with no more units than were told of, or None."""
@@ -156,6 +173,8 @@ class _Run:
             flops = problem.rows * (fit.units.size + units) ** 2
             self.work -= len(fit.history) * (_SECONDS_PER_STEP + flops / _FLOPS_PER_SECOND)
             assert isinstance(problem.feature, SmoothFeature)
+            name = problem.feature.name
+            self.residuals[name] = min(fit.residual, self.residuals.get(name, np.inf))
             if self.best is None or fit.residual < self.best[0].residual:
                 self.best = fit, problem.feature
             if fit.residual > self.floor:
