@@ -42,7 +42,6 @@ from harness import (
     summarise,
     tell,
 )
-from planted import distances
 from unweave.arrays import Array, IntArray
 from unweave.deep.layered_model import LayeredModel
 from unweave.deep.published import (
@@ -53,6 +52,7 @@ from unweave.deep.published import (
 )
 from unweave.deep.value_fit import fit_values
 from unweave.derivatives.entangled import entangled_weights
+from unweave.experiments.planted import distances
 from unweave.subspace import orthonormal_basis, symmetric_packing
 
 SHIFTS = 0.05

@@ -55,13 +55,3 @@ def exact_span(directions: Array, space: type[RankOneSpace] = RankOneSpace) -> R
     """The span of w w^T over the unit rows w (m, D)."""
     packing = symmetric_packing(directions.shape[1])
     return space(orthonormal_basis(packing.outer(directions).T), packing)
-
-
-def distances(planted: Array, found: Array) -> Array:
-    """Distance (m,) of every planted row (m, D) to the nearest row of ``found`` up to sign; inf if none."""
-    if not len(found):
-        return np.full(len(planted), np.inf)
-    overlap = planted @ found.T
-    nearest = np.argmax(np.abs(overlap), axis=1)
-    signs = np.sign(overlap[np.arange(len(planted)), nearest])
-    return np.asarray(np.linalg.norm(planted - signs[:, None] * found[nearest], axis=1))

@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from scipy.optimize import minimize
 
 from harness import COMMON, Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell
 from unweave.arrays import Array
+from unweave.experiments.energy_barrier import least_risk
 from unweave.quadratic import (
     counterexample,
     identity_start,
@@ -102,22 +102,11 @@ def barrier(inputs: int, seed: int) -> Run:
     """The least population risk over weights of rank d - 1, from a few starts."""
     matrix, _, _ = plant(inputs, 2 * inputs, 1, seed)
     rng = np.random.default_rng(search_seed(seed))
-
-    def risk(vector: Array) -> tuple[float, Array]:
-        w = vector.reshape(inputs, inputs - 1)
-        a = w @ w.T - matrix
-        return population_risk(a), (2 * (4 * a + 2 * np.trace(a) * np.eye(inputs)) @ w).reshape(-1)
-
-    values, vectors = np.linalg.eigh(matrix)
-    near = vectors[:, 1:] * np.sqrt(values[1:])
-    starts = [near + 0.1 * rng.standard_normal(near.shape) for _ in range(3)]
-    starts += [2 * rng.standard_normal(near.shape) for _ in range(3)]
     began = time.perf_counter()
-    options = {"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-10}
-    least = min(minimize(risk, w.ravel(), jac=True, method="L-BFGS-B", options=options).fun for w in starts)
+    least = least_risk(matrix, rng)
     predicted = population_barrier(matrix)
     difference = abs(least - predicted) / predicted
-    extra = {"measured": float(least), "predicted": predicted}
+    extra = {"measured": least, "predicted": predicted}
     return Run(
         seed, difference < AGREES, difference, seconds=time.perf_counter() - began, same=True, extra=extra
     )

@@ -22,8 +22,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from harness import COMMON, Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell
-from planted import FOUND, distances, exact_span, planted_directions
+from planted import FOUND, exact_span, planted_directions
 from unweave.arrays import AnyArray
+from unweave.experiments.planted import distances
 from unweave.subspace import RankOneSpace, subspace_power_method
 
 SETTING = (40, 600)

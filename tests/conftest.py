@@ -43,6 +43,6 @@ def recorder() -> type[Recorder]:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A headless Chromium, started when the first test asks for it; see `browsing`."""
     if find_browser() is None:
-        pytest.skip("chromium and chromedriver are not installed")
+        pytest.fail("chromium and chromedriver must be on the path: run make browser")
     with open_browser(tmp_path_factory.mktemp("browser")) as driver:
         yield driver

@@ -181,8 +181,6 @@ def test_what_has_no_backward_pass_is_refused():
 
 
 def test_an_onnx_file_is_refused_and_a_saved_network_is_not(tmp_path):
-    pytest.importorskip("onnx")
-    pytest.importorskip("onnxruntime")
     for ending in (".onnx", ".npz"):
         planted().save(tmp_path / f"net{ending}")
     with pytest.raises(InvalidInput, match=r"Got PosixPath \(model file\) instead"):

@@ -17,8 +17,6 @@ from unweave.errors import BudgetExhausted, ExecutionError, InvalidInput, Target
 from unweave.execution import DaskExecutor, SerialExecutor
 from unweave.execution.store import open_store
 
-distributed = pytest.importorskip("distributed")
-
 TRUTH = unweave.random_network([9, 16, 1], seed=1000, outer="normal")
 WIDE = unweave.random_network([26, 300, 1], seed=1002, outer="normal")
 

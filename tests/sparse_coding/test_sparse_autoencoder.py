@@ -88,7 +88,8 @@ def test_the_gradient_is_the_derivative_of_the_loss() -> None:
 
 
 def test_the_gradient_is_that_of_torch() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     rng = np.random.default_rng(1003)
     encoder, signals, bias = rng.standard_normal((7, 4)), rng.standard_normal((30, 4)), 0.2
     w = torch.tensor(encoder, requires_grad=True)

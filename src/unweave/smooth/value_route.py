@@ -61,7 +61,13 @@ def recover_from_values(
     except np.linalg.LinAlgError as error:
         problem = f"the numbers broke down ({error})"
     if best is not None and best.exact:
-        return Candidate(in_own_inputs(best.network, findings.region), _evidence(best))
+        # In few inputs many units can imitate others: without error bars nothing shows that these did not.
+        open_bars = best.fitted.error_bar is None
+        ambiguity = (
+            "the values do not determine all parameters: other units fit as well" if open_bars else None
+        )
+        network = in_own_inputs(best.network, findings.region)
+        return Candidate(network, _evidence(best), ambiguity=ambiguity)
     if problem is None and best is not None:  # a local minimum: what other methods found is as good
         problem = (
             f"from {best.starts} random starts {best.network.hidden[0]} units leave a residual of "
