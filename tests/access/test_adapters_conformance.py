@@ -179,26 +179,25 @@ def _ask_for_ever(queries: Queries) -> None:
         queries(ROWS[:100], fresh=True)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:Exception encountered when calling:UserWarning"
-)  # keras, of the interrupt
 def test_an_interrupt_passes_through_and_leaves_the_target_usable(kind, opened):
     """Ctrl-C at some moment of a long row of questions."""
     planted, _ = kind
     queries = opened()
     queries(ROWS[:1])
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
+    handlers = {
+        signal.SIGALRM: lambda *_: signal.raise_signal(signal.SIGINT),
+        signal.SIGINT: signal.default_int_handler,  # which a worker of pytest may ignore
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     signal.setitimer(signal.ITIMER_REAL, 0.02)
     try:
         with pytest.raises(KeyboardInterrupt):
             _ask_for_ever(queries)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     np.testing.assert_allclose(queries(ROWS[:50]), truth(planted, ROWS[:50]), rtol=0, atol=planted.precision)
 
 

@@ -50,7 +50,8 @@ class LineProcess:
         stdin, stdout, stderr = self._process.stdin, self._process.stdout, self._process.stderr
         assert stdin is not None and stdout is not None and stderr is not None  # noqa: PT018
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._incoming: queue.Queue[bytes | None] = queue.Queue(maxsize=_MOST_PIECES)
+        # Not `queue.Queue`: a Ctrl-C at the wrong moment leaves its lock taken, or breaks it.
+        self._incoming: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._complaints: deque[bytes] = deque(maxlen=_TAIL_LINES)
         self._unfinished = b""
@@ -166,20 +167,17 @@ def _write(pipe: IO[bytes], outgoing: queue.SimpleQueue[bytes | None]) -> None:
         pipe.close()
 
 
-def _read(pipe: IO[bytes], incoming: queue.Queue[bytes | None], stopping: threading.Event) -> None:
-    """Put what is written into the queue as it comes; None at its end."""
+def _read(pipe: IO[bytes], incoming: queue.SimpleQueue[bytes | None], stopping: threading.Event) -> None:
+    """Put what is written into the queue as it comes, if it is not overfull; None at its end."""
     piece: bytes | None = b""
     while piece is not None:
         try:
             piece = os.read(pipe.fileno(), _PIECE_BYTES) or None
         except (OSError, ValueError):
             piece = None
-        while not stopping.is_set():
-            try:
-                incoming.put(piece, timeout=_PATIENCE)
-                break
-            except queue.Full:
-                continue
+        while incoming.qsize() >= _MOST_PIECES and not stopping.wait(_PATIENCE):
+            pass
+        incoming.put(piece)
 
 
 def _listen(pipe: IO[bytes], complaints: deque[bytes]) -> None:

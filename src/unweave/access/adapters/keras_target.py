@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unweave.access.adapters.answer_source import loaded, no_answer, squeezed, width_of_shape
+from unweave.access.adapters.interrupts import interrupts_wait
 from unweave.access.adapters.torch_target import without_gradients
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
@@ -34,7 +35,8 @@ class KerasTarget:
 
         rows = x if self._shape is None or len(self._shape) == 1 else x.reshape(len(x), *self._sizes())
         tensor = keras.ops.convert_to_tensor(rows, dtype="float64")
-        with _without_gradients(keras):
+        # keras 3 compares the structure of its inputs under a bare except, at every call.
+        with _without_gradients(keras), interrupts_wait():
             answer = self._model(tensor, training=False)
         if isinstance(answer, list | tuple | dict):
             raise no_answer(
