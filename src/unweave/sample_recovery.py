@@ -20,10 +20,10 @@ from unweave.candidate import Evidence
 from unweave.errors import Interrupted, InvalidInput
 from unweave.journal import Journal, Progress
 from unweave.network import Network
+from unweave.projection.features import SAMPLED, feature_of
+from unweave.projection.search import OutOfTime, SearchOptions
 from unweave.relu.sample_errors import StandardErrors, standard_errors
-from unweave.relu.sample_features import SAMPLED, feature_of
 from unweave.relu.sample_route import SampleFit, fit_samples
-from unweave.relu.sample_search import OutOfTime, SearchOptions
 from unweave.result import Certificate, Check, Recovery, Status
 from unweave.sample_judge import (
     EXACT,

@@ -31,7 +31,7 @@ except ModuleNotFoundError as error:  # pragma: no cover
 
 from unweave.access.samples import Samples
 from unweave.arrays import Array
-from unweave.relu.sample_search import SearchOptions
+from unweave.projection.search import SearchOptions
 from unweave.sample_recovery import recover_from_samples
 
 

@@ -18,7 +18,7 @@ from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.candidate import Evidence
 from unweave.network import Network
-from unweave.relu.sample_whitening import Whitening
+from unweave.projection.whitening import Whitening
 from unweave.result import Check, Status
 from unweave.sample_judge import (
     LARGEST_CONDITION,

@@ -8,8 +8,6 @@ import pytest
 import unweave
 from unweave.relu.sample_errors import standard_errors
 from unweave.relu.sample_route import fit_samples
-from unweave.relu.sample_search import OutOfTime, search_units
-from unweave.relu.sample_whitening import Whitening
 
 
 def exact(inputs, width, outputs, seed, activation="relu", per_parameter=20):
@@ -68,20 +66,6 @@ def test_inputs_that_never_vary_get_no_weight():
     np.testing.assert_allclose(fit.network(seen), y, atol=1e-11)
 
 
-def test_quadratic_part_is_carried_back():
-    rng = np.random.default_rng(1000)
-    x = rng.standard_normal((200, 3)) @ rng.standard_normal((3, 3)) + 2
-    whitening = Whitening.of(x)
-    white = whitening(x)
-    np.testing.assert_allclose(np.cov(white.T, bias=True), np.eye(3), atol=1e-12)
-    quadratic, linear, constant = rng.standard_normal((1, 3, 3)), rng.standard_normal((3, 1)), np.ones(1)
-    quadratic = quadratic + quadratic.transpose(0, 2, 1)
-    full, slope, offset = whitening.quadratic_back(quadratic, linear, constant)
-    expected = np.einsum("ni,kij,nj->nk", white, quadratic, white) + white @ linear + constant
-    got = np.einsum("ni,kij,nj->nk", x, full, x) + x @ slope + offset
-    np.testing.assert_allclose(got, expected, atol=1e-10)
-
-
 def test_signs_that_cannot_be_told_are_listed():
     rng = np.random.default_rng(1005)
     weights = rng.standard_normal((3, 5))
@@ -124,18 +108,3 @@ def test_standard_errors_need_one_homogeneous_layer():
     with pytest.raises(unweave.InvalidInput, match="one hidden layer of homogeneous"):
         standard_errors(unweave.random_network([4, 3, 1]), x, y)
     assert standard_errors(net, x[:10], y[:10]) is None
-
-
-def test_search_hands_back_what_it_has():
-    _, x, y = exact(6, 5, 1, 1007)
-    calls = []
-
-    def stop(steps, residual):
-        calls.append(residual)
-        if len(calls) == 5:
-            raise OutOfTime
-
-    ended = search_units(x, y / y.std(), 5, floor=1e-10, rng=np.random.default_rng(0), on_step=stop)
-    assert ended.out_of_time
-    assert not ended.exact
-    assert ended.fit.residual == pytest.approx(calls[-1], rel=0.5)

@@ -7,10 +7,10 @@ import pytest
 
 import unweave
 from unweave.activations import get_activation
-from unweave.relu.sample_features import SmoothFeature
-from unweave.relu.sample_search import OutOfTime
-from unweave.relu.sample_steps import gram_solver
-from unweave.relu.variable_projection import ProjectedProblem
+from unweave.projection.features import SmoothFeature
+from unweave.projection.problem import ProjectedProblem
+from unweave.projection.search import OutOfTime
+from unweave.projection.steps import gram_solver
 from unweave.smooth.value_search import search_values
 
 

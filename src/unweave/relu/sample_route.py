@@ -2,7 +2,7 @@
 
     whiten the inputs -> find the units up to signs -> signs from the polynomial part -> network
 
-The units come from `unweave.relu.sample_search`, which never needs signs; the signs from
+The units come from `unweave.projection.search`, which never needs signs; the signs from
 `unweave.relu.signs` (ReLU, leaky ReLU) or `unweave.relu.sample_squared`. Noise is left to least squares: with
 the signs known, a last fit of all parameters without skip connection gives up the polynomial's freedom.
 """
@@ -19,14 +19,14 @@ from unweave.deep.layered_model import LayeredModel
 from unweave.deep.value_fit import ValueFit
 from unweave.network import Network
 from unweave.optimize import LevenbergMarquardtOptions, levenberg_marquardt
+from unweave.projection.features import KINK, UnitFeature, feature_of
+from unweave.projection.orthonormal import orthonormal_columns
+from unweave.projection.pruning import OnStep
+from unweave.projection.search import OutOfTime, SearchOptions, UnitSearch, search_units
+from unweave.projection.whitening import Whitening
 from unweave.relu.absolute_form import AbsoluteForm
-from unweave.relu.sample_features import KINK, UnitFeature, feature_of
-from unweave.relu.sample_orthonormal import orthonormal_columns
-from unweave.relu.sample_search import OutOfTime, SearchOptions, UnitSearch, search_units
 from unweave.relu.sample_squared import SquaredForm, squared_network, squared_signs
-from unweave.relu.sample_whitening import Whitening
 from unweave.relu.signs import SIGN_TOLERANCE, negative_slope, solve_signs, to_network
-from unweave.relu.unit_pruning import OnStep
 
 _ERRORS_OF_NOISE = 10.0  # standard errors of the affine part that a pattern of signs may miss it by
 _LARGEST_SIGN_TOLERANCE = 0.2
@@ -99,7 +99,7 @@ def fit_samples(
     if feature.degree == 2:
         network, solved, unique, method, others = _squared(whitening, units, heights, polynomial, tolerance)
     else:
-        form = whitening.form_back(units, heights, polynomial[:-1], polynomial[-1])
+        form = _absolute_form(whitening, units, heights, polynomial)
         network, solved, unique, method, others = _kinked(form, activation, tolerance)
     last = not search.exact and not search.out_of_time
     if last and len(network.hidden) == 1 and network.skip is None:
@@ -124,6 +124,13 @@ def _linear_numbers(
         rest = basis.T @ (answers - design @ solution)
         solution = solution + solve_triangular(triangle, rest, check_finite=False)
     return solution[:width], solution[width:]
+
+
+def _absolute_form(whitening: Whitening, units: Array, heights: Array, polynomial: Array) -> AbsoluteForm:
+    """The form in x of one in whitened inputs with units (r+1, m) and affine part (r+1, K)."""
+    weights, biases, length = whitening.units_back(units)
+    slope, offset = whitening.affine_back(polynomial[:-1], polynomial[-1])
+    return AbsoluteForm(weights, biases, heights * length[:, None], slope, offset)
 
 
 def _kinked(

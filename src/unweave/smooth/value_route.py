@@ -22,7 +22,7 @@ from unweave.change_of_inputs import in_own_inputs
 from unweave.errors import BudgetExhausted
 from unweave.evaluation import single_threaded_blas
 from unweave.journal import Journal
-from unweave.relu.sample_search import OutOfTime
+from unweave.projection.search import OutOfTime
 from unweave.smooth.value_search import ROWS_PER_PARAMETER, ValueSearch, search_values
 
 WIDEST_UNTOLD = 16

@@ -1,6 +1,6 @@
 """Smooth units from values alone, more of them than inputs: variable projection from random starts.
 
-    minimise over V   | y - g(X_1 V) A - (X_1 or 1) C |        `unweave.relu.variable_projection`
+    minimise over V   | y - g(X_1 V) A - (X_1 or 1) C |        `unweave.projection.problem`
 
 Derivatives show at most d(d-1)/2 directions in d inputs, moments of samples at most d; least squares knows no
 such limit, but has local minima. In few inputs there are ways around most of them: with up to twice as many
@@ -24,11 +24,11 @@ from unweave.arrays import Array
 from unweave.deep.layered_model import LayeredModel
 from unweave.deep.value_fit import ValueFitResult, fit_values
 from unweave.network import Network
-from unweave.relu.sample_features import SmoothFeature
-from unweave.relu.sample_search import OutOfTime
-from unweave.relu.sample_whitening import Whitening
-from unweave.relu.unit_pruning import prune_exact, prune_noisy, random_units
-from unweave.relu.variable_projection import ProjectedFit, ProjectedProblem, ProjectionOptions
+from unweave.projection.features import SmoothFeature
+from unweave.projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
+from unweave.projection.pruning import prune_exact, prune_noisy, random_units
+from unweave.projection.search import OutOfTime
+from unweave.projection.whitening import Whitening
 from unweave.smooth.linear_part import mirror_back
 from unweave.smooth.shallow_model import ShallowModel
 

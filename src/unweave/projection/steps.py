@@ -2,7 +2,7 @@
 
     J = P B,    B v = sum_i H_i (g'(z_i) (X_1 v_i)),    P = I - Q_0 Q_0^T - Q Q^T
 
-(`unweave.relu.variable_projection` explains the symbols.) Small systems are formed: the Gram matrix of B is a
+(`unweave.projection.problem` explains the symbols.) Small systems are formed: the Gram matrix of B is a
 product of pairs of slopes with pairs of inputs, both symmetric, and what lies in the span of Q_0 and Q is
 subtracted. Large ones are solved by conjugate gradients in single precision, preconditioned with
 
@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from unweave.arrays import Array, RealArray
-from unweave.relu.sample_orthonormal import OrthonormalSpan, row_blocks
+from unweave.projection.orthonormal import OrthonormalSpan, row_blocks
 
 Solve = Callable[[float], Array]
 """The step (d+1, m) as a function of the damping."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unweave.relu import variable_projection
-from unweave.relu.sample_features import KINK, SQUARED_KINK, feature_of
-from unweave.relu.sample_orthonormal import orthonormal_columns
-from unweave.relu.sample_steps import conjugate_gradient_solver, gram_solver
-from unweave.relu.unit_pruning import prune_exact, prune_noisy, random_units, removal_costs
-from unweave.relu.variable_projection import ProjectedProblem, unit_columns
+from unweave.projection.features import KINK, SQUARED_KINK, feature_of
+from unweave.projection.orthonormal import orthonormal_columns
+from unweave.projection.problem import ProjectedProblem, unit_columns
+from unweave.projection.pruning import prune_exact, prune_noisy, random_units, removal_costs
+from unweave.projection.steps import conjugate_gradient_solver, gram_solver
 
 
 def planted(inputs, width, outputs, seed, feature=KINK, rows=600):
@@ -67,7 +66,7 @@ def test_conjugate_gradients_and_gram_give_the_same_step():
 @pytest.mark.parametrize("limit", [10_000, 0])
 @pytest.mark.parametrize("feature", [KINK, SQUARED_KINK])
 def test_planted_units_come_back_to_rounding(limit, feature, monkeypatch):
-    monkeypatch.setattr(variable_projection, "_GRAM_PARAMETERS", limit)
+    monkeypatch.setattr("unweave.projection.problem._GRAM_PARAMETERS", limit)
     x, y, units, heights = planted(6, 4, 2, 1003, feature)
     rng = np.random.default_rng(1004)
     start = unit_columns(units + 0.1 * rng.standard_normal(units.shape))

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.relu.absolute_form import AbsoluteForm
 
 _NO_VARIATION = 1e-12  # variance relative to the largest, of columns first brought to one scale
 _BLOCK_ROWS = 8192
@@ -71,12 +70,6 @@ class Whitening:
         """Coefficients (d, K) and (K,) on x of x~ S~ + c~."""
         weights = self.matrix @ slope
         return weights, np.asarray(offset - self.mean @ weights)
-
-    def form_back(self, units: Array, heights: Array, slope: Array, offset: Array) -> AbsoluteForm:
-        """The absolute form in x of one in x~ with units (r+1, m)."""
-        weights, biases, length = self.units_back(units)
-        slope, offset = self.affine_back(slope, offset)
-        return AbsoluteForm(weights, biases, heights * length[:, None], slope, offset)
 
     def quadratic_back(self, quadratic: Array, linear: Array, constant: Array) -> tuple[Array, Array, Array]:
         """x~^T Q_k x~ + l_k x~ + c_k in terms of x: (K, d, d), (d, K), (K,)."""

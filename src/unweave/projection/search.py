@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.relu.sample_features import KINK, UnitFeature
-from unweave.relu.unit_pruning import (
+from unweave.projection.features import KINK, UnitFeature
+from unweave.projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions, with_ones
+from unweave.projection.pruning import (
     OnStep,
     information,
     prune_exact,
@@ -24,7 +25,6 @@ from unweave.relu.unit_pruning import (
     repaired,
     without_idle,
 )
-from unweave.relu.variable_projection import ProjectedFit, ProjectedProblem, ProjectionOptions, with_ones
 
 _ROUNDING = 1e-14  # relative residual below which there is nothing to gain
 _SAME_MINIMUM = 5e-3  # relative difference of residuals of starts that ended in one minimum

@@ -9,7 +9,7 @@ Kaufman's Jacobian is
     J = P B,     B v = sum_i H_i (g'(z_i) (X_1 v_i)),     J^T r = ( X_1^T (g'(Z) * r H^T) )_i .
 
 A step solves (J^T J + lambda D) s = J^T r: through J^T J while it is small, by conjugate gradients in single
-precision beyond (`unweave.relu.sample_steps`). The residual is always taken in float64, so that the end does
+precision beyond (`unweave.projection.steps`). The residual is always taken in float64, so that the end does
 not depend on who solved.
 
 Once every sample lies on the right side of every hyperplane, the model of kinked units is bilinear and the
@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from unweave.arrays import Array, RealArray
-from unweave.relu.sample_features import KINK, UnitFeature
-from unweave.relu.sample_orthonormal import OrthonormalSpan, orthonormal_columns, row_blocks
-from unweave.relu.sample_steps import (
+from unweave.projection.features import KINK, UnitFeature
+from unweave.projection.orthonormal import OrthonormalSpan, orthonormal_columns, row_blocks
+from unweave.projection.steps import (
     SMALLEST_DAMPING,
     Linearised,
     SingleInputs,

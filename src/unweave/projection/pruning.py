@@ -21,8 +21,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from unweave.arrays import Array
-from unweave.relu.sample_orthonormal import orthonormal_columns
-from unweave.relu.variable_projection import (
+from unweave.projection.orthonormal import orthonormal_columns
+from unweave.projection.problem import (
     ProjectedFit,
     ProjectedProblem,
     ProjectionOptions,
