@@ -28,7 +28,7 @@ import numpy as np
 import unweave
 from harness import COMMON, Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell
 from unweave.arrays import Array
-from unweave.relu.estimated_coefficients import Batches, EstimateOptions
+from unweave.hermite.estimated_coefficients import Batches, EstimateOptions
 from unweave.relu.gaussian_samples import GaussianSampleOptions, recover_from_gaussian_samples
 from unweave.relu.hermite_coefficients import hermite_coefficients
 from unweave.relu.relu_units import ReLUUnits

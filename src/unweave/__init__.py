@@ -102,8 +102,8 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _ROOMS = (
     *("auditing", "certify", "construct", "deep", "derivatives", "diagnose", "exact", "execution"),
-    *("experiments", "gates", "optimize", "projection", "quadratic", "relu", "report", "sklearn"),
-    *("smooth", "sparse_coding", "subspace", "tensor_start"),
+    *("experiments", "gates", "hermite", "optimize", "projection", "quadratic", "relu", "report"),
+    *("sklearn", "smooth", "sparse_coding", "subspace", "tensor_start"),
 )
 
 

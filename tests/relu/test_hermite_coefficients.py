@@ -1,4 +1,4 @@
-"""Lemma 3.5 and its companions against quadrature, and the packed tensors against dense ones."""
+"""Lemma 3.5 and its companions against quadrature."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from scipy.integrate import quad
 
 import unweave
 from unweave.errors import InvalidInput
+from unweave.hermite.polynomials import hermite_polynomial, normal_density
+from unweave.hermite.tensors import hermite_features
 from unweave.relu.hermite_coefficients import (
     ROOT_SEPARATION,
     affine_surrogate_risk,
     gaussian_risk,
     hermite_coefficients,
-    hermite_polynomial,
-    normal_density,
     relu_coefficient,
 )
-from unweave.relu.hermite_tensors import hermite_features
 from unweave.relu.relu_units import ReLUUnits
-from unweave.relu.symmetric_tensors import packed_position, tensor_packing
 
 
 def random_units(dimension, width, seed, offset=0.0):
@@ -59,65 +57,6 @@ def test_vanishing_orders():
     assert relu_coefficient(3, np.array([0.0]))[0] == 0
     assert relu_coefficient(4, np.array([1.0, -1.0])) == pytest.approx([0, 0])
     assert (np.abs(relu_coefficient(2, np.linspace(-3, 3, 50))) > 1e-3).all()
-
-
-def test_packed_tensors_are_the_dense_ones():
-    units = random_units(4, 3, 1001)
-    exact = hermite_coefficients(units, 6)
-    terms = units.outer * relu_coefficient(5, units.biases)
-    dense = np.einsum("m,am,bm,cm,dm,em->abcde", terms, *[units.weights] * 5)
-    np.testing.assert_allclose(exact.dense(5), dense, atol=1e-15)
-    assert exact.norm(5) == pytest.approx(np.linalg.norm(dense), rel=1e-13)
-    w = random_units(4, 2, 1002).weights
-    np.testing.assert_allclose(
-        exact.along(5, w), np.einsum("abcde,am,bm,cm,dm,em->m", dense, w, w, w, w, w), atol=1e-14
-    )
-
-
-@pytest.mark.parametrize("orders", [(1, 4), (2, 3), (2, 2, 1)])
-def test_flattening_keeps_singular_values(orders):
-    exact = hermite_coefficients(random_units(4, 3, 1003), 5)
-    sizes = [4**order for order in orders]
-    full = exact.dense(5).reshape(sizes)
-    packed = exact.flattened(*orders)
-    found = np.linalg.svd(packed.reshape(len(packed), -1), compute_uv=False)
-    expected = np.linalg.svd(full.reshape(sizes[0], -1), compute_uv=False)
-    np.testing.assert_allclose(found[:3], expected[:3], rtol=1e-12)
-    assert found[3] < 1e-14
-
-
-@pytest.mark.parametrize(("dimension", "order"), [(1, 3), (3, 0), (4, 1), (3, 4), (5, 3)])
-def test_positions_number_the_sorted_indices(dimension, order):
-    packing = tensor_packing(dimension, order)
-    assert packing.size == math.comb(dimension + order - 1, order)
-    np.testing.assert_array_equal(packing.position(packing.indices), np.arange(packing.size))
-    np.testing.assert_array_equal(packing.position(packing.indices[:, ::-1]), np.arange(packing.size))
-    assert packing.multiplicity.sum() == pytest.approx(dimension**order)
-    if order > 1:
-        np.testing.assert_array_equal(
-            packing.parent, packed_position(packing.indices[:, : order - 1], dimension)
-        )
-
-
-def test_hermite_features_are_products_of_polynomials():
-    x = np.random.default_rng(1004).standard_normal((7, 3))
-    for order, features in enumerate(hermite_features(x, 5)):
-        for index, row in zip(tensor_packing(3, order).indices, features, strict=True):
-            counts = [int((index == j).sum()) for j in range(3)]
-            expected = np.prod([hermite_polynomial(c, x[:, j]) for j, c in enumerate(counts)], axis=0)
-            np.testing.assert_allclose(row, expected, rtol=1e-12, atol=1e-12)
-
-
-def test_projection_identity():
-    """He_k(P^T x) = He_k(x)[P, ..., P] for orthonormal columns."""
-    rng = np.random.default_rng(1005)
-    basis = np.linalg.qr(rng.standard_normal((5, 2)))[0]
-    x = rng.standard_normal((6, 5))
-    small, large = hermite_features(x @ basis, 4)[4], hermite_features(x, 4)[4]
-    for row in range(len(x)):
-        dense = tensor_packing(5, 4).dense(large[:, row])
-        projected = np.einsum("abcd,ai,bj,ck,dl->ijkl", dense, basis, basis, basis, basis)
-        np.testing.assert_allclose(tensor_packing(2, 4).dense(small[:, row]), projected, atol=1e-12)
 
 
 def test_risk_identity_matches_quadrature():
@@ -172,8 +111,3 @@ def test_units_and_networks():
         ReLUUnits.of_network(unweave.random_network([4, 3, 1], activation="tanh", seed=1000))
     dead = ReLUUnits.normalised(np.array([[0.0, 2.0]]), np.array([3.0, 1.0]), np.array([2.0, 1.0]))
     assert (dead.width, dead.offset) == (1, 6.0)
-
-
-def test_missing_orders_are_named():
-    with pytest.raises(InvalidInput, match="between 0 and 2"):
-        hermite_coefficients(random_units(3, 2, 1009), 2).dense(3)

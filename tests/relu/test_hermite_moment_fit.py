@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from unweave.errors import InvalidInput
-from unweave.relu.estimated_coefficients import estimate_coefficients, in_batches
+from unweave.hermite.estimated_coefficients import estimate_coefficients, in_batches
+from unweave.hermite.symmetric_tensors import tensor_packing
 from unweave.relu.gaussian_samples import GaussianSampleOptions, recover_from_gaussian_samples
 from unweave.relu.hermite_coefficients import hermite_coefficients
 from unweave.relu.moment_fit import MomentProblem, fit_moments, power_gradients
 from unweave.relu.moment_restarts import EXPLAINED, fit_moments_with_restarts, strongest
 from unweave.relu.relu_units import ReLUUnits
-from unweave.relu.symmetric_tensors import tensor_packing
 
 
 def planted(dimension, width, seed):

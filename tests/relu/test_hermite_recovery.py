@@ -7,11 +7,13 @@ import pytest
 
 import unweave
 from unweave.errors import InvalidInput
-from unweave.relu.estimated_coefficients import in_batches
+from unweave.hermite.contractions import SampleContractions, directional_coefficients
+from unweave.hermite.estimated_coefficients import in_batches
+from unweave.hermite.polynomials import hermite_polynomial, normal_density
+from unweave.hermite.whitening import Whitening
 from unweave.relu.gaussian_samples import GaussianSampleOptions, recover_from_gaussian_samples
-from unweave.relu.hermite_coefficients import hermite_coefficients, hermite_polynomial, normal_density
+from unweave.relu.hermite_coefficients import hermite_coefficients
 from unweave.relu.jennrich import jennrich
-from unweave.relu.moment_contractions import SampleContractions, directional_coefficients
 from unweave.relu.overcomplete import overcomplete_directions
 from unweave.relu.pencil import pencil_directions
 from unweave.relu.published_depth2 import count_units, published_directions
@@ -270,3 +272,22 @@ def test_learning_by_regression_predicts():
     assert learned.regression.residual == pytest.approx(
         error * units(fresh).std() / np.sqrt(np.mean(units(fresh) ** 2)), rel=0.3
     )
+
+
+def test_units_on_whitened_inputs_come_back():
+    rng = np.random.default_rng(1000)
+    mixing = rng.standard_normal((5, 5))
+    mean, covariance = rng.standard_normal(5), mixing @ mixing.T + 0.1 * np.eye(5)
+    rng = np.random.default_rng(1001)
+    truth = ReLUUnits.normalised(
+        rng.standard_normal((5, 3)), rng.uniform(-1, 1, 3), np.array([1.0, -0.5, 2.0])
+    )
+    whitening = Whitening.known(mean, covariance)
+    x = rng.multivariate_normal(mean, covariance, size=200)
+    seen = ReLUUnits.normalised(
+        whitening.factor.T @ truth.weights, truth.biases + mean @ truth.weights, truth.outer
+    )
+    np.testing.assert_allclose(seen(whitening(x)), truth(x), atol=1e-12)
+    found = recover_from_coefficients(hermite_coefficients(seen, 4), rng).units
+    back = found.unwhitened(whitening)
+    assert unweave.compare(truth.to_network(), back.to_network()).parameter_error < 1e-9

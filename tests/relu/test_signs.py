@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 
 from unweave import InvalidInput, Network
-from unweave.relu import sign_search
+from unweave.optimize import sign_search
 from unweave.relu.absolute_form import AbsoluteForm
 from unweave.relu.signs import SignSolution, negative_slope, solve_signs, to_network
 
@@ -56,42 +54,6 @@ def test_the_signs_are_found_and_only_those(
     np.testing.assert_array_equal(found.signs, signs)
     assert (found.method, found.solved, found.unique, found.alternatives) == (method, True, True, ())
     assert found.residual < 100 * ERROR
-
-
-@pytest.mark.parametrize("seed", range(1000, 1006))
-@pytest.mark.parametrize("same", [False, True])
-def test_narrowed_signs_are_those_of_every_pattern(seed: int, same: bool) -> None:
-    rng = np.random.default_rng(seed)
-    matrix = rng.standard_normal((6, 13))
-    matrix[:, 0] = matrix[:, 1] if same else matrix[:, 0]  # then these two may exchange their signs
-    signs = rng.choice([-1.0, 1.0], 13)
-    signs[:2] = (1, -1) if same else signs[:2]
-    right = matrix @ signs
-    every = np.array(list(product((-1.0, 1.0), repeat=13)))
-    fitting = every[np.linalg.norm(every @ matrix.T - right, axis=1) < 1e-9]
-    assert len(fitting) == 1 + same
-    known = sign_search.narrowed_signs(matrix, right, rng)
-    assert known.any()
-    if known.all():
-        assert (fitting == known).all(axis=1).any()
-    else:
-        assert (fitting[:, known != 0] == known[known != 0]).all()
-    found, ended = sign_search.branch_and_bound(matrix, right, [fitting[0]], known if same else None)
-    assert ended
-    assert found is None if len(fitting) == 1 else found is None or (found == fitting[1]).all()
-
-
-def test_the_longest_point_is_a_pattern_that_fits() -> None:
-    met = 0
-    for seed in range(1000, 1010):
-        rng = np.random.default_rng(seed)
-        matrix, signs = rng.standard_normal((20, 42)), rng.choice([-1.0, 1.0], 42)
-        start = sign_search.box_point(matrix, matrix @ signs)
-        found = sign_search.longest_point(matrix, matrix @ signs, start, rng)
-        if found is not None:
-            met += 1
-            np.testing.assert_array_equal(found, signs)
-    assert met >= 5
 
 
 def test_far_more_units_than_equations_by_lattice_reduction() -> None:

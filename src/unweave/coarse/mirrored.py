@@ -16,7 +16,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.deep.layered_model import LayeredModel
-from unweave.relu.sign_search import WIDEST_ENUMERATION, meet_in_the_middle
+from unweave.optimize.sign_search import WIDEST_ENUMERATION, meet_in_the_middle
 
 _SIGMAS = 6.0  # of the misfit of S that noise explains
 _ROUND = 0.35  # how far from 0 or 1 an indicator may be and still be read

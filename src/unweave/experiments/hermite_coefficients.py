@@ -16,11 +16,10 @@ from scipy.special import ndtr
 from unweave.arrays import Array
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.rules import printed, vanishes
+from unweave.hermite.polynomials import hermite_polynomial, normal_density
 from unweave.relu.hermite_coefficients import (
     affine_surrogate_risk,
     gaussian_risk,
-    hermite_polynomial,
-    normal_density,
     relu_coefficient,
 )
 from unweave.relu.relu_units import ReLUUnits

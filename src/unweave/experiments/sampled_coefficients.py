@@ -16,7 +16,7 @@ from unweave.arrays import Array
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.planted import distances
 from unweave.experiments.rules import shown
-from unweave.relu.estimated_coefficients import Batches, estimate_coefficients
+from unweave.hermite.estimated_coefficients import Batches, estimate_coefficients
 from unweave.relu.hermite_coefficients import hermite_coefficients
 from unweave.relu.relu_units import ReLUUnits
 from unweave.relu.spectral_recovery import recover_from_coefficients

@@ -1,4 +1,4 @@
-"""Second-order least squares."""
+"""Least squares of second order, first-order methods, and sign patterns."""
 
 from unweave.optimize.formed_jacobian import FormedJacobian
 from unweave.optimize.least_squares import LeastSquares, Linearisation

@@ -10,7 +10,8 @@
        and back to all the inputs.
 
 The errors fall like N^{-1/2}: this is a start for an exact fit, or the answer where labels are noisy and
-samples many. Inputs must be standard Gaussian: see `unweave.relu.whitening` and `unweave.relu.gaussianity`.
+samples many. Inputs must be standard Gaussian: see `unweave.hermite.whitening` and
+`unweave.hermite.gaussianity`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.relu.estimated_coefficients import (
+from unweave.hermite.estimated_coefficients import (
     Batches,
     EstimatedCoefficients,
     EstimateOptions,

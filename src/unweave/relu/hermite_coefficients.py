@@ -16,28 +16,14 @@ import numpy as np
 from scipy.special import ndtr
 
 from unweave.arrays import Array
-from unweave.relu.hermite_tensors import HermiteTensors
+from unweave.hermite.polynomials import hermite_polynomial, normal_density
+from unweave.hermite.symmetric_tensors import tensor_packing
+from unweave.hermite.tensors import HermiteTensors
 from unweave.relu.relu_units import ReLUUnits
-from unweave.relu.symmetric_tensors import tensor_packing
-
-_ROOT_TWO_PI = np.sqrt(2 * np.pi)
 
 ROOT_SEPARATION = (1.0, 0.618, 0.903, 1.428, 2.784, 5.985, 14.16, 36.70, 100.2)
 """Entry k: the least value of max(|He_k|, |He_{k+1}|) over the line, rounded down in the last digit. It is
 what Lemma 4.3 bounds; as printed, with sqrt(k! / 2), the bound fails for k >= 1."""
-
-
-def hermite_polynomial(order: int, x: Array) -> Array:
-    """He_k(x), probabilists' normalisation: He_{r+1} = x He_r - r He_{r-1}."""
-    previous, current = np.zeros_like(x, dtype=np.float64), np.ones_like(x, dtype=np.float64)
-    for r in range(order):
-        previous, current = current, x * current - r * previous
-    return current
-
-
-def normal_density(x: Array) -> Array:
-    """phi(x) = exp(-x^2 / 2) / sqrt(2 pi)."""
-    return np.asarray(np.exp(-0.5 * np.square(x)) / _ROOT_TWO_PI)
 
 
 def relu_coefficient(order: int, biases: Array) -> Array:

@@ -20,7 +20,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.relu.symmetric_tensors import tensor_packing
+from unweave.hermite.symmetric_tensors import tensor_packing
 
 DRAWS = 20
 """Pencils tried."""

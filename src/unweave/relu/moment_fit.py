@@ -21,11 +21,11 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.hermite.symmetric_tensors import tensor_packing
+from unweave.hermite.tensors import HermiteTensors
 from unweave.optimize import FormedJacobian, LevenbergMarquardtOptions, Linearisation, levenberg_marquardt
 from unweave.relu.hermite_coefficients import relu_coefficient
-from unweave.relu.hermite_tensors import HermiteTensors
 from unweave.relu.relu_units import ReLUUnits
-from unweave.relu.symmetric_tensors import tensor_packing
 
 MOST_ENTRIES = 20_000_000
 """Entries of the Jacobian up to which the fit is worth its memory (160 MB)."""

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from unweave.relu.hermite_coefficients import normal_density
-from unweave.relu.hermite_tensors import HermiteTensors
+from unweave.hermite.polynomials import normal_density
+from unweave.hermite.tensors import HermiteTensors
 from unweave.relu.moment_fit import MomentFit, fit_moments
 from unweave.relu.relu_units import ReLUUnits
 

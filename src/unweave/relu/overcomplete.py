@@ -19,7 +19,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.relu.hermite_tensors import HermiteTensors
+from unweave.hermite.tensors import HermiteTensors
 from unweave.subspace.distinct import distinct_directions
 from unweave.subspace.power_method import newton_ascent, power_iterations, uniform_starts
 from unweave.subspace.rank_one_space import RankOneSpace

@@ -20,7 +20,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.relu.hermite_tensors import HermiteTensors
+from unweave.hermite.tensors import HermiteTensors
 from unweave.relu.jennrich import DRAWS, best_pencil, unit_columns
 from unweave.subspace.symmetric import symmetric_packing
 

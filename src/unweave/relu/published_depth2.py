@@ -22,7 +22,7 @@ import numpy as np
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
-from unweave.relu.hermite_tensors import HermiteTensors
+from unweave.hermite.tensors import HermiteTensors
 from unweave.relu.jennrich import DRAWS, folded_directions, jennrich
 from unweave.relu.unit_scalars import term_weights
 from unweave.subspace.distinct import distinct_directions

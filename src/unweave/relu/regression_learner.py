@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.hermite.estimated_coefficients import in_batches
 from unweave.network import Network
-from unweave.relu.estimated_coefficients import in_batches
 from unweave.relu.gaussian_samples import GaussianSampleOptions, recover_from_gaussian_samples
 from unweave.relu.regression import RegressionBounds, UnitRegression, regress_on_units
 from unweave.relu.spectral_recovery import SpectralRecovery

@@ -14,6 +14,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.hermite.whitening import Whitening
 from unweave.network import Network
 
 
@@ -47,6 +48,10 @@ class ReLUUnits:
     def lifted(self, basis: Array) -> ReLUUnits:
         """The units on x whose inputs are basis^T x, for orthonormal columns of ``basis`` (D, d)."""
         return ReLUUnits(basis @ self.weights, self.biases, self.outer, self.offset)
+
+    def unwhitened(self, whitening: Whitening) -> ReLUUnits:
+        """The units on x whose inputs are whitening(x), renormalised."""
+        return ReLUUnits.normalised(*whitening.undo(self.weights, self.biases), self.outer, self.offset)
 
     def to_network(self) -> Network:
         """The same function as a `Network` with one hidden layer."""

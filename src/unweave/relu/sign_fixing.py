@@ -22,9 +22,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from unweave.arrays import Array
+from unweave.hermite.tensors import HermiteTensors
 from unweave.relu.absolute_form import AbsoluteForm
 from unweave.relu.hermite_coefficients import relu_coefficient
-from unweave.relu.hermite_tensors import HermiteTensors
 from unweave.relu.unit_scalars import UnitScalars
 
 _DEPENDENT = 1e-10  # smallest over largest singular value below which the directions are dependent

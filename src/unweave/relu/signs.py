@@ -8,7 +8,7 @@ connection has
 
 d K linear equations M xi = r for m signs. (The constant row is not among them: the output bias is free.)
 Where M has full column rank, least squares solves them and rounding proves it; elsewhere signs are searched
-for (`unweave.relu.sign_search`). Two patterns that both fit differ on a set F of units with
+for (`unweave.optimize.sign_search`). Two patterns that both fit differ on a set F of units with
 sum_F a_i w_i = 0 (Claim 4.8 of the analysis of depth two networks with biases): these are listed, never
 chosen silently. If no pattern fits, the affine rest becomes a skip matrix: the same function.
 """
@@ -23,8 +23,7 @@ from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.network import Network
-from unweave.relu.absolute_form import AbsoluteForm
-from unweave.relu.sign_search import (
+from unweave.optimize.sign_search import (
     box_point,
     branch_and_bound,
     lattice_search,
@@ -32,6 +31,7 @@ from unweave.relu.sign_search import (
     meet_in_the_middle,
     narrowed_signs,
 )
+from unweave.relu.absolute_form import AbsoluteForm
 
 SIGN_TOLERANCE = 1e-6
 """Misfit of the equations, relative to the size of their terms, up to which a pattern solves them."""

@@ -18,10 +18,10 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.hermite.tensors import HermiteTensors
 from unweave.network import Network
 from unweave.relu.absolute_form import AbsoluteForm
 from unweave.relu.hermite_coefficients import relu_coefficient
-from unweave.relu.hermite_tensors import HermiteTensors
 from unweave.relu.overcomplete import OvercompleteOptions, overcomplete_directions
 from unweave.relu.pencil import pencil_directions, tensor_contraction
 from unweave.relu.published_depth2 import SpectralOptions, count_units, published_directions

@@ -22,9 +22,9 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.relu.hermite_coefficients import hermite_polynomial, normal_density
-from unweave.relu.hermite_tensors import HermiteTensors
-from unweave.relu.symmetric_tensors import tensor_packing
+from unweave.hermite.polynomials import hermite_polynomial, normal_density
+from unweave.hermite.symmetric_tensors import tensor_packing
+from unweave.hermite.tensors import HermiteTensors
 
 LARGEST_BIAS = 5.0
 """|b| is cut off here before exp(b^2 / 2): beyond, a unit is affine on Gaussian inputs up to 1e-7."""

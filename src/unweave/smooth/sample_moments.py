@@ -13,7 +13,7 @@ For standard Gaussian inputs and f(x) = sum_i a_i g(s_i u_i . x + b_i) + c with 
 3. Least squares of T_k on the u_i^{(x) k} gives a_i c_k(s_i, b_i), k = 1 .. 4, and a grid over (s, b)
    explains them. Any activation will do that is no polynomial.
 
-The noise of T_k is that of f less a polynomial of least squares (`unweave.relu.estimated_coefficients`).
+The noise of T_k is that of f less a polynomial of least squares (`unweave.hermite.estimated_coefficients`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ import numpy as np
 from unweave.activations import Activation, hermite_polynomials
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.relu.estimated_coefficients import (
+from unweave.hermite.estimated_coefficients import (
     EstimatedCoefficients,
     EstimateOptions,
     estimate_coefficients,
     in_batches,
 )
-from unweave.relu.hermite_tensors import HermiteTensors
-from unweave.relu.symmetric_tensors import tensor_packing
+from unweave.hermite.symmetric_tensors import tensor_packing
+from unweave.hermite.tensors import HermiteTensors
 from unweave.subspace.congruence import diagonalise_by_congruence
 
 ORDER = 4

@@ -25,10 +25,10 @@ from unweave.arrays import Array, IntArray
 from unweave.deep.layered_model import LayeredModel
 from unweave.deep.value_fit import ValueFitResult, fit_values
 from unweave.errors import InvalidInput
+from unweave.hermite.gaussianity import GaussianityEvidence, gaussianity
 from unweave.network import Network
 from unweave.projection.search import OutOfTime
 from unweave.projection.whitening import Whitening
-from unweave.relu.gaussianity import GaussianityEvidence, gaussianity
 from unweave.smooth.sample_moments import SampleMoments, active_span, sample_moments
 from unweave.smooth.sample_starts import (
     StartDirections,

@@ -4,7 +4,7 @@ With x ~ N(mu, L L^T) the variable z = L^{-1} (x - mu) is standard, and
 
     w . x + b = (L^T w) . z + (b + w . mu),
 
-so units found on z with weights w' and biases b' are w = L^{-T} w', b = b' - w . mu on x, renormalised.
+so units found on z with weights w' and biases b' are w = L^{-T} w', b = b' - w . mu on x.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import scipy.linalg
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.relu.relu_units import ReLUUnits
 
 _SINGULAR = 1e-10  # smallest over largest standard deviation below which an input repeats the others
 
@@ -58,7 +57,7 @@ class Whitening:
         """z (n, d) of x (n, d)."""
         return np.asarray(scipy.linalg.solve_triangular(self.factor, (x - self.mean).T, lower=True).T)
 
-    def undo(self, units: ReLUUnits) -> ReLUUnits:
-        """Units on x from units on z."""
-        weights = scipy.linalg.solve_triangular(self.factor, units.weights, lower=True, trans="T")
-        return ReLUUnits.normalised(weights, units.biases - self.mean @ weights, units.outer, units.offset)
+    def undo(self, weights: Array, biases: Array) -> tuple[Array, Array]:
+        """Weights (d, m) and biases (m,) on x from those on z."""
+        weights = scipy.linalg.solve_triangular(self.factor, weights, lower=True, trans="T")
+        return weights, biases - self.mean @ weights

@@ -17,7 +17,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.relu.symmetric_tensors import outer_positions, tensor_packing
+from unweave.hermite.symmetric_tensors import outer_positions, tensor_packing
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,8 @@ import scipy.linalg
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.relu.hermite_tensors import HermiteTensors, hermite_features
-from unweave.relu.symmetric_tensors import tensor_packing
+from unweave.hermite.symmetric_tensors import tensor_packing
+from unweave.hermite.tensors import HermiteTensors, hermite_features
 
 _BLOCK = 4096  # rows whose features are formed at once
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.relu.hermite_coefficients import hermite_polynomial
+from unweave.hermite.polynomials import hermite_polynomial
 
 _BLOCK = 8192  # rows at once
 

@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 
 from unweave.errors import InvalidInput
-from unweave.relu.estimated_coefficients import (
-    EstimateOptions,
-    estimate_coefficients,
-    fit_low_degree,
-    in_batches,
-)
-from unweave.relu.hermite_coefficients import hermite_coefficients
-from unweave.relu.hermite_moments import Moments
-from unweave.relu.hermite_tensors import HermiteTensors, hermite_features
-from unweave.relu.low_degree_fit import LowDegreeSums
-from unweave.relu.moment_contractions import (
+from unweave.hermite.contractions import (
     SampleContractions,
     directional_coefficients,
     fourth_contraction,
     third_contraction,
 )
+from unweave.hermite.estimated_coefficients import (
+    EstimateOptions,
+    estimate_coefficients,
+    fit_low_degree,
+    in_batches,
+)
+from unweave.hermite.low_degree_fit import LowDegreeSums
+from unweave.hermite.moments import Moments
+from unweave.hermite.tensors import HermiteTensors, hermite_features
+from unweave.relu.hermite_coefficients import hermite_coefficients
 from unweave.relu.relu_units import ReLUUnits
 
 

@@ -18,9 +18,9 @@ import numpy as np
 from scipy.special import chdtrc, ndtr
 
 from unweave.arrays import Array
-from unweave.relu.hermite_tensors import monomial_features
-from unweave.relu.symmetric_tensors import tensor_packing
-from unweave.relu.whitening import Whitening
+from unweave.hermite.symmetric_tensors import tensor_packing
+from unweave.hermite.tensors import monomial_features
+from unweave.hermite.whitening import Whitening
 
 _ROWS = 20_000
 """Rows looked at: enough to see an excess kurtosis of 0.05 per input."""

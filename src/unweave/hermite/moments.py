@@ -18,8 +18,8 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.relu.hermite_tensors import HermiteTensors, monomial_features
-from unweave.relu.symmetric_tensors import packed_position, tensor_packing
+from unweave.hermite.symmetric_tensors import packed_position, tensor_packing
+from unweave.hermite.tensors import HermiteTensors, monomial_features
 
 _BLOCK = 4096  # rows whose monomials are formed at once: they stay in the cache
 

@@ -1,7 +1,7 @@
 """Hermite coefficients from Gaussian samples, with their noise, in two passes over batches.
 
-Pass one fits a polynomial q of low degree (`unweave.relu.low_degree_fit`); pass two sums the raw moments of
-y - q in two halves of every batch (`unweave.relu.hermite_moments`). The estimate is T(q) plus the mean over
+Pass one fits a polynomial q of low degree (`unweave.hermite.low_degree_fit`); pass two sums the raw moments
+of y - q in two halves of every batch (`unweave.hermite.moments`). The estimate is T(q) plus the mean over
 both halves, and half the difference of the halves,
 
     nu_k = | T_k^(A) - T_k^(B) |_op / 2        (flattened as it will be used),
@@ -18,9 +18,9 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.relu.hermite_moments import Moments
-from unweave.relu.hermite_tensors import HermiteTensors
-from unweave.relu.low_degree_fit import LowDegreeSums
+from unweave.hermite.low_degree_fit import LowDegreeSums
+from unweave.hermite.moments import Moments
+from unweave.hermite.tensors import HermiteTensors
 
 Batches = Callable[[], Iterable[tuple[Array, Array]]]
 """Called once per pass: batches x (n, d), y (n,) of the same samples each time."""
