@@ -33,7 +33,8 @@ from unweave.journal import Journal
 from unweave.relu.line_route import LineOptions, recover_by_lines
 from unweave.relu.signs import KINKED
 from unweave.smooth.published_route import recover_as_published
-from unweave.smooth.shallow import SMOOTH_ACTIVATIONS, ShallowOptions, ShallowRecovery
+from unweave.smooth.shallow import ShallowRecovery
+from unweave.smooth.shallow_options import SMOOTH_ACTIVATIONS, ShallowOptions
 from unweave.smooth.value_route import recover_from_values
 from unweave.smooth.value_search import MOST_INPUTS
 

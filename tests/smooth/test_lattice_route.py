@@ -9,7 +9,7 @@ from unweave.access.region import Region
 from unweave.journal import Journal
 from unweave.smooth.lattice_route import LARGEST_FIT, LatticeResult, LatticeRoute
 from unweave.smooth.random_slice import slice_cost, smallest_slice
-from unweave.smooth.shallow import SMOOTH_ACTIVATIONS
+from unweave.smooth.shallow_options import SMOOTH_ACTIVATIONS
 
 NOISE = 1e-15
 

@@ -10,7 +10,9 @@ from unweave import Network, Queries
 from unweave.access import NormalisedQueries, look
 from unweave.candidate import Candidate
 from unweave.journal import Journal
-from unweave.smooth.shallow import ShallowOptions, ShallowRecovery, rank_one_coefficients
+from unweave.smooth.neuron_fits import rank_one_coefficients
+from unweave.smooth.shallow import ShallowRecovery
+from unweave.smooth.shallow_options import ShallowOptions
 from unweave.subspace.symmetric import symmetric_packing
 
 
