@@ -23,12 +23,12 @@ from unweave.certificate import certify
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
 from unweave.execution.checkpoint import Checkpoint
 from unweave.execution.executor import Executor
+from unweave.from_samples.recovery import recover_from_samples
 from unweave.journal import Journal, Progress
 from unweave.judge import Verdict, judge
 from unweave.methods import METHODS, Request, choose, no_use_for_autodiff
 from unweave.result import Certificate, Recovery, Status
 from unweave.resuming import Resumption, running
-from unweave.sample_recovery import recover_from_samples
 from unweave.settings import with_settings
 from unweave.value_polish import is_nearly_right, polished_on_values
 

@@ -31,8 +31,8 @@ except ModuleNotFoundError as error:  # pragma: no cover
 
 from unweave.access.samples import Samples
 from unweave.arrays import Array
+from unweave.from_samples.recovery import recover_from_samples
 from unweave.projection.search import SearchOptions
-from unweave.sample_recovery import recover_from_samples
 
 
 class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]

@@ -9,25 +9,31 @@ missing is said.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from unweave.access.samples import Precision
 from unweave.activations import get_activation
-from unweave.arrays import Array
 from unweave.candidate import Evidence
-from unweave.network import Network
-from unweave.projection.whitening import Whitening
-from unweave.result import Check, Status
-from unweave.sample_judge import (
+from unweave.from_samples.held_out import HeldOut, SplitSamples
+from unweave.from_samples.verdict import (
     LARGEST_CONDITION,
+    NOTHING_HELD_OUT,
     PER_PARAMETER,
-    HeldOut,
+    SampledNetwork,
     SampleVerdict,
-    held_out_check,
-    held_out_errors,
+    fewer_units_note,
+    held_out_checks,
+    imprecise,
+    missing_directions_note,
+    rate_check,
+    residual_check,
+    undetermined_weights,
+    verdict_of,
 )
+from unweave.journal import Journal
+from unweave.projection.whitening import Whitening
+from unweave.result import Check
 from unweave.smooth.sample_route import (
     UNRELIABLE_ANGLE,
     OnStep,
@@ -41,57 +47,46 @@ _BRIEF = SmoothSampleOptions(starts=1, random_starts=0)  # where more units than
 _FEW_STARTS = (6,)  # of every size, after moments
 
 
-@dataclass(frozen=True, eq=False)
-class SmoothSampleRecovery:
-    """A network with its verdict."""
-
-    network: Network
-    verdict: SampleVerdict
-    fit: SmoothSampleFit
-    evidence: Evidence
-    checks: tuple[Check, ...]
-    notes: tuple[str, ...]
-
-
-def recover_smooth(
-    x: Array,
-    y: Array,
-    held: tuple[Array, Array],
+def fit_smooth(
+    samples: SplitSamples,
     width: int | None,
     activation: str,
     *,
-    precision: Precision,
-    floor: float,
-    tolerance: float | None,
     rng: np.random.Generator,
+    journal: Journal,
+    on_step: OnStep,
     options: SmoothSampleOptions | None = None,
-    on_step: OnStep | None = None,
-) -> SmoothSampleRecovery:
-    """Fit to x (n, d), y (n, K) and judge by the rows ``held``; the rest as in `fit_smooth_samples`."""
-    fit = _fitted(x, y, width, activation, floor, rng, options, on_step)
-    seen = held_out_errors(fit.network, *held, precision, tolerance, len(x))
-    verdict = _verdict(fit, seen, len(x) + len(held[0]), width)
-    return SmoothSampleRecovery(
-        fit.network,
-        verdict,
-        fit,
-        _evidence(fit, floor),
-        _checks(fit, verdict, floor, len(x)),
-        _notes(fit, width, activation),
-    )
+) -> SampledNetwork:
+    """Fit units of ``activation`` and judge them by the held-out rows."""
+    floor, rows = samples.floor()[0], len(samples.x)
+    with journal.stage(f"fit {activation}") as stage:
+        fit = _fitted(samples, width, activation, floor, rng, options, on_step)
+        stage.figures.update(
+            rows=rows,
+            width=fit.network.hidden[0] if fit.network.hidden else 0,
+            starts=fit.starts,
+            residual=fit.residual,
+            exact=fit.exact,
+        )
+        if fit.angle is not None:
+            stage.figures["angle"] = fit.angle
+    seen = samples.errors_of(fit.network)
+    verdict = verdict_of(seen, _problem(fit, seen, samples.count, width), _ambiguity(fit))
+    checks = _checks(fit, verdict, floor, rows)
+    return SampledNetwork(fit.network, verdict, _evidence(fit, floor), checks, _notes(fit, width, activation))
 
 
 def _fitted(
-    x: Array,
-    y: Array,
+    samples: SplitSamples,
     width: int | None,
     activation: str,
     floor: float,
     rng: np.random.Generator,
     options: SmoothSampleOptions | None,
-    on_step: OnStep | None,
+    on_step: OnStep,
 ) -> SmoothSampleFit:
     """The fit from moments, or that from random starts where it is exact or there are no moments to use."""
+    x, y = samples.x, samples.y
     rank = Whitening.of(x).rank
     by_moments = width is None or width <= rank
     first = fit_smooth_samples(
@@ -131,23 +126,10 @@ def _fitted(
     )
 
 
-def _verdict(fit: SmoothSampleFit, seen: HeldOut, rows: int, width: int | None) -> SampleVerdict:
-    status, message = Status.RECOVERED, f"held-out rows agree to {seen.error:.2g}"
-    problem, other = _problem(fit, seen, rows, width), _ambiguity(fit)
-    if seen.share >= 1:
-        status = Status.FAILED
-        message = f"no network was found that predicts held-out rows better than their mean does ({problem})"
-    elif problem:
-        status, message = Status.APPROXIMATE, problem
-    elif other:
-        status, message = Status.RECOVERED_UP_TO_AMBIGUITY, other
-    return SampleVerdict(status, seen.error, seen.threshold, seen.rows, message)
-
-
 def _problem(fit: SmoothSampleFit, seen: HeldOut, rows: int, width: int | None) -> str | None:
     """Why the fit does not count as recovered, None if it does."""
     if not seen.rows:
-        return "no sample could be held out, so that nothing verifies the fit"
+        return NOTHING_HELD_OUT
     needed = PER_PARAMETER * fit.network.n_parameters / fit.network.n_outputs
     if rows < needed:
         return (
@@ -156,10 +138,7 @@ def _problem(fit: SmoothSampleFit, seen: HeldOut, rows: int, width: int | None) 
         )
     if seen.precise:
         return None
-    reason = (
-        f"the error on {seen.rows} held-out rows is {seen.error:.2g}, "
-        f"the answers' precision allows {seen.threshold:.2g}"
-    )
+    reason = imprecise(seen)
     if fit.out_of_time:
         return f"the deadline ended the search; {reason}"
     if not fit.starts:
@@ -180,10 +159,7 @@ def _problem(fit: SmoothSampleFit, seen: HeldOut, rows: int, width: int | None) 
 
 def _ambiguity(fit: SmoothSampleFit) -> str | None:
     if fit.missing_directions:
-        return (
-            f"the same answers on all inputs like these, which do not vary in {fit.missing_directions} "
-            "directions: weights along them are not determined"
-        )
+        return undetermined_weights(fit.missing_directions)
     if fit.fitted is not None and fit.fitted.condition > LARGEST_CONDITION:
         return "the answers agree, but the samples leave some parameters undetermined"
     return None
@@ -205,12 +181,7 @@ def _evidence(fit: SmoothSampleFit, floor: float) -> Evidence:
 
 
 def _checks(fit: SmoothSampleFit, verdict: SampleVerdict, floor: float, rows: int) -> tuple[Check, ...]:
-    checks = [held_out_check(verdict)] if verdict.rows else []
-    implies = "the fit leaves no more than the answers' own rounding"
-    checks.append(Check("fit residual", fit.residual, floor, fit.residual <= floor, implies))
-    rate = rows * fit.network.n_outputs / fit.network.n_parameters
-    implies = "exact fits with fewer samples need not be unique"
-    checks.append(Check("samples per parameter", rate, PER_PARAMETER, rate >= PER_PARAMETER, implies))
+    checks = [*held_out_checks(verdict), residual_check(fit.residual, floor), rate_check(fit.network, rows)]
     if fit.angle is not None and np.isfinite(fit.angle):
         implies = (
             f"radians between the starts from half the samples: up to {UNRELIABLE_ANGLE} they are enough"
@@ -230,7 +201,7 @@ def _notes(fit: SmoothSampleFit, width: int | None, activation: str) -> tuple[st
         notes.append(f"{fit.gaussian}; the moments that start the fit are then only a guess")
     found = fit.network.hidden[0] if fit.network.hidden else 0
     if width and found < width and fit.exact:
-        notes.append(f"{found} units explain the samples; {width} were asked for")
+        notes.append(fewer_units_note(found, width))
     if fit.missing_directions:
-        notes.append(f"the inputs do not vary in {fit.missing_directions} directions: no weight along them")
+        notes.append(missing_directions_note(fit.missing_directions))
     return tuple(notes)
