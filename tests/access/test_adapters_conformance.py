@@ -136,7 +136,7 @@ def test_asked_from_other_threads(kind, opened):
 def test_the_ledger_has_no_door_to_the_target(opened):
     queries = opened()
     assert not hasattr(queries, "weights")
-    assert list(vars(queries._function)) == []
+    assert list(vars(queries._sender.function)) == []
 
 
 @pytest.mark.parametrize("double", DOUBLES)

@@ -9,20 +9,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from unweave.access.answer_cache import AnswerCache, RowKeys, distinct, row_keys
-from unweave.access.answer_table import checked_rows, read_answer, refuse_non_finite, whole_number
+from unweave.access.answer_table import checked_rows, refuse_non_finite, whole_number
+from unweave.access.budget import Budget
 from unweave.access.differentiation import Derivatives, Differentiate, not_differentiable, passes
 from unweave.access.query_log import QueryLog
 from unweave.access.replay import Replay, numbered, same_answer
+from unweave.access.sending import Sender
 from unweave.arrays import Array, IntArray
-from unweave.errors import (
-    BudgetExhausted,
-    CheckpointError,
-    InterruptedAnswers,
-    InvalidInput,
-    PartialAnswers,
-    TargetError,
-    UnweaveError,
-)
+from unweave.errors import CheckpointError, InterruptedAnswers, InvalidInput, PartialAnswers, TargetError
 from unweave.execution.executor import Executor, SerialExecutor
 
 _CHUNK_BYTES = 32 * 2**20  # rows are sent in pieces of about this size, so that a deadline is seen in time
@@ -84,23 +78,16 @@ class Queries:
     ) -> None:
         if not callable(function):
             raise InvalidInput(f"function must be callable. Got {type(function).__name__} instead.")
-        self._function = function
         self._differentiate = differentiate
         self._n_inputs = whole_number(n_inputs, "n_inputs", least=1)
         default_rows = max(1, _CHUNK_BYTES // (8 * self._n_inputs))
         self._batch_rows = (
             default_rows if batch_rows is None else whole_number(batch_rows, "batch_rows", least=1)
         )
-        self._clock = clock
+        self._budget = Budget(clock)
+        self._sender = Sender(function, self._n_inputs, self._budget, clock)
         self._cache = AnswerCache()
-        self._n_outputs: int | None = None
-        self._sent = 0
-        self._derivative_queries = 0
-        self._calls = 0
         self._cache_hits = 0
-        self._seconds = 0.0
-        self._limit: int | None = None
-        self._deadline: float | None = None
         self._replay: Replay | None = None
         self._unwritten: Replay | None = None
         self.executor: Executor = executor or SerialExecutor()
@@ -117,17 +104,17 @@ class Queries:
     @property
     def n_outputs(self) -> int | None:
         """Number of outputs m; None until the first answer."""
-        return self._n_outputs
+        return self._sender.n_outputs
 
     @property
     def sent(self) -> int:
         """Rows sent to the target so far; of a call that failed half way, those that were answered."""
-        return self._sent
+        return self._budget.sent
 
     @property
     def derivative_queries(self) -> int:
         """Those of ``sent`` that were forward and backward passes of `differentiate`."""
-        return self._derivative_queries
+        return self._sender.derivative_queries
 
     @property
     def differentiable(self) -> bool:
@@ -137,7 +124,7 @@ class Queries:
     @property
     def calls(self) -> int:
         """Times the target was called."""
-        return self._calls
+        return self._sender.calls
 
     @property
     def cache_hits(self) -> int:
@@ -152,29 +139,24 @@ class Queries:
     @property
     def seconds_in_target(self) -> float:
         """Seconds spent inside the target."""
-        return self._seconds
+        return self._sender.seconds
 
     @property
     def remaining(self) -> int | None:
         """Rows that may still be sent; None when there is no limit."""
-        return None if self._limit is None else max(0, self._limit - self._sent)
+        return self._budget.remaining
 
     @property
     def seconds_left(self) -> float | None:
         """Seconds until the deadline (0 when it has passed); None when there is none."""
-        return None if self._deadline is None else max(0.0, self._deadline - self._clock())
+        return self._budget.seconds_left
 
     def reset_budget(self, *, max_queries: int | None = None, deadline: float | None = None) -> None:
         """Set a new budget, counted from now: further rows and further seconds. None lifts a limit.
 
         The answers and the counts are kept; this is how a ledger taken from an error goes on.
         """
-        if max_queries is not None:
-            max_queries = whole_number(max_queries, "max_queries", least=0)
-        if deadline is not None and not deadline >= 0:
-            raise InvalidInput(f"deadline must be a number of seconds >= 0. Got {deadline!r} instead.")
-        self._limit = None if max_queries is None else self._sent + max_queries
-        self._deadline = None if deadline is None else self._clock() + float(deadline)
+        self._budget.reset(max_queries, deadline)
 
     def attach_log(self, log: QueryLog, *, check: bool = False) -> None:
         """Take every answer in ``log`` for granted, and write every further one there before it is used.
@@ -185,9 +167,9 @@ class Queries:
         """
         self.detach_log()
         replay = Replay(log, self._n_inputs)
-        if None not in (self._n_outputs, replay.n_outputs) and self._n_outputs != replay.n_outputs:
+        if None not in (self.n_outputs, replay.n_outputs) and self.n_outputs != replay.n_outputs:
             raise InvalidInput(
-                f"log must be of a target with {self._n_outputs} outputs. Got {replay.path} instead, whose "
+                f"log must be of a target with {self.n_outputs} outputs. Got {replay.path} instead, whose "
                 f"target has {replay.n_outputs}. Choose another name for another target."
             )
         known = replay.known_row() if check else None
@@ -196,7 +178,7 @@ class Queries:
                 f"log must be of this target. Got {replay.path} instead, in which a row has another answer "
                 "than the target gives now. Choose another name for another target."
             )
-        self._n_outputs = replay.n_outputs or self._n_outputs
+        self._sender.n_outputs = replay.n_outputs or self.n_outputs
         replay.fill(self._cache)
         if self._unwritten is not None:
             replay.take_pending(self._unwritten)
@@ -223,7 +205,7 @@ class Queries:
         """
         rows = checked_rows(x, self._n_inputs)
         if rows.shape[0] == 0:
-            return np.empty((0, self._n_outputs or 0))
+            return np.empty((0, self.n_outputs or 0))
         return self._ask_anew(rows) if fresh else self._ask_unknown(rows)
 
     def differentiate(self, x: Any, directions: Array | None = None) -> Derivatives:
@@ -235,29 +217,31 @@ class Queries:
         if self._differentiate is None:
             raise not_differentiable("a target that may only be asked for answers")
         rows = checked_rows(x, self._n_inputs)
-        if self._n_outputs is None:
+        if self.n_outputs is None:
             self(rows[:1])  # the count depends on the number of outputs
-        outputs, count = self._n_outputs or 1, 0 if directions is None else directions.shape[1]
+        outputs, count = self.n_outputs or 1, 0 if directions is None else directions.shape[1]
         per_row = passes(outputs, count)
-        self._check_budget(rows.shape[0] * per_row)
+        self._budget.check_rows(rows.shape[0] * per_row)
         at_once = max(1, _CHUNK_BYTES // (8 * outputs * (1 + count) * self._n_inputs))
         parts = [
-            self._differentiated(rows[start : start + at_once], directions, per_row)
+            self._sender.differentiate(
+                self._differentiate, rows[start : start + at_once], directions, per_row, self
+            )
             for start in range(0, rows.shape[0], at_once)
         ]
         return Derivatives.concatenate(parts)
 
     def __repr__(self) -> str:
-        budget = "" if self._limit is None else f", {self.remaining} left"
+        budget = "" if self.remaining is None else f", {self.remaining} left"
         return (
-            f"Queries({self._n_inputs} inputs, {self._sent} sent{budget}, {self._cache_hits} from the cache)"
+            f"Queries({self._n_inputs} inputs, {self.sent} sent{budget}, {self._cache_hits} from the cache)"
         )
 
     def _ask_anew(self, rows: Array) -> Array:
         """Send every row, keep nothing; with a log, all that an earlier run was answered is replayed."""
         if self._replay is not None:
             return self._ask_anew_with_log(rows, self._replay)
-        self._check_budget(rows.shape[0])
+        self._budget.check_rows(rows.shape[0])
         answers = []
         for start in range(0, rows.shape[0], self._batch_rows):
             piece = rows[start : start + self._batch_rows]
@@ -271,7 +255,7 @@ class Queries:
         keys = numbered(plain, occurrences)
         position = replay.find_repeats(keys)
         missing = np.flatnonzero(position < 0)
-        self._check_budget(missing.size)
+        self._budget.check_rows(missing.size)
         for start in range(0, missing.size, self._batch_rows):
             piece = missing[start : start + self._batch_rows]
             answers = self._send(rows[piece])
@@ -290,7 +274,7 @@ class Queries:
         if missing.size:
             index, inverse = distinct(keys.take(missing))
             new = missing[index]
-            self._check_budget(new.size)
+            self._budget.check_rows(new.size)
             position[missing] = self._learn(rows, keys.take(new), new)[inverse]
         else:
             new = missing
@@ -315,45 +299,13 @@ class Queries:
         size = min(self._batch_rows, self.executor.target_rows or self._batch_rows)
         pieces = [np.arange(start, min(start + size, new.size)) for start in range(0, new.size, size)]
         if self.executor.runs_target:
-            yield from self._answered_by_workers(rows, new, pieces)
+            asked = [new[piece] for piece in pieces]
+            for index, answers in self._sender.send_to_workers(rows, asked, self.executor, self):
+                yield pieces[index], answers
             return
         for piece in pieces:
             # A copy goes out: the target may scribble on what it is given.
             yield piece, self._send(rows[new[piece]], keys.take(piece))
-
-    def _answered_by_workers(
-        self, rows: Array, new: IntArray, pieces: list[IntArray]
-    ) -> Iterator[tuple[IntArray, Array]]:
-        handed_out = 0
-
-        def to_hand_out() -> Iterator[Array]:
-            """Pieces, as workers become free; after the deadline none, but what was begun is waited for."""
-            nonlocal handed_out
-            for piece in pieces:
-                if self._deadline is not None and self._clock() >= self._deadline:
-                    return
-                handed_out += 1
-                self._sent += piece.size
-                self._calls += 1
-                yield rows[new[piece]]
-
-        try:
-            for index, (seconds, answer) in self.executor.completed(
-                _ask_in_worker, to_hand_out(), shared=self._function
-            ):
-                self._seconds += seconds
-                yield pieces[index], self._as_answers(answer, pieces[index].size)
-        except UnweaveError:
-            raise
-        except Exception as error:
-            raise TargetError(
-                f"The target must answer rows of {self._n_inputs} inputs from a worker process. "
-                f"Got {type(error).__name__}: {error} instead. See the chained exception; a target that "
-                "cannot be sent to another process is asked here with runs_target=False.",
-                ledger=self,
-            ) from error
-        if handed_out < len(pieces):
-            self._check_deadline()
 
     def _record(self, *arrived: Any) -> None:
         """Write down what arrived (see `Replay.record`), if there is a log.
@@ -371,81 +323,22 @@ class Queries:
             error.ledger = self
             raise
 
-    def _check_budget(self, needed: int) -> None:
-        """Raise unless ``needed`` more rows may be sent."""
-        if self._limit is not None and self._sent + needed > self._limit:
-            raise BudgetExhausted(
-                f"The rows to send must be within the budget of {self._limit} queries. Got {needed} new rows "
-                f"with {self._sent} already sent instead. Raise max_queries; the answers so far are kept.",
-                reason="queries",
-            )
-
-    def _check_deadline(self) -> None:
-        """Raise when the time is over."""
-        if self._deadline is not None and self._clock() >= self._deadline:
-            raise BudgetExhausted(
-                f"The target must be asked before the deadline. Got {self._sent} rows answered when the time "
-                "was over instead. Raise deadline; what was answered so far is kept.",
-                reason="deadline",
-            )
-
     def _send(self, piece: Array, keys: RowKeys | None = None) -> Array:
         """Send one piece (n, D) and return its answers (n, m) as float64, not yet checked for NaN.
 
         When the target fails half way, the answers that arrived are kept under ``keys``, if given.
         """
         try:
-            answer = self._called(self._function, piece, counted=piece.shape[0])
+            return self._sender.send(piece, self)
         except PartialAnswers as partial:
             self._keep_partial(partial, piece, keys)
-        return self._as_answers(answer, piece.shape[0])
-
-    def _differentiated(self, piece: Array, directions: Array | None, per_row: int) -> Derivatives:
-        """Derivatives at one piece (n, D), counted, refused if they are of another shape or not finite."""
-        function, counted = self._differentiate, piece.shape[0] * per_row
-        assert function is not None
-        try:
-            found: Derivatives = self._called(lambda rows: function(rows, directions), piece.copy(), counted)
-        except PartialAnswers as partial:
-            raise TargetError(str(partial), ledger=self) from partial
-        self._derivative_queries += counted
-        self._as_answers(found.values, piece.shape[0])
-        refuse_non_finite(piece, found.values, self)
-        if not found.is_finite:
-            raise TargetError(
-                "The target's derivatives must be finite. Got NaN or infinite values instead, where its "
-                'answers are finite. Leave derivatives at "queries".',
-                ledger=self,
-            )
-        return found
-
-    def _called(self, function: Callable[[Array], Any], piece: Array, counted: int) -> Any:
-        """What ``function`` makes of a piece (n, D), in time, counted and timed."""
-        self._check_deadline()
-        self._sent += counted
-        self._calls += 1
-        began = self._clock()
-        try:
-            # Probing goes far out on purpose; what overflows there is reported as a non-finite answer.
-            with np.errstate(all="ignore"):
-                return function(piece)
-        except PartialAnswers:
-            raise
-        except Exception as error:
-            raise TargetError(
-                f"The target must answer {piece.shape[0]} rows of {self._n_inputs} inputs. "
-                f"Got {type(error).__name__}: {error} instead. See the chained exception.",
-                ledger=self,
-            ) from error
-        finally:
-            self._seconds += self._clock() - began
 
     def _keep_partial(self, partial: PartialAnswers, piece: Array, keys: RowKeys | None) -> NoReturn:
         """Store what arrived, count only that, and go on with the failure (or Ctrl-C)."""
         arrived, n_rows = int(partial.indices.size), piece.shape[0]
-        self._sent -= n_rows - arrived
+        self._budget.sent -= n_rows - arrived
         if arrived:
-            answers = self._as_answers(partial.answers, arrived)
+            answers = self._sender.table(partial.answers, arrived, self)
             finite = np.isfinite(answers).all(axis=1)
             if keys is not None:
                 kept = partial.indices[finite]
@@ -455,17 +348,3 @@ class Queries:
             raise KeyboardInterrupt from partial
         told = f" The answers to {arrived} of {n_rows} rows arrived and are kept." if arrived else ""
         raise TargetError(f"{partial}{told}", ledger=self) from partial
-
-    def _as_answers(self, answer: Any, n_rows: int) -> Array:
-        """Turn what the target returned into (n_rows, m) float64, or say what is wrong with it."""
-        table = read_answer(answer, n_rows, self._n_outputs, self)
-        self._n_outputs = int(table.shape[1])
-        return table
-
-
-def _ask_in_worker(function: Callable[[Array], Any], piece: Array) -> tuple[float, Any]:
-    """Seconds and answer of one call of the target, in a worker process."""
-    began = time.perf_counter()
-    with np.errstate(all="ignore"):
-        answer = function(piece)
-    return time.perf_counter() - began, answer
