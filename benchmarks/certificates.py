@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -23,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.stats import truncnorm
 
-from harness import COMMON, Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell
+from harness import Row, Run, parser, say, search_seed, seeds_of, summarise, tell, timed, unasked
 from unweave import Network, random_network
 from unweave.arrays import Array, IntArray
 from unweave.certify import (
@@ -169,13 +168,6 @@ def hessian(widths: Sequence[int], seed: int) -> Run:
     return Run(seed, same, error, same=same, extra={"products": free.products})
 
 
-def timed(run: Callable[[int], Run], seed: int) -> Run:
-    wall, cpu = time.perf_counter(), time.process_time()
-    found = run(seed)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return Run(**{**vars(found), "seconds": wall, "cpu_seconds": cpu, "peak_rss_mb": peak_rss_mb()})
-
-
 def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the benchmark and print its table."""
     arguments = parser(__doc__, "0:5", "one factor, one depth of few units, 1 seed").parse_args(argv)
@@ -199,9 +191,7 @@ def main(argv: Sequence[str] | None = None) -> list[Row]:
         medians = {key: float(np.median([run.extra[key] for run in runs])) for key in keys}
         figures = {key: value if math.isfinite(value) else None for key, value in medians.items()}
         rows.append(summarise(setting, runs, **figures))
-    dropped = ("worst_fresh_error", "queries_per_parameter", "queries", "stage_seconds", "seconds")
-    columns = {key: title for key, title in COMMON.items() if key not in dropped}
-    tell(rows, {**columns, **COLUMNS}, arguments.json)
+    tell(rows, {**unasked("worst_fresh_error", "seconds"), **COLUMNS}, arguments.json)
     return rows
 
 

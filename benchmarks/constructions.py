@@ -16,7 +16,6 @@ largest relative error of the same network rounded to float64.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
@@ -25,7 +24,7 @@ from math import ceil, log2
 
 import numpy as np
 
-from harness import COMMON, Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell
+from harness import Row, Run, parser, say, search_seed, seeds_of, summarise, tell, timed, unasked
 from unweave import Network
 from unweave.construct import (
     andreev,
@@ -174,13 +173,6 @@ def boolean(n: int, seed: int) -> Run:
     return Run(seed, exact, 0.0, same=exact, extra={"gates": gates, "gates_predicted": predicted})
 
 
-def timed(run: Callable[[int], Run], seed: int) -> Run:
-    wall, cpu = time.perf_counter(), time.process_time()
-    found = run(seed)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return Run(**{**vars(found), "seconds": wall, "cpu_seconds": cpu, "peak_rss_mb": peak_rss_mb()})
-
-
 def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the benchmark and print its table."""
     arguments = parser(__doc__, "0:10", "the smallest of each family, 1 seed").parse_args(argv)
@@ -199,9 +191,7 @@ def main(argv: Sequence[str] | None = None) -> list[Row]:
         runs = [timed(run, search_seed(seed)) for seed in seeds]
         figures = {key: runs[0].extra[key] for key in COLUMNS if key in runs[0].extra}
         rows.append(summarise(setting, runs, **figures))
-    dropped = ("worst_fresh_error", "queries_per_parameter", "queries", "stage_seconds", "seconds")
-    columns = {key: title for key, title in COMMON.items() if key not in dropped}
-    tell(rows, {**columns, **COLUMNS}, arguments.json)
+    tell(rows, {**unasked("worst_fresh_error", "seconds"), **COLUMNS}, arguments.json)
     return rows
 
 

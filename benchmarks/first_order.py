@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import COMMON, Row, Run, parser, peak_rss_mb, say, seeds_of, summarise, tell
+from harness import Row, Run, parser, peak_rss_mb, say, seeds_of, summarise, tell, unasked
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.optimize.first_order import (
@@ -166,9 +166,7 @@ def main(argv: Sequence[str] | None = None) -> list[Row]:
     makers = list(METHODS.items())[:1] if quick else METHODS.items()
     claims += [(f"digits, {name}", partial(digits, maker)) for name, maker in makers]
     rows = [measure(setting, run, seeds) for setting, run in claims]
-    dropped = ("worst_fresh_error", "queries_per_parameter", "queries", "stage_seconds", "seconds")
-    columns = {key: title for key, title in COMMON.items() if key not in dropped}
-    tell(rows, {**columns, **COLUMNS}, arguments.json)
+    tell(rows, {**unasked("worst_fresh_error", "seconds"), **COLUMNS}, arguments.json)
     return rows
 
 

@@ -26,7 +26,7 @@ from typing import get_args
 
 import numpy as np
 
-from harness import COMMON, Row, Run, parser, peak_rss_mb, say, seeds_of, summarise, tell
+from harness import Row, Run, parser, peak_rss_mb, say, seeds_of, summarise, tell, unasked
 from unweave.arrays import Array
 from unweave.gates import (
     Attack,
@@ -225,9 +225,7 @@ def main(argv: Sequence[str] | None = None) -> list[Row]:
     claims += [(f"GLM-Tron, theta={theta}", partial(tron, theta)) for theta in (0.0, 0.05, 0.2)]
     claims += [("noise-assisted, n=5, 1000 steps", noisy)]
     rows = [measure(setting, run, seeds) for setting, run in claims]
-    dropped = ("worst_fresh_error", "queries_per_parameter", "queries", "stage_seconds", "seconds")
-    columns = {key: title for key, title in COMMON.items() if key not in dropped}
-    tell(rows, {**columns, **COLUMNS}, arguments.json)
+    tell(rows, {**unasked("worst_fresh_error", "seconds"), **COLUMNS}, arguments.json)
     return rows
 
 

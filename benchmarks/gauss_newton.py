@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 
 import unweave
-from harness import COMMON, Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell
+from harness import Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell, unasked
 from unweave.arrays import Array, RealArray
 from unweave.deep.layered_model import LayeredModel
 from unweave.deep.value_fit import ValueFit, ValueJacobian
@@ -179,9 +179,7 @@ def main(argv: Sequence[str] | None = None) -> list[Row]:
     arguments = parser(__doc__, "0:3", f"layers {QUICK}, 1 seed").parse_args(argv)
     settings = (QUICK,) if arguments.quick else SETTINGS
     rows = [row for layers in settings for row in measure(layers, seeds_of(arguments, 3, 1))]
-    dropped = ("worst_fresh_error", "queries_per_parameter", "queries", "stage_seconds", "wrong")
-    columns = {key: title for key, title in COMMON.items() if key not in dropped}
-    tell(rows, {**columns, **COLUMNS}, arguments.json)
+    tell(rows, {**unasked("worst_fresh_error", "wrong"), **COLUMNS}, arguments.json)
     return rows
 
 

@@ -16,7 +16,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,14 @@ def run_recovery(
     return run
 
 
+def timed(run: Callable[[int], Run], seed: int) -> Run:
+    """``run(seed)``, with its time and the memory it took."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = run(seed)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return replace(found, seconds=wall, cpu_seconds=cpu, peak_rss_mb=peak_rss_mb())
+
+
 def search_seed(seed: int) -> int:
     """The seed of the search for what was planted with ``seed``."""
     return SEARCH_SEED + seed
@@ -221,6 +229,12 @@ def tell(rows: Sequence[Row], columns: dict[str, str] | None = None, file: Path 
     print(environment())
     if file is not None:
         write_rows(rows, file)
+
+
+def unasked(*dropped: str) -> dict[str, str]:
+    """The common columns but for ``dropped`` and those that mean nothing where no target is asked."""
+    unused = ("queries_per_parameter", "queries", "stage_seconds", *dropped)
+    return {key: title for key, title in COMMON.items() if key not in unused}
 
 
 def markdown(rows: Iterable[Row], columns: dict[str, str]) -> str:

@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 
-from harness import COMMON, Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell
+from harness import Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell, unasked
 from unweave.arrays import Array
 from unweave.experiments.energy_barrier import least_risk
 from unweave.quadratic import (
@@ -162,9 +162,7 @@ def main(argv: Sequence[str] | None = None) -> list[Row]:
     for d, m, k in descents:
         claims.append((f"descent, d={d}, m={m}, N={k * d * (d + 1) // 2}", partial(descent, d, m, k)))
     rows = [measure(setting, run, seeds) for setting, run in claims]
-    dropped = ("worst_fresh_error", "queries_per_parameter", "queries", "stage_seconds", "cpu_seconds")
-    columns = {key: title for key, title in COMMON.items() if key not in dropped}
-    tell(rows, {**columns, **COLUMNS}, arguments.json)
+    tell(rows, {**unasked("worst_fresh_error", "cpu_seconds"), **COLUMNS}, arguments.json)
     return rows
 
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from harness import COMMON, Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell
+from harness import Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell, unasked
 from planted import FOUND, exact_span, planted_directions
 from unweave.arrays import AnyArray
 from unweave.experiments.planted import distances
@@ -128,9 +128,7 @@ def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the benchmark and print its table."""
     arguments = parser(__doc__, "0:3", f"d, r = {QUICK}, 1 seed").parse_args(argv)
     rows = [measure(*(QUICK if arguments.quick else SETTING), seeds_of(arguments, 3, 1))]
-    dropped = ("worst_fresh_error", "queries_per_parameter", "queries", "stage_seconds", "wrong")
-    columns = {key: title for key, title in COMMON.items() if key not in dropped}
-    tell(rows, {**columns, **COLUMNS}, arguments.json)
+    tell(rows, {**unasked("worst_fresh_error", "wrong"), **COLUMNS}, arguments.json)
     return rows
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import unweave
-from harness import COMMON, Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell
+from harness import Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell, unasked
 from unweave.arrays import Array
 from unweave.hermite.estimated_coefficients import Batches, EstimateOptions
 from unweave.relu.gaussian_samples import GaussianSampleOptions, recover_from_gaussian_samples
@@ -214,9 +214,7 @@ def main(argv: Sequence[str] | None = None) -> list[Row]:
     if "fitted" in arguments.ways and not arguments.quick and arguments.samples is None:
         for pair in FURTHER:
             rows += measure_sampled("fitted", sizes[:1], seeds_of(arguments, 5, 2), pair)
-    dropped = ("queries_per_parameter", "queries", "stage_seconds", "wrong")
-    columns = {key: title for key, title in COMMON.items() if key not in dropped}
-    tell(rows, columns | COLUMNS, arguments.json)
+    tell(rows, {**unasked("wrong"), **COLUMNS}, arguments.json)
     return rows
 
 

@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 
 import unweave
-from harness import COMMON, Row, Run, parser, peak_rss_mb, say, seeds_of, summarise, tell
+from harness import Row, Run, parser, peak_rss_mb, say, seeds_of, summarise, tell, unasked
 from unweave.sparse_coding import (
     AutoencoderOptions,
     SparseModel,
@@ -182,9 +182,7 @@ def main(argv: Sequence[str] | None = None) -> list[Row]:
         ]
         claims += [(f"criticality, n={n}, delta={d}", partial(critical, n, d)) for n, d in CRITICAL]
     rows = [measure(setting, run, seeds) for setting, run in claims]
-    dropped = ("worst_fresh_error", "queries_per_parameter", "queries", "stage_seconds", "seconds")
-    columns = {key: title for key, title in COMMON.items() if key not in dropped}
-    tell(rows, {**columns, **COLUMNS}, arguments.json)
+    tell(rows, {**unasked("worst_fresh_error", "seconds"), **COLUMNS}, arguments.json)
     return rows
 
 

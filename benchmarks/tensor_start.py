@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 import unweave
-from harness import COMMON, Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell
+from harness import Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell, unasked
 from unweave.arrays import Array, IntArray
 from unweave.tensor_start import (
     DescentOptions,
@@ -189,9 +189,7 @@ def main(argv: Sequence[str] | None = None) -> list[Row]:
         say(f"tensor_start: {setting}")
         rows.append(measured_row(setting, [rate(d, k, name, middle, seed) for seed in seeds]))
     rows += [rho_row(name, seeds) for name in TABLE]
-    dropped = ("queries_per_parameter", "queries", "stage_seconds", "seconds")
-    columns = {key: title for key, title in COMMON.items() if key not in dropped}
-    tell(rows, {**columns, **COLUMNS}, arguments.json)
+    tell(rows, {**unasked("seconds"), **COLUMNS}, arguments.json)
     return rows
 
 
