@@ -23,8 +23,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 import unweave
-from deep_table import chosen_from, measure_all
 from harness import COMMON, Row, Run, parser, run_recovery, say, seeds_of, summarise, tell
+from named_rows import measure_all, read_rows
 from unweave.arrays import Array
 
 Target = Callable[[Array], Array]
@@ -253,12 +253,7 @@ COLUMNS = {
 def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the rows that are not done and print the table."""
     options = parser(__doc__, "0:3", "6-4-1 bisected and averaged, 1 seed")
-    known = {setting.name: setting for setting in SETTINGS}
-    options.add_argument("--rows", type=chosen_from(known), metavar="NAME,..", help="only these rows")
-    arguments = options.parse_args(argv)
-    settings = {setting.name: setting for setting in QUICK} if arguments.quick else known
-    if arguments.rows is not None:
-        settings = {name: known[name] for name in arguments.rows}
+    arguments, settings = read_rows(options, SETTINGS, QUICK, argv)
     rows = measure_all(settings, measure, seeds_of(arguments, 3, 1), arguments.json)
     tell(rows, COLUMNS)
     return rows

@@ -13,19 +13,17 @@ that it already holds are not run again.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 import unweave
-from harness import COMMON, Row, Run, parser, run_recovery, say, seeds_of, summarise, tell, write_rows
+from harness import COMMON, Row, Run, parser, run_recovery, say, seeds_of, summarise, tell
+from named_rows import measure_all, read_rows
 from planted import LAWS, planted_network
 
 COLUMNS = {
@@ -40,8 +38,6 @@ COLUMNS = {
 
 _ORDER = ("look", "one layer", "layer", "output", "polish", "verification")
 _SHARED = ("look", "polish", "verification")  # stages of every method
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -191,48 +187,6 @@ def _medians(groups: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {name: float(np.median([entry.get(name, 0) for entry in known])) for name in names}
 
 
-def chosen_from(known: Iterable[str]) -> Callable[[str], list[str]]:
-    """Reader of --rows for an argument parser."""
-    names = list(known)
-
-    def read(text: str) -> list[str]:
-        asked = text.split(",")
-        if unknown := [name for name in asked if name not in names]:
-            raise argparse.ArgumentTypeError(
-                f"rows must be names of the table. Got {unknown[0]!r} instead. Choose from "
-                f"{', '.join(names)}."
-            )
-        return asked
-
-    return read
-
-
-def measure_all(
-    settings: Mapping[str, T],
-    measure: Callable[[T, range], Row],
-    seeds: range,
-    file: Path | None,
-    order: Sequence[str] | None = None,
-) -> list[Row]:
-    """The rows of ``settings`` (by name), those that ``file`` holds for these seeds read from there.
-
-    They are run in ``order`` (default: as they stand) and returned as they stand.
-    """
-    rows: list[Row] = json.loads(file.read_text()) if file is not None and file.exists() else []
-
-    def done() -> dict[str, Row]:
-        return {row["name"]: row for row in rows if row["seeds_run"] == list(seeds)}
-
-    for name in order if order is not None else settings:
-        if name in done():
-            continue
-        rows.append({**measure(settings[name], seeds), "name": name, "seeds_run": list(seeds)})
-        if file is not None:
-            write_rows(rows, file)
-    finished = done()
-    return [finished[name] for name in settings]
-
-
 def measure(setting: Setting, seeds: range) -> Row:
     """The row of one architecture."""
     say(f"deep_table: {setting.label}")
@@ -246,13 +200,7 @@ def measure(setting: Setting, seeds: range) -> Row:
 def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the rows that are not done and print the table."""
     options = parser(__doc__, "0:10", f"{Setting(*QUICK).label} only, 2 seeds")
-    known = {setting.name: setting for setting in SETTINGS}
-    options.add_argument("--rows", type=chosen_from(known), metavar="NAME,..", help="only these rows")
-    arguments = options.parse_args(argv)
-    quick = Setting(*QUICK)
-    settings = {quick.name: quick} if arguments.quick else known
-    if arguments.rows is not None:
-        settings = {name: known[name] for name in arguments.rows}
+    arguments, settings = read_rows(options, SETTINGS, [Setting(*QUICK)], argv)
     # Small ones first: the memory's high-water mark then belongs to the row beside which it is printed.
     order = sorted(settings, key=lambda name: settings[name].parameters)
     rows = measure_all(settings, measure, seeds_of(arguments, 10, 2), arguments.json, order)

@@ -20,8 +20,9 @@ from itertools import pairwise
 import numpy as np
 
 import unweave
-from deep_table import COLUMNS, chosen_from, deep_figures, deep_row, measure_all
+from deep_table import COLUMNS, deep_figures, deep_row
 from harness import Row, parser, run_recovery, say, seeds_of, tell
+from named_rows import measure_all, read_rows
 from unweave.arrays import Array
 
 Target = Callable[[Array], Array]
@@ -165,12 +166,7 @@ def measure(setting: Setting, seeds: range) -> Row:
 def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the rows that are not done and print the table."""
     options = parser(__doc__, "0:5", "diabetes 10-8-5-1 of scikit-learn with tanh only, 1 seed")
-    known = {setting.name: setting for setting in SETTINGS}
-    options.add_argument("--rows", type=chosen_from(known), metavar="NAME,..", help="only these rows")
-    arguments = options.parse_args(argv)
-    settings = {QUICK.name: QUICK} if arguments.quick else known
-    if arguments.rows is not None:
-        settings = {name: known[name] for name in arguments.rows}
+    arguments, settings = read_rows(options, SETTINGS, [QUICK], argv)
     rows = measure_all(settings, measure, seeds_of(arguments, 5, 1), arguments.json)
     tell(rows, {**COLUMNS, "score": "R2"})
     return rows

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deep_table import COLUMNS, Setting, chosen_from, deep_figures, deep_row, measure_all
+from deep_table import COLUMNS, Setting, deep_figures, deep_row
 from harness import Row, parser, run_recovery, say, seeds_of, tell
+from named_rows import measure_all, read_rows
 
 ARCHITECTURES = (
     (20, (20, 12, 3)),
@@ -50,13 +51,7 @@ def measure(setting: Setting, seeds: range) -> Row:
 def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the rows that are not done and print the table."""
     options = parser(__doc__, "0:10", f"{Setting(*QUICK).label} only, 1 seed")
-    known = {setting.name: setting for setting in SETTINGS}
-    options.add_argument("--rows", type=chosen_from(known), metavar="NAME,..", help="only these rows")
-    arguments = options.parse_args(argv)
-    quick = Setting(*QUICK)
-    settings = {quick.name: quick} if arguments.quick else known
-    if arguments.rows is not None:
-        settings = {name: known[name] for name in arguments.rows}
+    arguments, settings = read_rows(options, SETTINGS, [Setting(*QUICK)], argv)
     rows = measure_all(settings, measure, seeds_of(arguments, 10, 1), arguments.json)
     tell(rows, {**COLUMNS, "widths_exact": "widths exact", "widths_wrong": "other widths"})
     return rows

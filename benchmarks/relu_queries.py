@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 import unweave
-from deep_table import chosen_from, measure_all
 from deep_trained import standardised, train_sklearn
 from harness import COMMON, Row, parser, run_recovery, say, seeds_of, summarise, tell
+from named_rows import measure_all, read_rows
 from unweave.arrays import Array
 
 Planted = tuple[unweave.Network, Callable[[Array], Array]]
@@ -121,11 +121,8 @@ def measure(setting: Setting, seeds: range) -> Row:
 def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the rows that are not done and print the table."""
     options = parser(__doc__, "0:10", f"{' and '.join(QUICK)} only, 2 seeds")
-    known = {setting.name: setting for setting in SETTINGS}
-    options.add_argument("--rows", type=chosen_from(known), metavar="NAME,..", help="only these rows")
-    arguments = options.parse_args(argv)
-    chosen = arguments.rows if arguments.rows is not None else QUICK if arguments.quick else list(known)
-    settings = {name: known[name] for name in chosen}
+    quick = [setting for setting in SETTINGS if setting.name in QUICK]
+    arguments, settings = read_rows(options, SETTINGS, quick, argv)
     rows = measure_all(settings, measure, seeds_of(arguments, 10, 2), arguments.json)
     tell(rows, COLUMNS)
     return rows

@@ -21,8 +21,8 @@ import numpy as np
 
 import unweave
 from coarse_answers import judged, verdict_figures
-from deep_table import chosen_from, measure_all
 from harness import COMMON, Row, parser, run_recovery, say, seeds_of, summarise, tell
+from named_rows import measure_all, read_rows
 from unweave.arrays import Array
 
 Target = Callable[[Array], Array]
@@ -148,12 +148,7 @@ COLUMNS = {
 def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the rows that are not done and print the table."""
     options = parser(__doc__, "0:5", "the tanh regressor of diabetes with 8 units only, 1 seed")
-    known = {setting.name: setting for setting in SETTINGS}
-    options.add_argument("--rows", type=chosen_from(known), metavar="NAME,..", help="only these rows")
-    arguments = options.parse_args(argv)
-    settings = {QUICK.name: QUICK} if arguments.quick else known
-    if arguments.rows is not None:
-        settings = {name: known[name] for name in arguments.rows}
+    arguments, settings = read_rows(options, SETTINGS, [QUICK], argv)
     rows = measure_all(settings, measure, seeds_of(arguments, 5, 1), arguments.json)
     tell(rows, COLUMNS)
     return rows

@@ -93,7 +93,7 @@ def harness(load) -> ModuleType:
 
 
 def test_every_script_is_tested_and_listed():
-    scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"harness", "planted"}
+    scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"harness", "named_rows", "planted"}
     assert scripts == {*NETWORKS, *SUBSPACES}
     readme = (BENCHMARKS / "README.md").read_text()
     assert all(f"benchmarks/{name}.py" in readme for name in scripts)
@@ -175,14 +175,14 @@ def test_deep_rows_are_distinct_and_their_names_chosen(load):
         assert len(set(names)) == len(names)
     assert len({setting.label for setting in table.SETTINGS}) == len(table.SETTINGS)
     assert all(setting.plant(1000).n_parameters == setting.parameters for setting in table.SETTINGS)
-    read = table.chosen_from(["20:20-15-1", "20:10-5-1"])
+    read = load("named_rows").chosen_from(["20:20-15-1", "20:10-5-1"])
     assert read("20:10-5-1") == ["20:10-5-1"]
     with pytest.raises(argparse.ArgumentTypeError, match="must be names of the table"):
         read("20:10-5-1,nothing")
 
 
-def test_deep_rows_that_are_done_are_kept(load, tmp_path):
-    table = load("deep_table")
+def test_rows_that_are_done_are_kept(load, tmp_path):
+    table = load("named_rows")
     file = tmp_path / "rows.json"
     measured = []
 
