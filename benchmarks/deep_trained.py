@@ -19,6 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
+import trained_models
 import unweave
 from deep_table import COLUMNS, deep_figures, deep_row
 from harness import Row, parser, run_recovery, say, seeds_of, tell
@@ -60,16 +61,7 @@ QUICK = Setting("diabetes", (8, 5), "tanh")
 @functools.cache
 def standardised(data: str) -> tuple[Array, Array]:
     """Inputs (n, D) with mean 0 and deviation 1, constant ones dropped, and targets (n, K)."""
-    from sklearn import datasets
-
-    load = {
-        "diabetes": datasets.load_diabetes,
-        "cancer": datasets.load_breast_cancer,
-        "digits": datasets.load_digits,
-    }
-    x, y = load[data](return_X_y=True)
-    x = x[:, x.std(axis=0) > 0]
-    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    x, y = trained_models.standardised(data)
     if data == "digits":
         return x, np.eye(10)[y]
     y = np.asarray(y, dtype=float)[:, None]
