@@ -1,4 +1,4 @@
-"""Options of the command line that are more than a number: widths, domain, examples, files to write."""
+"""Options of the command line that are more than a number: widths, domain, examples, files, keys."""
 
 from __future__ import annotations
 
@@ -126,3 +126,16 @@ def check_outputs(out: Path | None, save: Path | None, target: str, report: Path
             raise InvalidInput(f"{option} must not be the target itself. Got {str(path)!r} instead.")
     if out is not None and save is not None and out.resolve() == save.resolve():
         raise InvalidInput(f"--out and --save must be two files. Got {str(out)!r} for both instead.")
+
+
+def key_from_environment(name: str | None) -> str | None:
+    """The key in the environment variable ``name``; None if no name is given."""
+    if name is None:
+        return None
+    key = os.environ.get(name, "").strip()
+    if not key:
+        raise InvalidInput(
+            f"--token-env must name an environment variable that holds the key. Got {name}, which is not set "
+            "or empty, instead."
+        )
+    return key

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import threading
@@ -11,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from unweave.cli.arguments import key_from_environment
 from unweave.cli.exits import DONE
-from unweave.errors import InvalidInput
 from unweave.serving import Faults, ReferenceServer, load_model
 
 
@@ -45,7 +44,7 @@ def run_serve_model(options: ServeOptions) -> int:
         decimals=options.decimals,
         seed=options.seed,
     )
-    token = _token(options.token_env)
+    token = key_from_environment(options.token_env)
     model = load_model(options.path)
     stopped = threading.Event()
 
@@ -69,16 +68,3 @@ def run_serve_model(options: ServeOptions) -> int:
         for number, handler in before.items():
             signal.signal(number, handler)
     return DONE
-
-
-def _token(name: str | None) -> str | None:
-    """The key in the environment variable ``name``."""
-    if name is None:
-        return None
-    token = os.environ.get(name, "").strip()
-    if not token:
-        raise InvalidInput(
-            f"--token-env must name an environment variable that holds the key. Got {name}, which is not set "
-            "or empty, instead."
-        )
-    return token

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
+from unweave.cli.arguments import key_from_environment
 from unweave.cli.exits import DONE
 from unweave.errors import InvalidInput, UnweaveError
 
@@ -44,7 +45,7 @@ def run_serve(options: ServePageOptions) -> int:
 
     from unweave.web.app import PageOptions, create_app
 
-    key = _key(options.token_env)
+    key = key_from_environment(options.token_env)
     _check_folder(options.folder)
     with _listening(options.host, options.port) as listener:
         port = listener.getsockname()[1]
@@ -109,16 +110,3 @@ def _check_folder(folder: Path) -> None:
         raise InvalidInput(
             f"--folder must be a folder that may be written to. Got {str(folder)!r} instead. Give another."
         )
-
-
-def _key(name: str | None) -> str | None:
-    """The key in the environment variable ``name``; None if no name is given."""
-    if name is None:
-        return None
-    key = os.environ.get(name, "").strip()
-    if not key:
-        raise InvalidInput(
-            f"--token-env must name an environment variable that holds the key. Got {name}, which is not set "
-            "or empty, instead."
-        )
-    return key
