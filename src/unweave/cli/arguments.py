@@ -18,11 +18,8 @@ def parse_hidden(text: str | None) -> list[int] | None:
     """Return the widths in ``text``: ``"30"`` or ``"30,20"``; ``""`` is no hidden layer, None is unknown."""
     if text is None or not text.strip():
         return None if text is None else []
-    try:
-        widths = [int(part) for part in text.split(",")]
-    except ValueError:
-        widths = [0]
-    if min(widths) < 1:
+    widths = read_widths(text)
+    if widths is None:
         raise InvalidInput(
             f"--hidden must be whole numbers >= 1 with commas between. Got {text!r} instead. "
             'For example 30, or "" for a network without hidden layer.'
@@ -34,16 +31,31 @@ def parse_domain(text: str | None) -> tuple[float, float] | None:
     """Return (low, high) of ``"LOW,HIGH"``, None for None."""
     if text is None:
         return None
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        low = high = np.nan
-    if not low < high or not np.isfinite([low, high]).all():
+    interval = read_interval(text)
+    if interval is None:
         raise InvalidInput(
             f"--domain must be LOW,HIGH, two numbers, the smaller one first. Got {text!r} instead. "
             "For example --domain=-1,1."
         )
-    return low, high
+    return interval
+
+
+def read_widths(text: str) -> list[int] | None:
+    """Whole numbers >= 1 with commas between; None if ``text`` is something else."""
+    try:
+        widths = [int(part) for part in text.split(",")]
+    except ValueError:
+        return None
+    return widths if min(widths) >= 1 else None
+
+
+def read_interval(text: str) -> tuple[float, float] | None:
+    """Two finite numbers with a comma between, the smaller one first; None if ``text`` is something else."""
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        return None
+    return (low, high) if low < high and np.isfinite([low, high]).all() else None
 
 
 def read_examples(path: Path | None) -> Array | None:

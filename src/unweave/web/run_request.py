@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from unweave.activations import SOFTMAX, activation_names, get_activation
+from unweave.cli.arguments import read_interval, read_widths
 from unweave.cli.tables import TABLE_ENDINGS
 from unweave.errors import InvalidInput
 from unweave.files import FORMATS, PICKLES
@@ -182,17 +183,14 @@ def _hidden(text: str | None) -> tuple[int, ...] | None:
         return None
     if text.lower() == NO_LAYER:
         return ()
-    try:
-        widths = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        widths = (0,)
-    if min(widths) < 1:
+    widths = read_widths(text)
+    if widths is None:
         raise FieldError(
             "hidden",
             f"Hidden widths must be whole numbers >= 1 with commas between. Got {text!r} instead. For "
             f"example 30 or 50,25; {NO_LAYER} for no hidden layer; empty if you do not know.",
         )
-    return widths
+    return tuple(widths)
 
 
 def _activation(name: str | None) -> str | None:
@@ -216,16 +214,13 @@ def _output_activation(name: str | None) -> str | None:
 def _domain(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        low = high = np.nan
-    if not low < high or not np.isfinite([low, high]).all():
+    interval = read_interval(text)
+    if interval is None:
         raise FieldError(
             "domain",
             f"Domain must be two numbers, the smaller one first. Got {text!r} instead. For example -1,1.",
         )
-    return low, high
+    return interval
 
 
 def _number(
