@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unweave.arrays import Array
+from unweave.arrays import Array, real_numbers
 from unweave.errors import InvalidInput
 from unweave.network import Network
 
@@ -67,7 +67,7 @@ def affine_coordinates(x: Array) -> Coordinates:
 
 def checked_points(x: ArrayLike) -> Array:
     """x as a finite float64 matrix (N, d)."""
-    points = _numbers(x, "x")
+    points = real_numbers(x, "x")
     if points.ndim != 2 or not points.size:
         raise InvalidInput(
             f"x must be of shape (N, d), N and d at least 1. Got shape {points.shape} instead. "
@@ -78,7 +78,7 @@ def checked_points(x: ArrayLike) -> Array:
 
 def checked_labels(y: ArrayLike, samples: int) -> Array:
     """y as a finite float64 vector (N,)."""
-    labels = _numbers(y, "y")
+    labels = real_numbers(y, "y")
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.shape != (samples,):
         raise InvalidInput(
@@ -86,16 +86,6 @@ def checked_labels(y: ArrayLike, samples: int) -> Array:
             f"An exact fit has one output; fit several one by one."
         )
     return _finite(labels, "y")
-
-
-def _numbers(value: ArrayLike, name: str) -> Array:
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"{name} must be an array of real numbers. Got {type(value).__name__} instead ({error}). "
-            f"Give a rectangular float64 array."
-        ) from error
 
 
 def _finite(array: Array, name: str) -> Array:

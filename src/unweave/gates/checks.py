@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, real_numbers
 from unweave.errors import InvalidInput
 
 
 def checked_rows(x: Any, y: Any, inputs: int | None = None) -> tuple[Array, Array]:
     """x (N, n) and y (N,) as finite float64; n must be ``inputs`` if that is given."""
-    rows, labels = numbers(x, "x"), numbers(y, "y")
+    rows, labels = real_numbers(x, "x"), real_numbers(y, "y")
     if rows.ndim != 2 or rows.shape[1] == 0 or (inputs is not None and rows.shape[1] != inputs):
         expected = "(N, n) with n at least 1" if inputs is None else f"(N, {inputs})"
         raise InvalidInput(
@@ -38,7 +38,7 @@ def checked_rows(x: Any, y: Any, inputs: int | None = None) -> tuple[Array, Arra
 
 def checked_vector(value: Any, inputs: int | None, name: str) -> Array:
     """``value`` as a finite float64 copy of shape (n,); n must be ``inputs`` if that is given."""
-    vector = np.array(numbers(value, name))
+    vector = np.array(real_numbers(value, name))
     if vector.ndim != 1 or not vector.size or (inputs is not None and len(vector) != inputs):
         expected = "(n,)" if inputs is None else f"({inputs},)"
         raise InvalidInput(
@@ -65,14 +65,3 @@ def checked_positive(value: float, name: str, meaning: str) -> float:
     if not isinstance(value, int | float | np.number) or not math.isfinite(value) or value <= 0:
         raise InvalidInput(f"{name} must be a finite number above 0. Got {value!r} instead. It is {meaning}.")
     return float(value)
-
-
-def numbers(value: Any, name: str) -> Array:
-    """``value`` as a float64 array."""
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"{name} must be an array of real numbers. Got {type(value).__name__} instead ({error}). "
-            f"Give a rectangular float64 array."
-        ) from error
