@@ -12,11 +12,11 @@ from unweave.derivatives.stencils import Jets
 from unweave.execution.executor import Executor
 from unweave.journal import Journal
 from unweave.smooth.jet_sources import JetSource
+from unweave.subspace.collecting import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.power_method import (
     ROUNDING_MISALIGNMENT,
     PowerMethodOptions,
-    RankOneDirections,
     newton_ascent,
     subspace_power_method,
 )

@@ -27,8 +27,9 @@ from unweave.smooth.lattice_truncation import without_truncation
 from unweave.smooth.neuron_fits import model_of
 from unweave.smooth.random_slice import FEWEST_SITES, most_neurons
 from unweave.smooth.shallow_model import ShallowModel
+from unweave.subspace.collecting import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
-from unweave.subspace.power_method import PowerMethodOptions, RankOneDirections
+from unweave.subspace.power_method import PowerMethodOptions
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
 

@@ -50,8 +50,9 @@ from unweave.smooth.random_slice import (
 from unweave.smooth.shallow_model import ShallowModel
 from unweave.smooth.slice_extension import SHIFT, extend
 from unweave.smooth.slice_fit import SliceFit, SliceFitter
+from unweave.subspace.collecting import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP
-from unweave.subspace.power_method import PowerMethodOptions, RankOneDirections
+from unweave.subspace.power_method import PowerMethodOptions
 
 FEWEST_INPUTS = 10
 """Inputs from which a slice pays."""

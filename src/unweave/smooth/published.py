@@ -25,9 +25,10 @@ from unweave.errors import InvalidInput, UnweaveError
 from unweave.network import Network
 from unweave.smooth.published_options import PublishedOptions
 from unweave.smooth.published_shifts import refine_shifts, signs_and_shifts
+from unweave.subspace.collecting import RankOneDirections
 from unweave.subspace.distinct import distinct_directions
 from unweave.subspace.hessian_span import HessianSpan, hessian_span
-from unweave.subspace.power_method import RankOneDirections, power_iterations, uniform_starts
+from unweave.subspace.power_method import power_iterations, uniform_starts
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
 

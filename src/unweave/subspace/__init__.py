@@ -1,9 +1,10 @@
 """Subspaces of symmetric matrices and the rank-one matrices in them."""
 
+from unweave.subspace.collecting import RankOneDirections
 from unweave.subspace.distinct import distinct_directions
 from unweave.subspace.hessian_span import HessianSpan, hessian_span
 from unweave.subspace.joint_diagonal import JointDiagonalisation, jointly_diagonalise
-from unweave.subspace.power_method import PowerMethodOptions, RankOneDirections, subspace_power_method
+from unweave.subspace.power_method import PowerMethodOptions, subspace_power_method
 from unweave.subspace.rank_one_space import RankOneSpace, orthonormal_basis
 from unweave.subspace.spectral_ascent import SpectralAscentOptions, spectral_ascent
 from unweave.subspace.symmetric import SymmetricPacking, symmetric_packing

@@ -27,7 +27,7 @@ from array_api_compat import array_namespace
 
 from unweave.arrays import AnyArray, Array
 from unweave.execution.executor import Executor, SerialExecutor
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collecting import Collector, RankOneDirections
 from unweave.subspace.rank_one_space import RankOneSpace
 
 ROUNDING_MISALIGNMENT = 1e-9
@@ -78,22 +78,6 @@ class PowerMethodOptions:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class RankOneDirections:
-    """Unit vectors whose squares lie in the subspace, and how the search went."""
-
-    directions: Array
-    """(found, D), each up to sign."""
-    misalignment: Array
-    """(found,) 1 - Phi of each."""
-    restarts: int
-    rejected: Array
-    """1 - Phi of every end point that was refused."""
-
-    def __len__(self) -> int:
-        return len(self.directions)
-
-
 def subspace_power_method(
     space: RankOneSpace,
     rng: np.random.Generator,
@@ -123,38 +107,33 @@ def subspace_power_method(
     """
     options, executor = options or PowerMethodOptions(), executor or SerialExecutor()
     dimension, wanted = space.packing.dimension, space.rank
-    limit = int(options.max_restarts * wanted * np.log(wanted + 2)) + dimension
     found = np.zeros((0, dimension)) if known is None else known
-    found_misalignment = np.asarray(space.misalignment(_like(space, found)), dtype=np.float64)
-    rejected: list[Array] = []
-    restarts = fruitless = 0
-    while len(found) < wanted and restarts < limit and fruitless < options.patience:
-        count = wanted if restarts == 0 else min(wanted, max(2 * (wanted - len(found)), 16))
+    collector = Collector(
+        wanted,
+        found,
+        np.asarray(space.misalignment(_like(space, found)), dtype=np.float64),
+        max_restarts=options.max_restarts,
+        patience=options.patience,
+        angle=options.angle,
+        on_round=on_round,
+    )
+    while collector.goes_on:
+        found, first = collector.found, collector.restarts == 0
+        count = wanted if first else min(wanted, max(2 * (wanted - len(found)), 16))
         if options.residual_starts and len(found):
             starts = residual_starts(space, found, count, rng)
         else:
             starts = uniform_starts(count, dimension, rng)
         ends, misalignment = _ascend_in_blocks(space, starts, options, executor)
-        if restarts == 0:
+        if first:
             acceptance = _sharpened(acceptance, misalignment)
         accepted = (
             misalignment <= acceptance
             if options.min_objective is None
             else 1 - misalignment >= options.min_objective
         )
-        rejected.append(misalignment[~accepted])
-        order = np.flatnonzero(accepted)[np.argsort(misalignment[accepted])]
-        new = order[distinct_directions(ends[order], found, options.angle)]
-        found = np.concatenate([found, ends[new]])
-        found_misalignment = np.concatenate([found_misalignment, misalignment[new]])
-        restarts += count
-        fruitless = 0 if len(new) else fruitless + 1
-        if on_round is not None:
-            on_round(min(len(found), wanted), wanted, restarts)
-    best = np.argsort(found_misalignment)[:wanted]
-    return RankOneDirections(
-        found[best], found_misalignment[best], restarts, np.concatenate([*rejected, np.zeros(0)])
-    )
+        collector.add(ends, misalignment, accepted)
+    return collector.result()
 
 
 def uniform_starts(count: int, dimension: int, rng: np.random.Generator) -> Array:

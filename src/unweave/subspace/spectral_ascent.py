@@ -23,10 +23,10 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace
 
-from unweave.arrays import AnyArray, Array
+from unweave.arrays import AnyArray
 from unweave.errors import InvalidInput
-from unweave.subspace.distinct import distinct_directions
-from unweave.subspace.power_method import ROUNDING_MISALIGNMENT, RankOneDirections
+from unweave.subspace.collecting import Collector, RankOneDirections
+from unweave.subspace.power_method import ROUNDING_MISALIGNMENT
 from unweave.subspace.rank_one_space import RankOneSpace
 
 
@@ -80,27 +80,22 @@ def spectral_ascent(
     """
     options = options or SpectralAscentOptions()
     dimension, wanted = space.packing.dimension, space.rank
-    limit = int(options.max_restarts * wanted * np.log(wanted + 2)) + dimension
     accepted_level = acceptance if options.min_objective is None else 1 - options.min_objective
-    found, found_misalignment = np.zeros((0, dimension)), np.zeros(0)
-    rejected: list[Array] = [np.zeros(0)]
-    restarts = fruitless = 0
-    while len(found) < wanted and restarts < limit and fruitless < options.patience:
+    collector = Collector(
+        wanted,
+        np.zeros((0, dimension)),
+        np.zeros(0),
+        max_restarts=options.max_restarts,
+        patience=options.patience,
+        angle=options.angle,
+        on_round=on_round,
+    )
+    while collector.goes_on:
         ends = ascend_spectral_norm(space, _random_members(space, wanted, rng), options)
         directions = np.asarray(ends, dtype=np.float64)
         misalignment = np.asarray(space.misalignment(ends), dtype=np.float64)
-        accepted = misalignment <= accepted_level
-        rejected.append(misalignment[~accepted])
-        order = np.flatnonzero(accepted)[np.argsort(misalignment[accepted])]
-        new = order[distinct_directions(directions[order], found, options.angle)]
-        found = np.concatenate([found, directions[new]])
-        found_misalignment = np.concatenate([found_misalignment, misalignment[new]])
-        restarts += wanted
-        fruitless = 0 if len(new) else fruitless + 1
-        if on_round is not None:
-            on_round(min(len(found), wanted), wanted, restarts)
-    best = np.argsort(found_misalignment)[:wanted]
-    return RankOneDirections(found[best], found_misalignment[best], restarts, np.concatenate(rejected))
+        collector.add(directions, misalignment, misalignment <= accepted_level)
+    return collector.result()
 
 
 def ascend_spectral_norm(
