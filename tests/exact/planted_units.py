@@ -27,6 +27,17 @@ def planted(inputs: int, width: int, samples: int, noise: float, seed: int):
     return network, x, network(x)[:, 0] + noise * rng.standard_normal(samples)
 
 
+def planted_elsewhere(samples: int, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
+    """Rows a (2, 2), biases b (2,), x (N, 2), y (N,) of two units as an independent program draws them."""
+    while True:
+        x, a = rng.standard_normal((samples, 2)), rng.standard_normal((2, 2))
+        b, s = 0.5 * rng.standard_normal(2), rng.choice([-1, 1], 2)
+        active = np.sum(x @ a.T + b > 0, axis=0)
+        if np.all((active > 3) & (active < samples - 1)):
+            break
+    return a, b, x, np.maximum(x @ a.T + b, 0) @ s
+
+
 def brute_force(x: Array, y: Array, width: int) -> float:
     """Least squared loss over all 2^N patterns per unit and all signs, recomputed from the networks.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from planted_units import planted
+from planted_units import planted, planted_elsewhere
 
 import unweave
 from unweave.errors import InvalidInput
@@ -29,13 +29,7 @@ def test_planted_network_is_decided(seed):
 def test_known_ambiguous_instance(samples, seed):
     # A zero loss that is no recovery: noise-free points, many networks.
     rng = np.random.default_rng(seed)
-    while True:
-        x, a = rng.standard_normal((samples, 2)), rng.standard_normal((2, 2))
-        b, s = 0.5 * rng.standard_normal(2), rng.choice([-1, 1], 2)
-        active = np.sum(x @ a.T + b > 0, axis=0)
-        if np.all((active > 3) & (active < samples - 1)):
-            break
-    y = np.maximum(x @ a.T + b, 0) @ s
+    a, b, x, y = planted_elsewhere(samples, rng)
     found = enumerate_optima(x, y, 2)
     assert found.complete
     assert not found.decided

@@ -8,7 +8,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from planted_units import brute_force, planted
+from planted_units import brute_force, planted, planted_elsewhere
 
 import unweave
 from unweave.exact import Huber, SearchInterrupted, Squared, Stop, cover_count, enumerate_optima, exact_erm
@@ -81,20 +81,12 @@ def test_planted_network_is_found_exactly(seed):
 
 def test_figure_of_an_independent_program():
     # The optimum that an independent program certified for this planting.
-    _, x, y = planted_elsewhere(100, 1)
+    rng = np.random.default_rng(1)
+    _, _, x, y = planted_elsewhere(100, rng)
+    y = y + 0.1 * rng.standard_normal(100)
     fit = exact_erm(x, y, 2)
     assert fit.certified
     assert fit.loss == pytest.approx(0.7512320295846996, abs=1e-9 * y @ y)
-
-
-def planted_elsewhere(samples, seed):
-    rng = np.random.default_rng(seed)
-    while True:
-        x, a = rng.standard_normal((samples, 2)), rng.standard_normal((2, 2))
-        b, s = 0.5 * rng.standard_normal(2), rng.choice([-1, 1], 2)
-        active = np.sum(x @ a.T + b > 0, axis=0)
-        if np.all((active > 3) & (active < samples - 1)):
-            return (a, b, s), x, np.maximum(x @ a.T + b, 0) @ s + 0.1 * rng.standard_normal(samples)
 
 
 def test_local_search_alone_is_not_enough():

@@ -9,7 +9,7 @@ import pytest
 
 from unweave.errors import InvalidInput
 from unweave.optimize.first_order import Adam, NesterovGradient, RMSProp, corrected, descend
-from unweave.optimize.first_order_steps import certified_step
+from unweave.optimize.first_order_steps import CertifiedStep, certified_step
 
 DIMENSION = 6
 SMOOTHNESS = 2.0
@@ -74,6 +74,19 @@ def test_a_coordinate_without_gradient_stays(method: RMSProp | Adam) -> None:
     assert found.x[0] < 1
 
 
+def assert_descends_as_certified(
+    found: CertifiedStep, start: np.ndarray, accuracy: float, steps: int
+) -> None:
+    """Every step goes down, and the accuracy is reached no later than promised."""
+    values: list[float] = []
+    run = descend(
+        slope, start, found.method(), steps, accuracy, lambda state, norm: values.append(value(state.x))
+    )
+    assert (np.diff(values) < 0).all()
+    assert run.reached is not None
+    assert run.reached <= found.steps
+
+
 @pytest.mark.parametrize("shift", [1.0, 0.1])
 @pytest.mark.parametrize("sharper", [False, True])
 def test_certified_rmsprop_always_descends_and_arrives(shift: float, sharper: bool) -> None:
@@ -88,13 +101,7 @@ def test_certified_rmsprop_always_descends_and_arrives(shift: float, sharper: bo
         shift=shift,
         sharper=sharper,
     )
-    values: list[float] = []
-    run = descend(
-        slope, start, found.method(), 20_000, accuracy, lambda state, norm: values.append(value(state.x))
-    )
-    assert (np.diff(values) < 0).all()
-    assert run.reached is not None
-    assert run.reached <= found.steps
+    assert_descends_as_certified(found, start, accuracy, 20_000)
     published = certified_step(
         "rmsprop",
         SMOOTHNESS,
@@ -125,13 +132,7 @@ def test_certified_decrease_of_every_step() -> None:
 def test_certified_adam_descends_while_the_gradient_is_large(sharper: bool) -> None:
     start, accuracy = planted_start(), 0.3
     found = certified_step("adam", SMOOTHNESS, GRADIENT_BOUND, value(start), accuracy, sharper=sharper)
-    values: list[float] = []
-    run = descend(
-        slope, start, found.method(), 20_000, accuracy, lambda state, norm: values.append(value(state.x))
-    )
-    assert (np.diff(values) < 0).all()
-    assert run.reached is not None
-    assert run.reached <= found.steps
+    assert_descends_as_certified(found, start, accuracy, 20_000)
 
 
 def test_the_sharper_adam_needs_fewer_steps() -> None:
@@ -155,13 +156,7 @@ def test_adam_is_certified_for_other_averages(beta1: float, shift: float) -> Non
     found = certified_step(
         "adam", SMOOTHNESS, GRADIENT_BOUND, value(start), accuracy, beta1=beta1, shift=shift
     )
-    values: list[float] = []
-    run = descend(
-        slope, start, found.method(), 30_000, accuracy, lambda state, norm: values.append(value(state.x))
-    )
-    assert (np.diff(values) < 0).all()
-    assert run.reached is not None
-    assert run.reached <= found.steps
+    assert_descends_as_certified(found, start, accuracy, 30_000)
 
 
 def test_rmsprop_without_shift_and_gradient_descent() -> None:

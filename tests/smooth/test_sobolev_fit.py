@@ -5,32 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from random_models import CASES, random_model, sites_of
 
-from unweave.activations import get_activation
 from unweave.derivatives.stencils import Jets, gradient_jets, hessian_jets
 from unweave.optimize import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.smooth.shallow_model import ShallowModel
 from unweave.smooth.sobolev_fit import SobolevFit, SobolevJacobian
 
-SHAPES = [(4, 3, 1, False), (4, 3, 1, True), (3, 5, 3, False), (3, 5, 3, True)]
-CASES = pytest.mark.parametrize(("d", "m", "k", "skip"), SHAPES)
 STEP = 0.1  # large, so that the truncation terms h^2/6 are no small part of the Jacobian
-
-
-def random_model(d: int, m: int, k: int, skip: bool, seed: int = 1000, name: str = "tanh") -> ShallowModel:
-    rng = np.random.default_rng(seed)
-    return ShallowModel(
-        activation=get_activation(name),
-        weights=rng.standard_normal((d, m)) / np.sqrt(d),
-        biases=rng.uniform(-1, 1, m),
-        outgoing=rng.standard_normal((m, k)),
-        offset=rng.standard_normal(k),
-        skip=rng.standard_normal((d, k)) if skip else None,
-    )
-
-
-def sites_of(d: int, n: int = 7, seed: int = 1001) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal((n, d))
 
 
 def jets_of(model: ShallowModel, n: int = 7, step: float = STEP) -> tuple[Jets, ...]:
