@@ -21,8 +21,7 @@ from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, NOT_EXACT, USAGE
 from unweave.cli.http_arguments import NO_HTTP, HttpArguments
 from unweave.cli.jsonable import print_json
 from unweave.cli.progress import watching
-from unweave.cli.recovering import input_width, told_width
-from unweave.cli.targets import CommandOptions, find_target
+from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
 from unweave.errors import InvalidInput, UnweaveError
 from unweave.result import Status
 

@@ -17,9 +17,8 @@ from unweave.cli.exits import DONE
 from unweave.cli.http_arguments import NO_HTTP, HttpArguments
 from unweave.cli.jsonable import print_json
 from unweave.cli.progress import watching
-from unweave.cli.recovering import input_width, told_width
 from unweave.cli.show_diagnosis import Choice, show_findings, show_methods, show_network
-from unweave.cli.targets import CommandOptions, find_target
+from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
 from unweave.diagnose import WeightDiagnostics, diagnose_network
 from unweave.methods import METHODS, Request, choose
 

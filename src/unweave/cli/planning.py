@@ -12,8 +12,7 @@ from unweave.cli.exits import DONE
 from unweave.cli.http_arguments import NO_HTTP, HttpArguments
 from unweave.cli.jsonable import print_json
 from unweave.cli.progress import watching
-from unweave.cli.recovering import input_width, told_width
-from unweave.cli.targets import CommandOptions, find_target
+from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
 from unweave.planning import MethodPlan, Plan, plan
 
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from unweave.cli.arguments import check_outputs, parse_domain, parse_hidden, read_examples
 from unweave.cli.console import print_line, stdout_console
@@ -18,7 +17,7 @@ from unweave.cli.repeat_command import with_command
 from unweave.cli.running import NOTHING_KEPT, RunningOptions
 from unweave.cli.show import print_summary, show_recovery, show_result
 from unweave.cli.tables import read_table
-from unweave.cli.targets import CommandOptions, Target, find_target
+from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
 from unweave.errors import Interrupted, InvalidInput, UnweaveError
 from unweave.files import check_can_save
 from unweave.journal import Progress
@@ -88,23 +87,6 @@ def run_recover(options: RecoverOptions) -> int:
     if interrupted:
         return INTERRUPTED
     return USAGE if problems else EXIT_OF_STATUS[recovery.status]
-
-
-def input_width(target: Target, inputs: int | None, examples: Any) -> int | None:
-    """The number of inputs: as given, or that of the examples for a function that does not declare it."""
-    if inputs is not None or target.declares_inputs:
-        return inputs
-    if examples is not None and examples.ndim == 2:
-        return int(examples.shape[1])
-    raise InvalidInput(
-        f"--inputs must be given for {target.spec}, because its number of inputs cannot be read from it. "
-        "Got neither --inputs nor --examples instead. For example --inputs 20."
-    )
-
-
-def told_width(inputs: int | None, examples: Any) -> int | None:
-    """The number of inputs as far as the options say it: ``--inputs``, or the columns of the examples."""
-    return inputs if inputs is not None or examples is None or examples.ndim != 2 else examples.shape[1]
 
 
 def _check_source(options: RecoverOptions) -> None:

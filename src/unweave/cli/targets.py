@@ -84,6 +84,23 @@ def find_target(
     return Target(spec, _askable(_attribute(_import(module_name), attribute), spec), None)
 
 
+def input_width(target: Target, inputs: int | None, examples: Any) -> int | None:
+    """The number of inputs: as given, or that of the examples for a function that does not declare it."""
+    if inputs is not None or target.declares_inputs:
+        return inputs
+    if examples is not None and examples.ndim == 2:
+        return int(examples.shape[1])
+    raise InvalidInput(
+        f"--inputs must be given for {target.spec}, because its number of inputs cannot be read from it. "
+        "Got neither --inputs nor --examples instead. For example --inputs 20."
+    )
+
+
+def told_width(inputs: int | None, examples: Any) -> int | None:
+    """The number of inputs as far as the options say it: ``--inputs``, or the columns of the examples."""
+    return inputs if inputs is not None or examples is None or examples.ndim != 2 else examples.shape[1]
+
+
 def _named_like_a_file(spec: str) -> bool:
     """Whether ``spec`` ends like the name of a file and is not ``module:attribute``."""
     ending = Path(spec).suffix
