@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unweave.access.links import LINKS
 from unweave.access.probe import Findings
 from unweave.access.region import NormalisedQueries
 from unweave.activations import get_activation
 from unweave.affine import recover_affine
 from unweave.candidate import Candidate
-from unweave.coarse.links import LINKS
 from unweave.coarse.route import CoarseOptions, CoarseRecovery
 from unweave.costs import (
     Cost,

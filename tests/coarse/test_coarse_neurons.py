@@ -10,11 +10,11 @@ from coarse_targets import noisy, planted, rounded, rows_of, without_neuron
 from numpy.testing import assert_allclose, assert_array_equal
 
 import unweave
+from unweave.access.links import Link
 from unweave.activations import get_activation
 from unweave.coarse.behind_links import HessiansBehindLinks, Seen
 from unweave.coarse.contrasts import contrast_profiles, likeliest_contrasts
 from unweave.coarse.fitting import NeuronFits
-from unweave.coarse.links import Link
 from unweave.coarse.mirrored import unmirrored
 from unweave.coarse.residual_neurons import residual_hessians, with_averaged_neurons, with_missing_neuron
 from unweave.coarse.rotated_hessians import RotatedHessians, random_rotations, rotated_hessians

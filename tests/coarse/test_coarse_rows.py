@@ -7,8 +7,8 @@ import pytest
 from coarse_targets import noisy, planted, rounded, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 
+from unweave.access.links import Link
 from unweave.access.region import Region
-from unweave.coarse.links import Link
 
 
 def test_rows_are_kept_when_more_are_asked() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from unweave.access.links import Link
 from unweave.access.noise import Noise
 from unweave.access.region import NormalisedQueries
 from unweave.arrays import Array
@@ -54,6 +56,14 @@ class Lines:
         """All answers as rows (L (2 T + 1), m)."""
         return np.concatenate(
             [part.reshape(-1, part.shape[-1]) for part in (self.centre, self.plus, self.minus)]
+        )
+
+    def mapped(self, function: Callable[[Array], Array]) -> Lines:
+        """The lines of ``function`` of the answers, which maps rows (n, m) to rows (n, m)."""
+        ends = [len(self.centre), len(self.centre) + self.plus[..., 0].size]
+        centre, plus, minus = np.split(function(self.answers), ends)
+        return replace(
+            self, centre=centre, plus=plus.reshape(self.plus.shape), minus=minus.reshape(self.minus.shape)
         )
 
 
@@ -109,20 +119,33 @@ def look_for_kinks(lines: Lines, noise: Noise) -> KinkEvidence:
     when |S(t)|, and the S(s) that it predicts, exceed the noise. Where all short second differences
     vanish but the line as a whole bends, it is broken as well: a piecewise linear function.
     """
+    return _compared(lines, np.broadcast_to(_clear(noise), lines.even.shape))
+
+
+def look_for_kinks_behind(link: Link, lines: Lines, noise: Noise) -> KinkEvidence:
+    """The same of z where the answers are T(z): between its kinks, T bends what would be straight."""
+    z = lines.mapped(lambda answers: link.undo(answers, noise.sigma))
+    errors = lines.mapped(lambda answers: link.undone_errors(answers, noise))
+    largest = np.maximum(np.maximum(errors.plus, errors.minus), errors.centre[:, None, :])
+    return _compared(z, _clear_over_sigma(noise) * largest)
+
+
+def _compared(lines: Lines, clear: Array) -> KinkEvidence:
+    """Evidence of second differences that are no error of their answers beyond ``clear`` (L, T, m)."""
     second = lines.even
-    clear = _clear(noise)
     judged = np.zeros(second[:, 0].shape, dtype=np.bool_)
     broken = np.zeros_like(judged)
     short = len(SHORT_STEPS)
     for j in range(1, lines.steps.size):
         for i in range(min(j, short)):
             predicted = second[:, j] * (lines.steps[i] / lines.steps[j]) ** 2
+            known = ~judged & (np.abs(second[:, j]) > clear[:, j])
             if j < short:
-                new = ~judged & (np.abs(predicted) > clear)
+                new = known & (np.abs(predicted) > clear[:, i])
                 differs = np.abs(second[:, i] - predicted) > _SAME_CURVATURE * np.abs(predicted)
             else:
-                new = ~judged & (np.abs(predicted) > _ZERO_BY_KINK * clear)
-                differs = np.abs(second[:, i]) <= clear
+                new = known & (np.abs(predicted) > _ZERO_BY_KINK * clear[:, i])
+                differs = np.abs(second[:, i]) <= clear[:, i]
             broken |= new & differs
             judged |= new
     curvature = np.abs(second[:, :short]) / lines.steps[:short, None] ** 2
@@ -150,9 +173,13 @@ def is_linear(lines: Lines, noise: Noise) -> bool:
 
 def _clear(noise: Noise) -> Array:
     """Return the size (m,) beyond which a second difference cannot be the error of its four answers."""
-    factor = _ROUNDING_STEPS if noise.kind == "rounded" else _CLEAR[noise.kind] * np.sqrt(6.0)
-    level: Array = factor * noise.sigma_per_output  # f(t) + f(-t) - 2 f(0) has variance 6 sigma^2
+    level: Array = _clear_over_sigma(noise) * noise.sigma_per_output
     return level
+
+
+def _clear_over_sigma(noise: Noise) -> float:
+    """The same in standard deviations of an answer: f(t) + f(-t) - 2 f(0) has variance 6 sigma^2."""
+    return _ROUNDING_STEPS if noise.kind == "rounded" else _CLEAR[noise.kind] * float(np.sqrt(6.0))
 
 
 def bending(lines: Lines) -> float:

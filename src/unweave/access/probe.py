@@ -17,9 +17,11 @@ from unweave.access.lines import (
     is_constant,
     is_linear,
     look_for_kinks,
+    look_for_kinks_behind,
     roughness,
     slope_share,
 )
+from unweave.access.links import Link
 from unweave.access.noise import Noise, estimate_noise
 from unweave.access.queries import Queries
 from unweave.access.region import NormalisedQueries, Region
@@ -47,7 +49,8 @@ class Findings:
     """What a cheap look at the target has found.
 
     ``region`` normalises the inputs; ``noise`` is the error of the answers; ``output_scale`` (m,) their
-    standard deviation over the region. ``kinks``: piecewise smooth, not smooth, with ``kink_evidence``.
+    standard deviation over the region. ``kinks``: piecewise smooth, not smooth, with ``kink_evidence``; or so
+    behind one of the ``links``.
     ``constant`` and ``linear``: so to within the noise, as far as the probe went. ``searched`` says whether
     location and scales had to be searched for; ``queries`` what the look has cost.
     """
@@ -94,7 +97,12 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
             measured = _measure(queries, found, rng, None)
             if not scattered or measured[1].relative < _CLEARLY_BETTER * noise.relative:
                 view, noise, lines = measured
+    links = possible_links(lines.answers, noise.sigma)
     evidence = look_for_kinks(lines, noise)
+    for name in links if not evidence.kinks else ():
+        behind = look_for_kinks_behind(Link(name), lines, noise)
+        if behind.kinks:  # straight pieces, which no other link would leave straight
+            evidence, links = behind, (name,)
     labels = count_labels(view, lines, noise)
     return Findings(
         region=view.region,
@@ -107,7 +115,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
         linear=is_linear(lines, noise),
         searched=searched,
         queries=queries.sent - before,
-        links=possible_links(lines.answers, noise.sigma),
+        links=links,
         labels=labels,
     )
 

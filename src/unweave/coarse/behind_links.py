@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unweave.access.links import Link
 from unweave.activations import SOFTMAX
 from unweave.arrays import Array
 from unweave.coarse.contrasts import likeliest_contrasts
-from unweave.coarse.links import Link
 from unweave.coarse.rotated_hessians import RotatedHessians, random_rotations, rotated_hessians
 from unweave.coarse.rows import AnsweredRows
 from unweave.coarse.width import NoisySpan, noisy_span

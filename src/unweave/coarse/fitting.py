@@ -13,16 +13,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from unweave.access.links import Link
 from unweave.activations import get_activation
 from unweave.arrays import Array, BoolArray
 from unweave.coarse.averaging import AveragedFit, fit_averaged
 from unweave.coarse.behind_links import Seen
-from unweave.coarse.links import Link
 from unweave.coarse.mirrored import unmirrored
 from unweave.coarse.residual_neurons import with_averaged_neurons, with_missing_neuron
 from unweave.coarse.rows import AnsweredRows
 from unweave.coarse.scale_fit import fit_scales
 from unweave.coarse.start import first_network
+from unweave.coarse.strength import contributions
 from unweave.deep.layered_model import LayeredModel
 from unweave.smooth.profiles import Profiles
 
@@ -123,20 +124,9 @@ class NeuronFits:
 
     def _gains_enough(self, model: LayeredModel, link: Link) -> BoolArray:
         """(m,) which neurons change the answers by more, in squared sigmas, than BIC asks for."""
-        gains = len(self._rows) * self.contributions(model, link) ** 2
+        gains = len(self._rows) * contributions(model, self._rows) ** 2
         cost = _BIC * np.log(len(self._rows)) * (model.n_inputs + 1 + model.n_outputs)
         return np.asarray(gains > cost)
-
-    def contributions(self, model: LayeredModel, link: Link) -> Array:
-        """(m,) standard deviation of each neuron's part of the answers, in sigmas, all outputs together."""
-        rows, activation = self._rows, model.activations[0]
-        assert activation is not None
-        variation = activation(rows.points @ model.weights[0] + model.biases[0]).std(axis=0)
-        slopes = link.slope(rows.answers).mean(axis=0) / rows.sigma
-        outgoing = np.abs(model.weights[1])
-        if model.is_softmax:
-            outgoing = np.hstack([outgoing, np.zeros((len(outgoing), 1))])
-        return np.asarray(np.linalg.norm(outgoing * slopes, axis=1) * variation)
 
 
 def _mirrors(name: str) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from unweave.access.links import Link
 from unweave.access.noise import Noise
 from unweave.access.region import NormalisedQueries, Region
 from unweave.arrays import Array
-from unweave.coarse.links import Link
 
 _REPEATED_ROWS = 200  # asked twice each: sigma to five per cent
 _CORNERS = 0.5  # of the rows in a box lie at its corners, where pre-activations spread most

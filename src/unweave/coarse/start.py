@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from unweave.access.links import Link
 from unweave.activations import SOFTMAX, Activation, get_activation
 from unweave.arrays import Array
 from unweave.coarse.contrasts import contrast_profiles
-from unweave.coarse.links import Link
 from unweave.coarse.rotated_hessians import RotatedHessians
 from unweave.coarse.width import NoisySpan
 from unweave.network import Network

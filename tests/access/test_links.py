@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from unweave.access.links import LINKS, Link
 from unweave.activations import get_activation
-from unweave.coarse.links import LINKS, Link
 from unweave.errors import InvalidInput
 
 

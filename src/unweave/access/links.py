@@ -11,9 +11,11 @@ error sigma of y becomes sigma / T'(z), so sites are taken where T' is not small
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from unweave.access.noise import Noise
 from unweave.activations import SOFTMAX
 from unweave.arrays import Array, BoolArray
 from unweave.errors import InvalidInput
@@ -24,6 +26,7 @@ LINKS = ("identity", "sigmoid", "tanh", SOFTMAX)
 _UNDECIDED = 0.12  # probability that the less likely side must have at a site, so that errors grow little
 _EDGE = 0.5  # of sigma: answers nearer than this to the end of their range say nothing more
 _EPS = float(np.finfo(np.float64).eps)
+_FORMATS: dict[str, np.finfo[Any]] = {"float64": np.finfo(np.float64), "float32": np.finfo(np.float32)}
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,25 @@ class Link:
             return np.asarray(np.log(inside) - np.log1p(-inside))
         logs = np.log(np.maximum(answers, edge))
         return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+
+    def undone_errors(self, answers: Array, noise: Noise) -> Array:
+        """(n, K) standard deviation of z; infinite where the answers say nothing more about it.
+
+        Probabilities in floating point are precise relative to themselves, however small, up to the rounding
+        of the z that they were computed from.
+        """
+        errors = np.broadcast_to(noise.sigma_per_output, answers.shape)
+        if self.name == "identity":
+            return np.array(errors)
+        size = np.abs(answers)
+        number = _FORMATS.get(noise.kind)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if number is not None:
+                typical = np.sqrt(np.mean(answers**2, axis=0))
+                errors = size * np.maximum(errors / typical, number.eps) * (1 - np.log(size))
+                errors[size < number.tiny / number.eps] = np.inf
+            gain = answers if self.name == SOFTMAX else self.slope(answers)
+            return np.where((gain > 0) & np.isfinite(errors), errors / gain, np.inf)
 
     def slope(self, answers: Array) -> Array:
         """T'(z) at z = T^{-1}(answers), (n, K); for softmax y (1 - y)."""
