@@ -13,6 +13,8 @@ from itertools import pairwise
 
 from unweave.access.noise import NoiseKind
 from unweave.derivatives.active_subspace import SPARE_GRADIENTS
+from unweave.relu.coarse_route import FIRST_WIDTH
+from unweave.relu.coarse_route import ROWS_PER_PARAMETER as KINKED_ROWS
 from unweave.smooth.hessian_route import SURPLUS
 from unweave.smooth.jet_sources import FEWEST_SITES
 from unweave.smooth.lattice_route import FEWEST_INPUTS, LARGEST_FIT
@@ -150,6 +152,17 @@ def coarse_cost(question: Question) -> Cost:
     how = f"{sites} Hessians with long steps, {per_parameter:g} rows per parameter"
     fit = min(question.parameters, 8000)
     return _cost(question, rows, 0.5 + _fit_seconds(fit, per_parameter * fit), 12e-6 * fit**2, how)
+
+
+def kinks_cost(question: Question) -> Cost:
+    """Random starts of least squares on random rows, then more rows, or bisection of rounded ones."""
+    width = max(question.hidden[0] if question.hidden else 1, 1 if question.told else FIRST_WIDTH)
+    size = width * (question.inputs + question.outputs) + (question.inputs + 1) * question.outputs
+    per_parameter = max(_COARSE_ROWS[question.noise], KINKED_ROWS)
+    shared = 1 if question.noise == "rounded" else question.outputs
+    rows = int(KINKED_ROWS * size / question.outputs + (per_parameter - KINKED_ROWS) * size / shared)
+    how = f"random starts of least squares, {per_parameter:g} rows per parameter"
+    return _cost(question, rows, 0.1 + 3e-6 * size**2, 8e-6 * KINKED_ROWS * size**2, how)
 
 
 def values_cost(question: Question) -> Cost:

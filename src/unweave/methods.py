@@ -23,6 +23,7 @@ from unweave.costs import (
     affine_cost,
     coarse_cost,
     deep_cost,
+    kinks_cost,
     lines_cost,
     published_cost,
     shallow_cost,
@@ -30,6 +31,7 @@ from unweave.costs import (
 )
 from unweave.deep.route import DEEP_ACTIVATIONS, DeepOptions, DeepRecovery
 from unweave.journal import Journal
+from unweave.relu.coarse_route import KinkedOptions, KinkedRecovery
 from unweave.relu.line_route import LineOptions, recover_by_lines
 from unweave.relu.signs import KINKED
 from unweave.smooth.published_route import recover_as_published
@@ -49,6 +51,12 @@ CERTAIN_KINKS = 3
 
 WIDEST_FOR_COARSE = 128
 """Inputs up to which Hessians in all of them are taken of coarse answers."""
+
+KINKED_BEHIND = (*KINKED, "squared_relu")
+"""Activations that are searched for in coarse answers."""
+
+WIDEST_FOR_KINKS = 256
+"""Inputs up to which kinked units are searched for in all of them at once."""
 
 COARSEST_FOR_VALUES = 1e-12
 """Relative noise up to which an exact fit is told from a local minimum that is nearly one."""
@@ -154,12 +162,38 @@ def _refuses_lines(request: Request, findings: Findings) -> str | None:
         return f"it handles affine output layers, and {request.output_activation} was asked for"
     if findings.constant or findings.linear:
         return "the target is affine: there are no kinks to see"
+    if "identity" not in findings.links:
+        return f"straight pieces are bent by a {findings.links[0]}"
     if request.activation is None and not findings.kinks:
         return "no kinks were seen: the target is smooth"
     if findings.noise.kind != "float64" or findings.noise.relative > COARSEST_FOR_LINES:
         return (
             f"it needs answers to {COARSEST_FOR_LINES:.0e} of their spread, and these are good to "
             f"{findings.noise.relative:.1e} ({findings.noise.kind})"
+        )
+    return None
+
+
+def _refuses_kinks(request: Request, findings: Findings) -> str | None:
+    if request.hidden is not None and len(request.hidden) != 1:
+        return f"it handles one hidden layer, and {len(request.hidden)} were asked for"
+    if request.activation is not None and request.activation not in KINKED_BEHIND:
+        return f"it handles {', '.join(KINKED_BEHIND)} units, and {request.activation} was asked for"
+    if request.output_activation not in (None, *LINKS):
+        return f"it handles {', '.join(LINKS)} outputs, and {request.output_activation} was asked for"
+    if findings.constant or findings.linear:
+        return "the target is affine: there are no kinks to see"
+    if findings.noise.relative > PURE_NOISE:
+        return _mostly_noise(findings)
+    links = findings.links if request.output_activation is None else (request.output_activation,)
+    if findings.noise.kind == "float64" and links == ("identity",) and request.activation in (None, *KINKED):
+        return "the answers are precise, with no last transformation: kinks on lines are better"
+    if request.activation is None and not findings.kinks and findings.noise.kind in ("float64", "float32"):
+        return "no kinks were seen: the target is smooth"
+    if findings.region.n_inputs > WIDEST_FOR_KINKS:
+        return (
+            f"it searches in all inputs at once, for up to {WIDEST_FOR_KINKS} of them, and the target has "
+            f"{findings.region.n_inputs}"
         )
     return None
 
@@ -237,6 +271,18 @@ def _run_lines(
     return recover_by_lines(view, findings, options, journal, rng)
 
 
+def _run_kinks(
+    view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
+) -> Candidate:
+    options = KinkedOptions(
+        width=request.hidden[0] if request.hidden else None,
+        activation=request.activation,
+        output_activation=request.output_activation,
+        rows_per_parameter=request.averaging,
+    )
+    return KinkedRecovery(view, findings, options, journal, rng).run()
+
+
 def _run_shallow(
     view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
 ) -> Candidate:
@@ -305,6 +351,13 @@ METHODS = (
         _refuses_coarse,
         _run_coarse,
         coarse_cost,
+    ),
+    Method(
+        "kinks",
+        "one hidden layer of kinked units behind noise, rounding, float32, a sigmoid or a softmax",
+        _refuses_kinks,
+        _run_kinks,
+        kinks_cost,
     ),
     Method(
         "values",

@@ -94,8 +94,8 @@ def recover(
     tolerance
         Relative error on fresh rows that counts as recovered, instead of the target's own precision.
     method
-        Name of a method ("affine", "lines", "shallow", "coarse", "values", "deep", "published"); None to
-        choose.
+        Name of a method ("affine", "lines", "shallow", "coarse", "kinks", "values", "deep", "published");
+        None to choose.
     averaging
         For coarse answers: rows of the final fit per parameter; the error falls with its square root. None:
         rounded answers of a target that repeats itself are bisected instead, which makes them exact; noisy

@@ -59,8 +59,12 @@ class Link:
         logs = np.log(np.maximum(answers, edge))
         return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
+    def undone(self, answers: Array, noise: Noise) -> Array:
+        """z (n, K) for answers of this precision: probabilities in floating point may be of any size."""
+        return self.undo(answers, 0.0 if noise.kind in _FORMATS else noise.sigma)
+
     def undone_errors(self, answers: Array, noise: Noise) -> Array:
-        """(n, K) standard deviation of z; infinite where the answers say nothing more about it.
+        """(n, K) standard deviation of `undone`; infinite where the answers say nothing more about it.
 
         Probabilities in floating point are precise relative to themselves, however small, up to the rounding
         of the z that they were computed from.

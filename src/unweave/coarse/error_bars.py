@@ -4,8 +4,8 @@ cov(theta) = (J^T J)^{-1} with J the Jacobian over the rows that were fitted, di
 deviations. Taken in the target's inputs, because biases there mix with the weights' errors.
 
 A homogeneous neuron may be stretched, (w, b, a) -> (c w, c b, a / c^p), without any change of the answers:
-errors are those with |w| = 1 fixed. A heavy weight on the equation w . dw = 0 does that, and leaves J^T J as it
-is in all directions that change the answers.
+errors are those with |w| = 1 fixed. A heavy weight on the equation w . dw = 0 does that, and takes nothing
+from the directions that change the answers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def standard_error_network(
 
 
 def standard_errors(model: LayeredModel, points: Array, weights: Array) -> Array | None:
-    """(P,) standard errors of the parameters of ``model`` as a vector, from rows that it reads; else alike."""
+    """(P,) the same as a vector, from ``points`` that the model reads itself."""
     rows = min(len(points), int(np.ceil(_MOST_ROWS * model.size)))
     gram = ValueJacobian(model, points[:rows], weights[:rows]).gram().astype(np.float64)
     if is_homogeneous(model):

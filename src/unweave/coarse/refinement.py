@@ -15,6 +15,7 @@ from unweave.access.probe import Findings
 from unweave.activations import SOFTMAX
 from unweave.arrays import Array
 from unweave.candidate import Candidate, Evidence
+from unweave.change_of_inputs import in_own_inputs
 from unweave.coarse.averaging import AveragedFit, fit_averaged
 from unweave.coarse.bisection import FlipFit, Flips, find_flips, fit_flips
 from unweave.coarse.error_bars import (
@@ -260,14 +261,7 @@ class Refinement:
 
     def _in_inputs(self, model: LayeredModel) -> Network:
         """The network in the target's own inputs, homogeneous neurons with weights of length one."""
-        region, network = self._rows.region, model.to_network()
-        incoming = network.weights[0] / region.scale[:, None]
-        biases = [network.biases[0] - region.location @ incoming, network.biases[1]]
-        skip = network.skip
-        if skip is not None:
-            skip = skip / region.scale[:, None]
-            biases[1] = biases[1] - region.location @ skip
-        result = Network([incoming, network.weights[1]], biases, network.activations, skip=skip)
+        result = in_own_inputs(model.to_network(), self._rows.region)
         if not is_homogeneous(model):
             return result
         return with_fixed_lengths(LayeredModel.from_network(result)).to_network()

@@ -209,19 +209,4 @@ def _ambiguity(fit: SampleFit, errors: StandardErrors | None) -> str | None:
             "the answers agree, but the samples leave some parameters undetermined: too few lie between "
             "the kinks of the units"
         )
-    if not fit.signs_solved:
-        return (
-            "the same function, but its affine part is not explained by the units' signs: a skip connection, "
-            "or units that never switch on the samples"
-        )
-    if fit.alternatives:
-        listed = "; ".join(
-            "{" + ", ".join(str(unit) for unit in np.flatnonzero(pattern < 0)) + "}"
-            for pattern in fit.alternatives
-        )
-        return (
-            f"the same function with the signs of other units turned; sets of units that may turn: {listed}"
-        )
-    if not fit.signs_unique:
-        return "the same function, but other signs of the units could not be excluded"
-    return None
+    return fit.other_signs()

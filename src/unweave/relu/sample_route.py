@@ -9,6 +9,7 @@ the signs known, a last fit of all parameters without skip connection gives up t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +52,19 @@ class SampleFit:
     """Samples on the emptier side of a unit's hyperplane, smallest over the units."""
     missing_directions: int = 0
     """Directions in which the inputs never vary."""
+
+    def other_signs(self) -> str | None:
+        """What the samples leave open of the units' signs, if anything."""
+        if not self.signs_solved:
+            return (
+                "the same function, but its affine part is not explained by the units' signs: a skip "
+                "connection, or units that never switch on the samples"
+            )
+        if self.alternatives:
+            return units_may_turn(self.alternatives)
+        if not self.signs_unique:
+            return "the same function, but other signs of the units could not be excluded"
+        return None
 
 
 def fit_samples(
@@ -110,6 +124,14 @@ def fit_samples(
     fewest = int(np.minimum(above, len(x) - above).min(initial=len(x)))
     missing = x.shape[1] - whitening.rank
     return SampleFit(network, search, residual, solved, unique, method, others, fewest, missing)
+
+
+def units_may_turn(patterns: Sequence[Array]) -> str:
+    """Which units other ``patterns`` of signs (m,), relative to the network's own, have turned."""
+    listed = "; ".join(
+        "{" + ", ".join(str(unit) for unit in np.flatnonzero(pattern < 0)) + "}" for pattern in patterns
+    )
+    return f"the same function with the signs of other units turned; sets of units that may turn: {listed}"
 
 
 def _linear_numbers(

@@ -111,6 +111,18 @@ def to_network(form: AbsoluteForm, solution: SignSolution, activation: str = "re
     return Network([weights, outer], [biases, offset], [name, "identity"], skip=rest)
 
 
+def to_form(network: Network) -> AbsoluteForm:
+    """One hidden layer of kinked units, of whatever signs, with its skip matrix if there is one."""
+    name, (incoming, outer), (biases, offset) = network.activations[0], network.weights, network.biases
+    slope_below = negative_slope(name)
+    half = (1 + slope_below) / 2
+    slope = half * incoming @ outer + (0.0 if network.skip is None else network.skip)
+    lengths = np.linalg.norm(incoming, axis=0)
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    heights = (1 - slope_below) / 2 * outer * lengths[:, None]
+    return AbsoluteForm(incoming / lengths, biases / lengths, heights, slope, offset + half * biases @ outer)
+
+
 def negative_slope(activation: str) -> float:
     """The slope p of g(z) = p z for z < 0."""
     return float(-get_activation(activation)(np.array([-1.0]))[0])
