@@ -107,7 +107,8 @@ def judge(
         reason = f"fresh rows agree to {error:.2g}, but the final fit has not settled"
         return Verdict(Status.APPROXIMATE, error, threshold, len(points), reason, row_errors)
     status, reason = _decide(candidate, precise, error, threshold, share, largest_error_bar(findings))
-    if status is Status.RECOVERED_UP_TO_AMBIGUITY and not candidate.ambiguity and _is_noisy(findings):
+    averaged = _is_noisy(findings) and not candidate.evidence.flips
+    if status is Status.RECOVERED_UP_TO_AMBIGUITY and averaged:
         status = Status.APPROXIMATE  # other widths and activations may agree as well within the noise
     if status is Status.RECOVERED and _may_hide_neurons(candidate, findings):
         status = Status.APPROXIMATE

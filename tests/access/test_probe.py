@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.special
 
 from unweave.access import Queries, Region, look
 from unweave.access.lines import ask_lines, look_for_kinks
@@ -247,3 +248,30 @@ def test_lines_in_a_box_join_points_of_the_box():
     evidence = look_for_kinks(ask_lines(view, 40, rng), noise)
     assert evidence.kinks
     assert 0 < evidence.judged <= 40
+
+
+def behind(link, seed, n_outputs=1, activation="relu"):
+    """A network whose answers come out of a sigmoid or softmax, far from saturated."""
+    net = Net(seed, activation, 8, 6, n_outputs)
+    net.outer *= 0.5
+    if link == "softmax":
+        return lambda x: scipy.special.softmax(net(x), axis=1)
+    return lambda x: scipy.special.expit(net(x)) if link == "sigmoid" else np.tanh(net(x))
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize(("link", "n_outputs"), [("sigmoid", 1), ("tanh", 2), ("softmax", 3)])
+@pytest.mark.parametrize("seed", [1000, 1001])
+def test_kinks_are_seen_behind_a_link_and_only_where_they_are(activation, link, n_outputs, seed):
+    found = look_at(behind(link, seed, n_outputs, activation), 8, seed)
+    assert found.kinks == (activation in KINKED)
+    if found.kinks:
+        assert found.links == (link,)
+
+
+@pytest.mark.parametrize(("planted", "seed"), [(1003, 1011), (1015, 1006), (1024, 1002), (1024, 1029)])
+def test_a_found_region_where_answers_are_saturated_is_not_taken(planted, seed):
+    net = Net(planted, "relu", 5, 6)
+    found = look_at(lambda x: np.round(scipy.special.expit(1.5 * net(x)), 3), 5, seed)
+    assert found.searched  # by chance, units switch within short steps on most lines
+    assert (found.noise.kind, found.noise.decimals, found.constant) == ("rounded", 3, False)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from coarse_targets import planted
+from coarse_targets import noisy, planted
 from numpy.testing import assert_allclose
 
 import unweave
@@ -15,6 +15,7 @@ from unweave.coarse.averaging import fit_averaged
 from unweave.coarse.error_bars import standard_error_network
 from unweave.coarse.scale_fit import ScaleFit, fit_scales
 from unweave.deep.layered_model import LayeredModel
+from unweave.relu.sample_errors import standard_errors as sample_standard_errors
 
 
 def scaled(model: LayeredModel, factors: np.ndarray, shifts: np.ndarray) -> LayeredModel:
@@ -179,3 +180,17 @@ def test_a_neuron_that_does_not_act_leaves_them_undetermined() -> None:
     points = np.random.default_rng(1017).standard_normal((100, 5))
     model = LayeredModel.from_network(dead)
     assert standard_error_network(model, Region.standard(5), points, np.ones((100, 1))) is None
+
+
+def test_error_bars_of_homogeneous_neurons_are_those_with_fixed_lengths():
+    """Two ways to the same: a heavy weight on the lengths here, tangents to them there."""
+    network = planted(5, 4, 2, 1000, "relu")
+    x = np.random.default_rng(1000).standard_normal((400, 5))
+    y = noisy(network, 1e-3, 1000)(x)
+    by_tangents = sample_standard_errors(network, x, y)
+    weights = np.broadcast_to(1 / by_tangents.sigma, y.shape)
+    bars = standard_error_network(LayeredModel.from_network(network), Region.standard(5), x, weights)
+    for ours, theirs in zip(
+        (*bars.weights, *bars.biases), (*by_tangents.weights, *by_tangents.biases), strict=True
+    ):
+        assert_allclose(ours, theirs, rtol=0.02)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unweave import InvalidInput, Network
+from unweave import InvalidInput, Network, random_network
 from unweave.optimize import sign_search
 from unweave.relu.absolute_form import AbsoluteForm
-from unweave.relu.signs import SignSolution, negative_slope, solve_signs, to_network
+from unweave.relu.signs import SignSolution, negative_slope, solve_signs, to_form, to_network
 
 ERROR = 1e-12  # of the affine part, as after a recovery
 
@@ -123,3 +123,15 @@ def test_what_is_refused() -> None:
         solve_signs(form, 1.0)
     with pytest.raises(InvalidInput, match="activation must be one of relu, leaky_relu"):
         to_network(form, solve_signs(form), "tanh")
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+@pytest.mark.parametrize("with_skip", [False, True])
+def test_a_network_and_its_form_answer_alike(activation, with_skip):
+    rng = np.random.default_rng(1000)
+    network = random_network([4, 5, 2], activation, seed=1000, outer="normal", norms=(0.5, 2))
+    skip = rng.standard_normal((4, 2)) if with_skip else None
+    network = Network(network.weights, network.biases, network.activations, skip)
+    form, x = to_form(network), 3 * rng.standard_normal((50, 4))
+    np.testing.assert_allclose(form(x), network(x), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(np.linalg.norm(form.weights, axis=0), 1, rtol=1e-14)

@@ -95,7 +95,8 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
         found = find_region(queries, sigma, rng)
         if found is not None:
             measured = _measure(queries, found, rng, None)
-            if not scattered or measured[1].relative < _CLEARLY_BETTER * noise.relative:
+            clearer = not scattered or measured[1].relative < _CLEARLY_BETTER * noise.relative
+            if clearer and not _is_frozen(measured[2], measured[1], lines, noise):
                 view, noise, lines = measured
     links = possible_links(lines.answers, noise.sigma)
     evidence = look_for_kinks(lines, noise)
@@ -167,6 +168,16 @@ def _measure(
 def _scatters(noise: Noise) -> bool:
     """Whether answers that repeat exactly look like noise: perhaps the target lives on a finer scale."""
     return noise.kind == "noisy" and noise.repeatable and noise.relative > _ROUGH_AS_NOISE
+
+
+def _is_frozen(found: Lines, found_noise: Noise, lines: Lines, noise: Noise) -> bool:
+    """Whether answers of a region that was found say less than ``lines`` did: units are saturated there.
+
+    All equal, or so few different ones that the grid they were rounded to is not to be seen any more.
+    """
+    if is_constant(lines, noise):
+        return False
+    return is_constant(found, found_noise) or (noise.kind == "rounded" and found_noise.kind != "rounded")
 
 
 def _fits(view: NormalisedQueries, lines: Lines, noise: Noise) -> bool:

@@ -41,9 +41,9 @@ ROWS_PER_PARAMETER = 12.0
 FIRST_WIDTH = 8
 """Units that rows are asked for at first, where no width is told."""
 
-_ROUNDS = 3  # of asking for more rows
-_MORE = 2.5  # factor of the rows in a further round
-_WORTHWHILE = 0.6  # factor by which the misfit must have fallen for one more round
+_ROUNDS = 2  # of asking for more rows, where kinks were seen; without, no more is spent on a guess
+_MORE = 4.0  # factor of the rows in a further round
+_STARTS = 2  # of a search, which repairs itself as it goes
 _FEWEST_ROWS = 6.0  # per parameter of the widest network that is tried
 _AS_WELL = 5.0  # errors of z within this factor of the smallest are as good ...
 _PRECISE = {"float64": 1e-9, "float32": 1e-4}  # ... and so are those below this part of the spread
@@ -109,24 +109,24 @@ class KinkedRecovery:
         self._best.measure_noise()
         self._narrow()
         goal = ROWS_PER_PARAMETER * self._parameters(self._options.width or FIRST_WIDTH)
-        before = np.inf
-        for _ in range(_ROUNDS):
+        certain = self._findings.kinks or self._options.activation is not None
+        for _ in range(_ROUNDS if certain else 1):
             self._rows.extend_to(goal)
             for link in self._links:
                 self._search(link)
                 if self._best.is_explained:
                     self._best.refine(self._searched_again)
                     return None
-            left = np.inf if self._best.fit is None else self._best.fit.misfit
-            if left > _WORTHWHILE * before or self._is_late():
+            if self._is_late():
                 break
-            before, goal = left, _MORE * goal
-        if self._best.fit is None:
+            goal *= _MORE
+        fit = self._best.fit
+        if fit is None:
             return "no unit with a kink stands out of the noise"
-        width = self._best.fit.model.weights[0].shape[1]
         return (
-            f"{width} units with a kink leave {left:.2g} standard deviations where noise alone would leave "
-            "1: another activation, more than one hidden layer, or too much noise"
+            f"{fit.model.weights[0].shape[1]} units with a kink leave {fit.misfit:.2g} standard deviations "
+            "where noise alone would leave 1: another activation, more than one hidden layer, more units "
+            "(hidden=[m] tells their number), or too much noise"
         )
 
     def _narrow(self) -> None:
@@ -218,7 +218,7 @@ class KinkedRecovery:
             floor=max(_OVER_ERRORS.get(kind, _OVER_ROUNDING) * share, _FINEST),
             rng=self._rng,
             noisy=kind in _OVER_ERRORS,
-            options=SearchOptions(most=max(int(len(x) / per_unit), width or 0)),
+            options=SearchOptions(starts=_STARTS, most=max(int(len(x) / per_unit), width or 0)),
             on_step=self._on_step,
         )
 

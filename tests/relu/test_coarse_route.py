@@ -1,0 +1,142 @@
+"""Kinked units from coarse answers and behind links: recovered to what the answers allow, never wrongly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unweave
+from unweave import Status
+
+LINKS = {"identity": 1, "sigmoid": 1, "tanh": 2, "softmax": 3}
+"""Output activations, each with a number of outputs."""
+PRECISIONS = {"float32": 1e-4, "6 decimals": 1e-10, "3 decimals": 1e-10, "noise 1e-4": 0.05}
+"""How coarse the answers are, and the largest error of a parameter: flips are exact, noise is not."""
+
+
+def planted(link="identity", seed=1000, activation="relu", inputs=6, width=4):
+    rng = np.random.default_rng(seed)
+    incoming = rng.standard_normal((inputs, width))
+    incoming /= np.linalg.norm(incoming, axis=0)
+    outer = rng.uniform(0.5, 1.5, (width, LINKS[link])) * rng.choice([-1, 1], (width, LINKS[link]))
+    biases = [rng.uniform(-0.5, 0.5, width), rng.uniform(-0.2, 0.2, LINKS[link])]
+    return unweave.Network([incoming, outer], biases, [activation, link])
+
+
+def answering(network, precision, seed=0):
+    rng = np.random.default_rng([seed, 1])
+    if precision == "float32":
+        return lambda x: network(x.astype(np.float32)).astype(np.float32)
+    if precision.startswith("noise"):
+        sigma = float(precision.split()[1])
+        return lambda x: network(x) + sigma * rng.standard_normal((len(x), network.n_outputs))
+    return network if precision == "float64" else lambda x: np.round(network(x), int(precision[0]))
+
+
+def recover(network, precision, seed=1000, **options):
+    target = answering(network, precision, seed)
+    return unweave.recover(target, input_dim=network.n_inputs, seed=seed, **options)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("seed", [1000, 1001])
+def test_coarse_answers(precision, seed):
+    network = planted(seed=seed)
+    result = recover(network, precision, seed)
+    assert result.status is Status.RECOVERED
+    assert unweave.compare(network, result.network).parameter_error < PRECISIONS[precision]
+
+
+@pytest.mark.parametrize("link", ["sigmoid", "tanh", "softmax"])
+@pytest.mark.parametrize(("precision", "allowed"), [("float64", 1e-9), ("6 decimals", 1e-9)])
+@pytest.mark.parametrize("seed", [1000, 1001])
+def test_behind_a_link(link, precision, allowed, seed):
+    network = planted(link, seed)
+    result = recover(network, precision, seed)
+    assert result.status is Status.RECOVERED
+    assert result.network.activations == ("relu", link)
+    assert unweave.compare(network, result.network).parameter_error < allowed
+
+
+@pytest.mark.parametrize(
+    "told", [{"hidden": [4]}, {"activation": "relu"}, {"hidden": [4], "activation": "relu"}]
+)
+def test_what_is_told_costs_no_more(told):
+    network = planted("sigmoid")
+    free, bound = recover(network, "float64"), recover(network, "float64", **told)
+    assert bound.status is Status.RECOVERED
+    assert bound.queries <= free.queries
+    assert unweave.compare(network, bound.network).parameter_error < 1e-9
+
+
+@pytest.mark.parametrize("activation", ["leaky_relu", "squared_relu"])
+def test_other_kinked_units(activation):
+    network = planted(activation=activation)
+    result = recover(network, "6 decimals", activation=activation)
+    assert result.status is Status.RECOVERED
+    assert unweave.compare(network, result.network).parameter_error < 1e-9
+
+
+def test_leaky_units_are_told_from_others():
+    network = planted("sigmoid", activation="leaky_relu")
+    result = recover(network, "float64")
+    assert result.status is Status.RECOVERED
+    assert result.network.activations[0] == "leaky_relu"
+
+
+def test_error_bars_hold_the_truth():
+    inside = []
+    for seed in range(1000, 1004):
+        network = planted(seed=seed)
+        result = recover(network, "noise 1e-4", seed)
+        found, bars = result.network, result.standard_errors
+        order = np.argmax(network.weights[0].T @ found.weights[0], axis=1)
+        assert sorted(order) == list(range(4))
+        off = [found.weights[0][:, order] - network.weights[0], found.biases[0][order] - network.biases[0]]
+        sizes = [bars.weights[0][:, order], bars.biases[0][order]]
+        inside += [np.abs(a) <= 1.645 * b for a, b in zip(off, sizes, strict=True)]
+    assert 0.8 <= np.mean(np.concatenate([each.reshape(-1) for each in inside])) <= 0.97
+
+
+@pytest.mark.parametrize("precision", ["3 decimals", "noise 1e-2"])
+def test_smooth_units_are_not_taken_for_kinked_ones(precision):
+    network = planted(activation="tanh")
+    result = recover(network, precision, method="kinks")
+    assert result.status in (Status.APPROXIMATE, Status.FAILED)
+    assert "kink" in result.message
+
+
+def test_two_layers_are_not_taken_for_one():
+    network = unweave.random_network([6, 5, 4, 1], "relu", seed=1000, outer="normal")
+    result = recover(network, "6 decimals")
+    assert result.status in (Status.APPROXIMATE, Status.FAILED)
+
+
+def test_a_budget_ends_it_with_what_was_found():
+    network = planted("sigmoid")
+    whole = recover(network, "float64")
+    for share in (0.4, 0.8):
+        result = recover(network, "float64", max_queries=int(share * whole.queries))
+        assert result.queries <= share * whole.queries
+        assert result.status is not Status.RECOVERED
+        assert "queries" in result.message
+
+
+def test_inside_a_box():
+    network, asked = planted("sigmoid"), []
+
+    def answer(x):
+        asked.append(np.abs(x).max())
+        return np.round(network(x), 6)
+
+    result = unweave.recover(answer, input_dim=6, domain=(-2, 2), seed=1000)
+    assert max(asked) <= 2
+    assert result.status is Status.RECOVERED
+    assert unweave.compare(network, result.network).parameter_error < 1e-9
+
+
+def test_too_many_inputs_are_refused_by_name():
+    result = unweave.recover(
+        lambda x: np.round(np.maximum(x[:, :1], 0) + x[:, 1:2], 3), input_dim=300, method="kinks", seed=1000
+    )
+    assert "for up to 256 of them, and the target has 300" in result.message
