@@ -2,8 +2,8 @@
 
 Targets are planted as in coarse_answers.py (unit weights, biases in [-1/2, 1/2], outer weights of modulus 1/2
 to 2); the seed is that of the network. "covered" is the share of all parameters within 1.645 standard errors,
-as ``result.standard_errors`` has them, of the truth (incoming weights of length one in both): 90 % if they are
-right. Trained ones are in trained_models.py.
+as ``result.standard_errors`` has them, of the truth (incoming weights of length one in both): 90 % if they
+are right. Trained ones are in trained_models.py.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from scipy.optimize import linear_sum_assignment
 
 import unweave
 from coarse_answers import WITHIN, coarse, describe, judged, planted, verdict_figures
-from deep_table import chosen_from, measure_all
 from harness import COMMON, Row, parser, run_recovery, say, seeds_of, summarise, tell
+from named_rows import measure_all, read_rows
 from unweave.arrays import Array
 
 
@@ -114,12 +114,7 @@ COLUMNS = {
 def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the rows that are not done and print the table."""
     options = parser(__doc__, "0:5", "6-4-1 with 3 decimals only, 1 seed")
-    known = {setting.name: setting for setting in SETTINGS}
-    options.add_argument("--rows", type=chosen_from(known), metavar="NAME,..", help="only these rows")
-    arguments = options.parse_args(argv)
-    settings = {QUICK.name: QUICK} if arguments.quick else known
-    if arguments.rows is not None:
-        settings = {name: known[name] for name in arguments.rows}
+    arguments, settings = read_rows(options, SETTINGS, [QUICK], argv)
     rows = measure_all(settings, measure, seeds_of(arguments, 5, 1), arguments.json)
     tell(rows, COLUMNS)
     return rows

@@ -107,8 +107,8 @@ def judge(
         reason = f"fresh rows agree to {error:.2g}, but the final fit has not settled"
         return Verdict(Status.APPROXIMATE, error, threshold, len(points), reason, row_errors)
     status, reason = _decide(candidate, precise, error, threshold, share, largest_error_bar(findings))
-    averaged = _is_noisy(findings) and not candidate.evidence.flips
-    if status is Status.RECOVERED_UP_TO_AMBIGUITY and averaged:
+    named = candidate.ambiguity is not None and candidate.evidence.flips > 0
+    if status is Status.RECOVERED_UP_TO_AMBIGUITY and _is_noisy(findings) and not named:
         status = Status.APPROXIMATE  # other widths and activations may agree as well within the noise
     if status is Status.RECOVERED and _may_hide_neurons(candidate, findings):
         status = Status.APPROXIMATE
