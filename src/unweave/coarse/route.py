@@ -26,7 +26,7 @@ from unweave.coarse.averaging import AveragedFit
 from unweave.coarse.behind_links import HessiansBehindLinks, Seen
 from unweave.coarse.bisection import FlipFit, Flips, find_flips, fit_flips
 from unweave.coarse.error_bars import standard_error_network
-from unweave.coarse.fitting import ROWS_TO_LOOK, NeuronFits
+from unweave.coarse.fitting import ROWS_TO_LOOK, NeuronFits, is_determined
 from unweave.coarse.links import Link
 from unweave.coarse.radius import choose_radius
 from unweave.coarse.rows import AnsweredRows
@@ -136,7 +136,7 @@ class CoarseRecovery:
             directions = self._directions(seen)
             if len(directions):
                 self._fit_best_activation(seen, directions, last=attempt == len(_SURPLUS) - 1)
-            if self._is_explained() or self._is_hopeless(seen):
+            if self._is_determined() or self._is_hopeless(seen):
                 break
         fit = self._fit
         if fit is None:
@@ -263,7 +263,7 @@ class CoarseRecovery:
             with self._journal.stage(f"fit {name}") as stage:
                 fit = self._fits.from_directions(seen, directions, name, profiles[name])
                 stage.figures.update(misfit=fit.misfit, width=_width(fit))
-            if self._fit is None or fit.misfit < self._fit.misfit:
+            if self._is_better(fit):
                 self._fit = fit
                 if seen.taken.selectors is None:  # contrasts of classes have no profile of their own
                     example = hessian_profile(
@@ -293,6 +293,7 @@ class CoarseRecovery:
                 if fit.misfit > rows.acceptable_misfit():
                     fit = self._fits.peeled(fit, seen)  # with more rows a weak neuron stands out
                 self._fit = fit
+            fit = self._fits.settled(fit)  # ... and one that was only fitted to the noise of few does not
             self._keep(fit)
             stage.figures.update(rows=len(rows), misfit=fit.misfit)
 
@@ -358,6 +359,23 @@ class CoarseRecovery:
 
     def _is_explained(self) -> bool:
         return self._fit is not None and self._fit.misfit <= self._rows.acceptable_misfit()
+
+    def _is_determined(self) -> bool:
+        """Whether the network explains the answers, and they determine all its neurons.
+
+        Few rows are also explained by wrong networks that have some neurons more, which the rows leave open.
+        """
+        return self._fit is not None and self._is_explained() and is_determined(self._fit)
+
+    def _is_better(self, fit: AveragedFit) -> bool:
+        """Whether the fit is better than the one at hand (BIC): more neurons alone lower a misfit."""
+        return self._fit is None or self._criterion(fit) < self._criterion(self._fit)
+
+    def _criterion(self, fit: AveragedFit) -> float:
+        """log(mean square residual) + P log(n) / n, on as many rows as there are now."""
+        n, parameters = self._rows.answers.size, fit.model.size
+        mean_square = fit.misfit**2 * max(1 - parameters / n, _TINY)
+        return float(np.log(max(mean_square, _TINY)) + parameters * np.log(n) / n)
 
     def _is_hopeless(self, seen: Seen) -> bool:
         """Whether the fit leaves most of the answers though all neurons were seen: more sites do not help."""
