@@ -368,8 +368,11 @@ class CoarseRecovery:
         return self._fit is not None and self._is_explained() and is_determined(self._fit)
 
     def _is_better(self, fit: AveragedFit) -> bool:
-        """Whether the fit is better than the one at hand (BIC): more neurons alone lower a misfit."""
-        return self._fit is None or self._criterion(fit) < self._criterion(self._fit)
+        """Whether the fit is better than the one at hand; by BIC if both explain: more neurons fit more."""
+        best, enough = self._fit, self._rows.acceptable_misfit()
+        if best is None or max(fit.misfit, best.misfit) > enough:
+            return best is None or fit.misfit < best.misfit
+        return self._criterion(fit) < self._criterion(best)
 
     def _criterion(self, fit: AveragedFit) -> float:
         """log(mean square residual) + P log(n) / n, on as many rows as there are now."""
@@ -406,6 +409,7 @@ class CoarseRecovery:
             condition=fit.condition,
             parameter_error_bar=None if fit.standard_errors is None else float(fit.standard_errors.max()),
             misfit=fit.misfit,
+            acceptable_misfit=self._rows.acceptable_misfit(),
             answer_sigma=self._answer_sigma(fit),
             weakest_neuron=self._weakest(fit),
         )
