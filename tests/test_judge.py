@@ -325,3 +325,21 @@ def test_rows_for_a_network_without_hidden_layer_are_those_of_the_region() -> No
     np.testing.assert_array_equal(
         verification_points(affine, t.findings, np.random.default_rng(1027)), expected
     )
+
+
+@pytest.mark.parametrize(
+    ("misfit", "flips", "status"),
+    [(1.1, 0, Status.RECOVERED), (1.5, 0, Status.APPROXIMATE), (1.5, 100, Status.RECOVERED)],
+)
+def test_a_fit_that_leaves_more_than_noise_is_not_recovered(
+    misfit: float, flips: int, status: Status
+) -> None:
+    """Fresh rows are few and agree; those of the fit are many. Exact equations of flips overrule both."""
+    network = PLANTED["tanh"].network
+    queries = as_queries(lambda x: np.round(network(x), 2), input_dim=6)
+    findings = look(queries, rng=np.random.default_rng(1011))
+    view = NormalisedQueries(queries, findings.region)
+    evidence = Evidence(misfit=misfit, acceptable_misfit=1.2, weakest_neuron=100.0, flips=flips)
+    verdict = judge(Candidate(network, evidence), view, findings, None, np.random.default_rng(1))
+    assert verdict.status is status
+    assert ("where noise leaves 1.2 at most" in verdict.reason) == (status is Status.APPROXIMATE)

@@ -65,6 +65,8 @@ class Evidence:
     """Largest standard error of a parameter, in normalised inputs."""
     misfit: float | None = None
     """Root mean square residual of a fit to noisy answers, in their standard deviations: one is right."""
+    acceptable_misfit: float | None = None
+    """Misfit up to which noise explains what is left."""
     answer_sigma: Array | None = None
     """(K,) standard deviation of an answer, where the method has measured it."""
     weakest_neuron: float | None = None

@@ -110,6 +110,13 @@ def judge(
     named = candidate.ambiguity is not None and candidate.evidence.flips > 0
     if status is Status.RECOVERED_UP_TO_AMBIGUITY and _is_noisy(findings) and not named:
         status = Status.APPROXIMATE  # other widths and activations may agree as well within the noise
+    if status is Status.RECOVERED and _leaves_more_than_noise(candidate, findings):
+        # The rows of the fit are many more than the fresh ones, which a network that lacks a neuron may pass.
+        status = Status.APPROXIMATE
+        reason += (
+            f"; but the fit leaves {candidate.evidence.misfit:.2g} standard deviations where noise leaves "
+            f"{candidate.evidence.acceptable_misfit:.2g} at most"
+        )
     if status is Status.RECOVERED and _may_hide_neurons(candidate, findings):
         status = Status.APPROXIMATE
         reason += (
@@ -119,11 +126,23 @@ def judge(
     return Verdict(status, error, threshold, len(points), reason, row_errors)
 
 
+def _leaves_more_than_noise(candidate: Candidate, findings: Findings) -> bool:
+    """Whether the rows of the fit itself, to noisy answers, say that something is missing."""
+    left, allowed = candidate.evidence.misfit, candidate.evidence.acceptable_misfit
+    if left is None or allowed is None or _is_exact(candidate, findings):
+        return False
+    return left > allowed
+
+
 def _may_hide_neurons(candidate: Candidate, findings: Findings) -> bool:
     """Whether noise may hide a neuron: likely where the weakest one found is near what noise hides."""
     weakest = candidate.evidence.weakest_neuron
-    exact = not _is_noisy(findings) or candidate.evidence.flips > 0
-    return not exact and weakest is not None and weakest < CLEAR_OF_HIDING
+    return not _is_exact(candidate, findings) and weakest is not None and weakest < CLEAR_OF_HIDING
+
+
+def _is_exact(candidate: Candidate, findings: Findings) -> bool:
+    """Whether the network was fitted to equations without noise."""
+    return not _is_noisy(findings) or candidate.evidence.flips > 0
 
 
 def _is_noisy(findings: Findings) -> bool:

@@ -12,7 +12,6 @@ from unweave.access.region import NormalisedQueries, Region
 from unweave.access.target import as_queries
 from unweave.arrays import Array
 from unweave.coarse.rows import AnsweredRows
-from unweave.deep.layered_model import LayeredModel
 
 
 def planted(
@@ -68,11 +67,3 @@ def rows_of(
         as_queries(target, input_dim=inputs), Region.standard(inputs) if region is None else region
     )
     return AnsweredRows(view, estimate_noise(view, rng), rng)
-
-
-def without_neuron(model: LayeredModel, neuron: int) -> LayeredModel:
-    """``model`` (one hidden layer) without one of its neurons."""
-    network = model.to_network()
-    weights = [np.delete(network.weights[0], neuron, axis=1), np.delete(network.weights[1], neuron, axis=0)]
-    biases = [np.delete(network.biases[0], neuron), network.biases[1]]
-    return LayeredModel.from_network(unweave.Network(weights, biases, network.activations))

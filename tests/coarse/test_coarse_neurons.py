@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from coarse_targets import noisy, planted, rounded, rows_of, without_neuron
+from coarse_targets import noisy, planted, rounded, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 import unweave
@@ -15,6 +15,7 @@ from unweave.activations import get_activation
 from unweave.coarse.behind_links import HessiansBehindLinks, Seen
 from unweave.coarse.contrasts import contrast_profiles, likeliest_contrasts
 from unweave.coarse.fitting import NeuronFits
+from unweave.coarse.leaving_out import without_neuron
 from unweave.coarse.mirrored import unmirrored
 from unweave.coarse.residual_neurons import residual_hessians, with_averaged_neurons, with_missing_neuron
 from unweave.coarse.rotated_hessians import RotatedHessians, random_rotations, rotated_hessians
@@ -141,7 +142,7 @@ def test_a_neuron_that_does_not_act_is_taken_out_and_a_missing_one_is_added() ->
         weights=(np.hstack([truth.weights[0], np.ones((6, 1))]), np.vstack([truth.weights[1], [[1e-9]]])),
         biases=(np.append(truth.biases[0], 0.1), truth.biases[1]),
     )
-    pruned = fits._pruned(fits.averaged(idle, 1e-3), seen.link)
+    pruned = fits.settled(fits.averaged(idle, 1e-3))
     assert pruned.model.weights[0].shape[1] == 4
     assert pruned.misfit <= rows.acceptable_misfit()
     lacking = fits.averaged(without_neuron(truth, 1), 1e-2)

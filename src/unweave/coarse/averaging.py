@@ -32,6 +32,11 @@ class AveragedFit:
     """Root mean square residual after every step, in standard deviations"""
     equations: int
 
+    @property
+    def squares(self) -> float:
+        """Sum of the squared residuals, in squared standard deviations."""
+        return self.misfit**2 * _free(self.equations, self.model)
+
 
 def fit_averaged(
     model: LayeredModel,
@@ -56,11 +61,15 @@ def fit_averaged(
             fit = levenberg_marquardt(problem, model.to_vector(), options, on_step)
         except ValueError:  # ... or so far out that there is no Jacobian any more
             return AveragedFit(model, np.inf, None, np.inf, (), answers.size)
-    free = max(answers.size - model.size, 1)
-    misfit = fit.rms * float(np.sqrt(answers.size / free))
+    misfit = fit.rms * float(np.sqrt(answers.size / _free(answers.size, model)))
     errors = None
     if fit.covariance_diagonal is not None:
         errors = np.sqrt(fit.covariance_diagonal) * max(misfit, 1.0)
     return AveragedFit(
         model.from_vector(fit.vector), misfit, errors, fit.condition, fit.history, answers.size
     )
+
+
+def _free(equations: int, model: LayeredModel) -> int:
+    """Degrees of freedom that are left to the residuals."""
+    return max(equations - model.size, 1)

@@ -3,27 +3,26 @@
 1. scales, biases and output layer with the directions fixed, then all parameters;
 2. neurons that the residual Hessians or the residual answers show are added, while that helps;
 3. neurons that an activation with g(-z) = g(z) + l z was free to mirror are turned round;
-4. neurons that gain less than their parameters cost (BIC) are taken out.
+4. neurons without which the answers are explained as well (BIC) are left out. Step 2 adds such: as long as
+   others are missing, a neuron that only fits what those leave helps, and once they are found it does not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
-from unweave.access.links import Link
 from unweave.activations import get_activation
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import Array
 from unweave.coarse.averaging import AveragedFit, fit_averaged
 from unweave.coarse.behind_links import Seen
+from unweave.coarse.leaving_out import pruned
 from unweave.coarse.mirrored import unmirrored
 from unweave.coarse.residual_neurons import with_averaged_neurons, with_missing_neuron
 from unweave.coarse.rows import AnsweredRows
 from unweave.coarse.scale_fit import fit_scales
 from unweave.coarse.start import first_network
-from unweave.coarse.strength import contributions
 from unweave.deep.layered_model import LayeredModel
 from unweave.smooth.profiles import Profiles
 
@@ -32,13 +31,11 @@ ROWS_TO_LOOK = 4.0
 
 _ROWS_FOR_SCALES = 6  # equations per unknown when only scales are fitted ...
 _FEWEST_FOR_SCALES = 64  # ... and rows at least
-_DAMPING_FAR, _DAMPING_PRUNED, _DAMPING_TURNED = 1e-2, 1e-3, 1e-4
+_DAMPING_FAR, _DAMPING_TURNED = 1e-2, 1e-4
 _MOST_PEELED = (3, 0.4)  # neurons that are added to a fit: so many, or this share of those found
 _PEELING_GAINS = 0.97  # factor by which the misfit must fall for a further neuron to be kept
-_LOSS_BY_TURNING = 1.05  # factor by which the misfit may rise when the skip is left out
-_LOSS_BY_PRUNING = 1.5  # the same for pruning: neurons at the level of the noise absorb some of it
-_BIC = 2.0  # of log(n) per parameter: a neuron that gains less does not act
 _ACTS = 2.0  # standard errors by which an outgoing weight must differ from zero
+_LOSS_BY_TURNING = 1.05  # factor by which the misfit may rise when the skip is left out
 
 
 class NeuronFits:
@@ -56,10 +53,7 @@ class NeuronFits:
             directions, profiles, name, seen.link, rows.points, rows.answers, rows.largest_sigma, mirrors
         )
         fit = self.averaged(self._scales_fitted(LayeredModel.from_network(start)), _DAMPING_FAR)
-        fit = self.peeled(fit, seen)
-        if mirrors:
-            fit = self._unmirrored(fit)
-        return self._pruned(fit, seen.link)
+        return self.settled(self.peeled(fit, seen))
 
     def averaged(self, model: LayeredModel, damping: float) -> AveragedFit:
         """All parameters, to all rows at hand."""
@@ -86,6 +80,20 @@ class NeuronFits:
             fit = best
         return fit
 
+    def settled(self, fit: AveragedFit) -> AveragedFit:
+        """With neurons turned the right way round, and without those that are not needed.
+
+        A skip that is there only for mirrored neurons takes over those that are nearly linear: they may be
+        left out in its favour only if it can be left out itself afterwards.
+        """
+        turned = self._unmirrored(fit)
+        if turned.model.skip is not None:
+            smaller = pruned(turned, self._rows, skip_helps=True, on_step=self._on_step)
+            if smaller is not turned:
+                smaller = self._unmirrored(smaller)
+                turned = smaller if smaller.model.skip is None else turned
+        return pruned(turned, self._rows, on_step=self._on_step)
+
     def _scales_fitted(self, model: LayeredModel) -> LayeredModel:
         rows = self._rows
         unknowns = 2 * _width(model) + model.size - model.ends[0]
@@ -104,30 +112,6 @@ class NeuronFits:
         allowed = max(self._rows.acceptable_misfit(), _LOSS_BY_TURNING * fit.misfit)
         return without if without.misfit <= allowed else fit
 
-    def _pruned(self, fit: AveragedFit, link: Link) -> AveragedFit:
-        """Without the neurons that gain less than their parameters cost."""
-        while _width(fit.model) > 1:
-            model = fit.model
-            acting = self._gains_enough(model, link) & _determined(fit)
-            if acting.all() or not acting.any():
-                return fit
-            smaller = replace(
-                model,
-                weights=(model.weights[0][:, acting], model.weights[1][acting]),
-                biases=(model.biases[0][acting], model.biases[1]),
-            )
-            without = self.averaged(smaller, _DAMPING_PRUNED)
-            if without.misfit > _LOSS_BY_PRUNING * fit.misfit:
-                return fit
-            fit = without
-        return fit
-
-    def _gains_enough(self, model: LayeredModel, link: Link) -> BoolArray:
-        """(m,) which neurons change the answers by more, in squared sigmas, than BIC asks for."""
-        gains = len(self._rows) * contributions(model, self._rows) ** 2
-        cost = _BIC * np.log(len(self._rows)) * (model.n_inputs + 1 + model.n_outputs)
-        return np.asarray(gains > cost)
-
 
 def _mirrors(name: str) -> bool:
     """Whether the activation satisfies g(-z) = g(z) + l z."""
@@ -139,10 +123,10 @@ def _width(model: LayeredModel) -> int:
     return int(model.weights[0].shape[1])
 
 
-def _determined(fit: AveragedFit) -> BoolArray:
-    """(m,) which neurons have an outgoing weight that differs from zero by more than its standard error."""
-    width = _width(fit.model)
+def is_determined(fit: AveragedFit) -> bool:
+    """Whether every neuron has an outgoing weight that differs from zero by more than its standard error."""
     if fit.standard_errors is None:
-        return np.ones(width, dtype=np.bool_)
-    errors = fit.standard_errors[fit.model.ends[-2] :].reshape(fit.model.shapes[-1])[:width]
-    return np.asarray((np.abs(fit.model.weights[1]) > _ACTS * errors).any(axis=1))
+        return False
+    outgoing = fit.model.weights[1]
+    errors = fit.standard_errors[fit.model.ends[-2] :].reshape(fit.model.shapes[-1])[: len(outgoing)]
+    return bool((np.abs(outgoing) > _ACTS * errors).any(axis=1).all())

@@ -30,6 +30,8 @@ from unweave.deep.layered_model import LayeredModel
 from unweave.journal import Journal
 from unweave.network import Network
 
+Change = Callable[[AveragedFit], AveragedFit]
+
 DEFAULT_ROWS_PER_PARAMETER = 32.0
 """Rows of the final fit to noisy answers, per parameter, unless told otherwise."""
 
@@ -78,15 +80,18 @@ class Refinement:
             self._rows.measure_sigma()
             stage.figures["sigma"] = self._rows.largest_sigma
 
-    def refine(self, mend: Callable[[AveragedFit], AveragedFit] = lambda fit: fit) -> None:
-        """Improve the fit, which explains the rows so far; ``mend`` may add what more rows show."""
+    def refine(self, mend: Change, settle: Change) -> None:
+        """Improve the fit, which explains the rows so far.
+
+        ``mend`` may add what more rows show to be missing, ``settle`` leaves out what they do not ask for.
+        """
         if self._may_bisect():
-            self._grow_to(_ROWS_BEFORE_FLIPS, mend)
+            self._grow_to(_ROWS_BEFORE_FLIPS, mend, settle)
             self._bisect()
         else:
             noisy = self._findings.noise.kind == "noisy"
             default = DEFAULT_ROWS_PER_PARAMETER if noisy else _ROWS_BEFORE_FLIPS
-            self._grow_to(self._told_rows or default, mend)
+            self._grow_to(self._told_rows or default, mend, settle)
         self._note_width()
 
     def keep(self, fit: AveragedFit) -> None:
@@ -109,6 +114,7 @@ class Refinement:
             condition=self._condition(fit.model, fit.condition),
             parameter_error_bar=None if self._errors is None else float(self._errors.max()),
             misfit=fit.misfit,
+            acceptable_misfit=rows.acceptable_misfit(),
             answer_sigma=self._answer_sigma(fit),
             weakest_neuron=self._weakest(fit),
         )
@@ -134,7 +140,7 @@ class Refinement:
 
     # -- steps -----------------------------------------------------------------------------------------
 
-    def _grow_to(self, rows_per_parameter: float, mend: Callable[[AveragedFit], AveragedFit]) -> None:
+    def _grow_to(self, rows_per_parameter: float, mend: Change, settle: Change) -> None:
         """Fits on more and more rows."""
         assert self.fit is not None
         fit, rows = self.fit, self._rows
@@ -154,6 +160,7 @@ class Refinement:
                 if fit.misfit > rows.acceptable_misfit():
                     fit = mend(fit)  # with more rows a weak neuron stands out
                 self.fit = fit
+            fit = settle(fit)  # ... and one that was only fitted to the noise of few does not
             self.keep(fit)
             stage.figures.update(rows=len(rows), misfit=fit.misfit)
 

@@ -25,7 +25,7 @@ from unweave.arrays import Array
 from unweave.candidate import Candidate
 from unweave.coarse.averaging import AveragedFit
 from unweave.coarse.behind_links import HessiansBehindLinks, Seen
-from unweave.coarse.fitting import ROWS_TO_LOOK, NeuronFits
+from unweave.coarse.fitting import ROWS_TO_LOOK, NeuronFits, is_determined
 from unweave.coarse.radius import choose_radius
 from unweave.coarse.refinement import Refinement
 from unweave.coarse.rows import AnsweredRows
@@ -107,7 +107,7 @@ class CoarseRecovery:
             directions = self._directions(seen)
             if len(directions):
                 self._fit_best_activation(seen, directions, last=attempt == len(_SURPLUS) - 1)
-            if self._best.is_explained or self._is_hopeless(seen):
+            if self._is_determined() or self._is_hopeless(seen):
                 break
         fit = self._best.fit
         if fit is None:
@@ -117,7 +117,7 @@ class CoarseRecovery:
                 f"{_width(fit)} neurons leave {fit.misfit:.2g} standard deviations where noise alone would "
                 "leave 1: another activation, more than one hidden layer, or too few Hessians for this noise"
             )
-        self._best.refine(lambda fit: self._fits.peeled(fit, seen))
+        self._best.refine(lambda fit: self._fits.peeled(fit, seen), self._fits.settled)
         return None
 
     def _choose_radius(self) -> float:
@@ -219,7 +219,7 @@ class CoarseRecovery:
             with self._journal.stage(f"fit {name}") as stage:
                 fit = self._fits.from_directions(seen, directions, name, profiles[name])
                 stage.figures.update(misfit=fit.misfit, width=_width(fit))
-            if self._best.fit is None or fit.misfit < self._best.fit.misfit:
+            if self._is_better(fit):
                 self._best.fit = fit
                 if seen.taken.selectors is None:  # contrasts of classes have no profile of their own
                     example = hessian_profile(
@@ -238,6 +238,27 @@ class CoarseRecovery:
         self._best.keep(self._best.fit)
 
     # -- what the steps share --------------------------------------------------------------------------
+
+    def _is_determined(self) -> bool:
+        """Whether the network explains the answers, and they determine all its neurons.
+
+        Few rows are also explained by wrong networks that have some neurons more, which the rows leave open.
+        """
+        best = self._best
+        return best.fit is not None and best.is_explained and is_determined(best.fit)
+
+    def _is_better(self, fit: AveragedFit) -> bool:
+        """Whether the fit is better than the one at hand; by BIC if both explain: more neurons fit more."""
+        best, enough = self._best.fit, self._rows.acceptable_misfit()
+        if best is None or max(fit.misfit, best.misfit) > enough:
+            return best is None or fit.misfit < best.misfit
+        return self._criterion(fit) < self._criterion(best)
+
+    def _criterion(self, fit: AveragedFit) -> float:
+        """log(mean square residual) + P log(n) / n, on as many rows as there are now."""
+        n, parameters = self._rows.answers.size, fit.model.size
+        mean_square = fit.misfit**2 * max(1 - parameters / n, _TINY)
+        return float(np.log(max(mean_square, _TINY)) + parameters * np.log(n) / n)
 
     def _is_hopeless(self, seen: Seen) -> bool:
         """Whether the fit leaves most of the answers though all neurons were seen: more sites do not help."""

@@ -24,6 +24,7 @@ from unweave.access.region import NormalisedQueries
 from unweave.arrays import Array, BoolArray
 from unweave.candidate import Candidate
 from unweave.coarse.averaging import AveragedFit, fit_averaged
+from unweave.coarse.leaving_out import pruned
 from unweave.coarse.refinement import Refinement
 from unweave.coarse.rows import AnsweredRows
 from unweave.coarse.strength import link_of
@@ -115,7 +116,7 @@ class KinkedRecovery:
             for link in self._links:
                 self._search(link)
                 if self._best.is_explained:
-                    self._best.refine(self._searched_again)
+                    self._best.refine(self._searched_again, self._pruned)
                     return None
             if self._is_late():
                 break
@@ -151,10 +152,10 @@ class KinkedRecovery:
             found = self._units_behind(link)
             if found is None or not found.network.hidden:
                 return
-            fit = self._fitted(found.network, link)
+            fit = self._pruned(self._fitted(found.network, link))
             stage.figures.update(
                 rows=len(self._rows),
-                width=found.network.hidden[0],
+                width=fit.model.weights[0].shape[1],
                 starts=found.search.starts,
                 link=link.name,
                 misfit=fit.misfit,
@@ -243,6 +244,10 @@ class KinkedRecovery:
         behind = Network(network.weights, network.biases, [network.activations[0], link.name], network.skip)
         model = LayeredModel.from_network(behind)
         return fit_averaged(model, rows.points, rows.answers, rows.sigma, damping=_DAMPING)
+
+    def _pruned(self, fit: AveragedFit) -> AveragedFit:
+        """Without units that only fit noise, or errors of z that are not those of the answers."""
+        return pruned(fit, self._rows) if fit.misfit <= self._rows.acceptable_misfit() else fit
 
     def _parameters(self, width: int) -> float:
         """Of a network of this width, its affine part included, per output."""
