@@ -10,11 +10,11 @@ from coarse_targets import noisy, planted, rows_of
 from numpy.testing import assert_allclose
 
 import unweave
-from unweave.access.links import Link
 from unweave.coarse.averaging import AveragedFit
 from unweave.coarse.fitting import NeuronFits, is_determined
 from unweave.coarse.leaving_out import costs_of_leaving_out, without_neuron
 from unweave.coarse.rows import AnsweredRows
+from unweave.coarse.strength import contributions
 from unweave.deep.layered_model import LayeredModel
 from unweave.deep.value_fit import ValueJacobian
 
@@ -117,7 +117,7 @@ def test_steep_neurons_that_cancel_each_other_are_left_out() -> None:
     direction = np.random.default_rng(1008).standard_normal(6)
     for bias, outgoing in ((5.0, 2e-3), (5.5, -4e-3), (6.0, 2e-3)):
         larger = with_neuron(larger, 20 * direction / np.linalg.norm(direction), bias, outgoing)
-    parts = fits.contributions(larger, Link("identity"))
+    parts = contributions(larger, rows)
     parameters = 6 + 1 + 1
     assert len(rows) * parts.min() ** 2 > 2 * np.log(len(rows)) * parameters  # the premise
     settled = fits.settled(fits.averaged(larger, 1e-3))

@@ -42,9 +42,17 @@ def recover(network, precision, seed=1000, **options):
 @pytest.mark.parametrize("seed", [1000, 1001])
 def test_coarse_answers(precision, seed):
     network = planted(seed=seed)
-    result = recover(network, precision, seed)
+    result = recover(network, precision, seed, activation="relu")
     assert result.status is Status.RECOVERED
     assert unweave.compare(network, result.network).parameter_error < PRECISIONS[precision]
+
+
+@pytest.mark.parametrize("precision", ["float32", "6 decimals", "2 decimals"])
+def test_coarse_answers_with_nothing_told(precision):
+    network = planted(seed=1002)
+    result = recover(network, precision)
+    assert result.status is Status.RECOVERED
+    assert unweave.compare(network, result.network).parameter_error < 1e-4
 
 
 @pytest.mark.parametrize("link", ["sigmoid", "tanh", "softmax"])
@@ -88,7 +96,7 @@ def test_error_bars_hold_the_truth():
     inside = []
     for seed in range(1000, 1004):
         network = planted(seed=seed)
-        result = recover(network, "noise 1e-4", seed)
+        result = recover(network, "noise 1e-4", seed, method="kinks")
         found, bars = result.network, result.standard_errors
         order = np.argmax(network.weights[0].T @ found.weights[0], axis=1)
         assert sorted(order) == list(range(4))
