@@ -1,10 +1,11 @@
 """Trained one-hidden-layer networks through their answers alone, nothing told.
 
-scikit-learn: ``MLPRegressor`` and ``MLPClassifier`` (max_iter=300, alpha=1e-3), tanh or logistic, on the
-data it brings along, inputs standardised: diabetes (10 inputs), breast cancer (30), digits (61; one-hot
+scikit-learn: ``MLPRegressor`` and ``MLPClassifier`` (max_iter=300, alpha=1e-3), tanh, logistic or ReLU, on
+the data it brings along, inputs standardised: diabetes (10 inputs), breast cancer (30), digits (61; one-hot
 targets). The recovery asks ``predict`` of a regressor and ``predict_proba`` of a classifier (breast cancer:
-one sigmoid output, digits: softmax). "torch" and "onnx": float32 copies of the tanh regressors. The seed is
-that of the training, whose seconds are not counted. ``--rows`` and ``--json`` as in deep_table.py. Needs
+one sigmoid output, digits: softmax), as it is or rounded to 3 decimals ("predict_proba3"). "torch" and "onnx":
+float32 copies of the tanh and ReLU regressors. ReLU regressors as they are stand in relu_queries.py. The seed
+is that of the training, whose seconds are not counted. ``--rows`` and ``--json`` as in deep_table.py. Needs
 scikit-learn, torch and onnxruntime.
 """
 
@@ -51,7 +52,9 @@ UNITS = ("tanh", "logistic")
 SETTINGS = (
     *(Setting(*each, units) for each in REGRESSORS for units in UNITS),
     *(Setting(*each, units, "predict_proba") for each in CLASSIFIERS for units in UNITS),
+    *(Setting(*each, "relu", way) for each in CLASSIFIERS for way in ("predict_proba", "predict_proba3")),
     *(Setting(*each, "tanh", way) for way in ("torch", "onnx") for each in REGRESSORS),
+    *(Setting(*each, "relu", "torch") for each in REGRESSORS),
 )
 QUICK = Setting("diabetes", 8, "tanh")
 
@@ -77,7 +80,7 @@ def trained(setting: Setting, seed: int) -> tuple[unweave.Network, Target]:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-    classifies = setting.way == "predict_proba"
+    classifies = setting.way.startswith("predict_proba")
     x, y = standardised(setting.data)
     if not classifies:
         y = np.eye(10)[y] if setting.data == "digits" else y.astype(float)
@@ -94,12 +97,16 @@ def trained(setting: Setting, seed: int) -> tuple[unweave.Network, Target]:
         model.fit(x, y)
     output = {"identity": "identity", "logistic": "sigmoid", "softmax": "softmax"}[model.out_activation_]
     truth = unweave.Network(model.coefs_, model.intercepts_, [setting.activation, output])
+    if setting.way == "predict_proba3":
+        # One column for two classes: the other says nothing more.
+        columns = slice(1, None) if truth.n_outputs == 1 else slice(None)
+        return truth, lambda rows: np.round(model.predict_proba(rows)[:, columns], 3)
     return truth, model.predict_proba if classifies else model.predict
 
 
 def target_of(setting: Setting, seed: int, folder: Path) -> tuple[unweave.Network, object]:
     """The truth, and what is asked."""
-    if setting.way in ("predict", "predict_proba"):
+    if setting.way.startswith("predict"):
         return trained(setting, seed)
     truth = trained(Setting(setting.data, setting.width, setting.activation), seed)[0]
     if setting.way == "torch":
@@ -119,7 +126,8 @@ def measure(setting: Setting, seeds: range) -> Row:
             truth, target = target_of(setting, seed, Path(folder))
             inputs = None if setting.way == "onnx" else truth.n_inputs
             run = run_recovery(truth, seed, target=target, input_dim=inputs, extra=verdict_figures)
-            runs.append(judged(truth, run, "tanh"))  # logistic units come back as tanh
+            # Logistic units come back as tanh.
+            runs.append(judged(truth, run, "relu" if setting.activation == "relu" else "tanh"))
     messages = {
         str(run.seed): run.extra.get("message", "raised an error") for run in runs if not run.recovered
     }

@@ -339,6 +339,13 @@ METHODS = (
         lines_cost,
     ),
     Method(
+        "kinks",
+        "one hidden layer of kinked units behind noise, rounding, float32, a sigmoid or a softmax",
+        _refuses_kinks,
+        _run_kinks,
+        kinks_cost,
+    ),
+    Method(
         "shallow",
         "one smooth hidden layer, through its derivatives and Gauss-Newton",
         _refuses_shallow,
@@ -351,13 +358,6 @@ METHODS = (
         _refuses_coarse,
         _run_coarse,
         coarse_cost,
-    ),
-    Method(
-        "kinks",
-        "one hidden layer of kinked units behind noise, rounding, float32, a sigmoid or a softmax",
-        _refuses_kinks,
-        _run_kinks,
-        kinks_cost,
     ),
     Method(
         "values",
@@ -410,6 +410,10 @@ def choose(request: Request, findings: Findings) -> tuple[list[Method], dict[str
             tried.append(method)
         else:
             reasons[method.name] = reason
+    if not findings.kinks and findings.noise.kind == "noisy" and request.activation is None:
+        # Much noise hides kinks, and few kinked units imitate smooth ones behind it; the flips of rounded
+        # answers would tell, so that there the cheaper method may come first.
+        tried.sort(key=lambda method: method.name == "kinks")
     if findings.layered:
         # stable: what was ruled out comes last
         tried.sort(key=lambda method: method.name in ("shallow", "coarse"))

@@ -119,7 +119,7 @@ class Refinement:
             weakest_neuron=self._weakest(fit),
         )
 
-    def candidate(self, problem: str | None, *, interrupted: bool, ambiguity: str | None = None) -> Candidate:
+    def candidate(self, problem: str | None, *, interrupted: bool) -> Candidate:
         """What there is, in the target's own inputs."""
         model = self._exact if self._exact is not None else None if self.fit is None else self.fit.model
         network = None if model is None else self._in_inputs(model)
@@ -133,7 +133,6 @@ class Refinement:
             self.evidence,
             tuple(self.notes),
             problem,
-            ambiguity=ambiguity,
             interrupted=interrupted,
             standard_errors=errors,
         )

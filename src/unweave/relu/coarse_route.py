@@ -104,7 +104,19 @@ class KinkedRecovery:
             problem, interrupted = "interrupted", True
         except np.linalg.LinAlgError as error:
             problem = f"the numbers broke down ({error}): not a network of this class"
-        return self._best.candidate(problem, interrupted=interrupted, ambiguity=self._ambiguity)
+        found = self._best.candidate(problem, interrupted=interrupted)
+        return replace(found, ambiguity=self._still_open(found))
+
+    def _still_open(self, found: Candidate) -> str | None:
+        """What is open of the signs in the end: flips are exact, and leave less open than averages did."""
+        network = found.network
+        exact = network is not None and network.skip is None and found.evidence.flips > 0
+        if self._ambiguity is None or network is None or not exact or network.activations[0] not in KINKED:
+            return self._ambiguity
+        solution = solve_signs(to_form(network), negative_slope(network.activations[0]))
+        if solution.alternatives:
+            return units_may_turn([signs * solution.signs for signs in solution.alternatives])
+        return None if solution.solved and solution.unique else self._ambiguity
 
     def _recover(self) -> str | None:
         self._best.measure_noise()
