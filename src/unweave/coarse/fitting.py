@@ -37,6 +37,7 @@ _MOST_PEELED = (3, 0.4)  # neurons that are added to a fit: so many, or this sha
 _PEELING_GAINS = 0.97  # factor by which the misfit must fall for a further neuron to be kept
 _ACTS = 2.0  # standard errors by which an outgoing weight must differ from zero
 _LOSS_BY_TURNING = 1.05  # factor by which the misfit may rise when the skip is left out
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 class NeuronFits:
@@ -129,10 +130,10 @@ class NeuronFits:
         parameter without it (BIC), in units of what is left of them per equation.
         """
         rows, model = self._rows, fit.model
-        if not np.isfinite(fit.misfit):
+        noise = np.log(rows.answers.size) * (model.n_inputs + 1 + model.weights[1].shape[1])
+        if not np.isfinite(fit.misfit) or _least_significance(fit) ** 2 > noise:
             return None
-        parameters = model.n_inputs + 1 + model.weights[1].shape[1]
-        allowed = np.log(rows.answers.size) * parameters * fit.misfit**2
+        allowed = noise * fit.misfit**2
         costs = costs_of_leaving_out(model, rows.points, rows.answers, rows.sigma, skip_helps=skip_helps)
         for neuron in np.argsort(costs):
             if not costs[neuron] < allowed:
@@ -166,8 +167,17 @@ def _width(model: LayeredModel) -> int:
 
 def is_determined(fit: AveragedFit) -> bool:
     """Whether every neuron has an outgoing weight that differs from zero by more than its standard error."""
+    return _least_significance(fit) > _ACTS
+
+
+def _least_significance(fit: AveragedFit) -> float:
+    """Outgoing weight over standard error, at the output where it is most, of the neuron where that is least.
+
+    Its square is a lower bound of what leaving the neuron out costs, in squared misfits: the incoming weights
+    may make up for it there, too.
+    """
     if fit.standard_errors is None:
-        return False
+        return 0.0
     outgoing = fit.model.weights[1]
     errors = fit.standard_errors[fit.model.ends[-2] :].reshape(fit.model.shapes[-1])[: len(outgoing)]
-    return bool((np.abs(outgoing) > _ACTS * errors).any(axis=1).all())
+    return float((np.abs(outgoing) / np.maximum(errors, _TINY)).max(axis=1).min())
