@@ -5,8 +5,8 @@ the data it brings along, inputs standardised: diabetes (10 inputs), breast canc
 targets). The recovery asks ``predict`` of a regressor and ``predict_proba`` of a classifier (breast cancer:
 one sigmoid output, digits: softmax), as it is or rounded to 3 decimals ("predict_proba3"). "torch" and
 "onnx": float32 copies of the tanh and ReLU regressors. ReLU regressors as they are stand in relu_queries.py.
-The seed is that of the training, whose seconds are not counted. ``--rows`` and ``--json`` as in deep_table.py. Needs
-scikit-learn, torch and onnxruntime.
+The seed is that of the training, whose seconds are not counted. ``--rows`` and ``--json`` as in
+deep_table.py. Needs scikit-learn, torch and onnxruntime.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ NETWORKS = (
     "relu_queries",
     "scale_out",
     "coarse_answers",
+    "coarse_kinks",
     "trained_models",
     "not_told",
     "autodiff",

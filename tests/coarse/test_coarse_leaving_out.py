@@ -105,6 +105,17 @@ def test_a_network_that_ran_away_tells_nothing() -> None:
     assert (costs == np.inf).all()
 
 
+def test_what_a_neuron_costs_is_at_least_its_significance() -> None:
+    """(a / standard error)^2: what is not asked for in detail where that is clear."""
+    network = planted(6, 5, 1, 1017)
+    rows = noisy_rows(network, 400, 1018)
+    fit = fits_to(rows).averaged(LayeredModel.from_network(network), 1e-3)
+    assert fit.standard_errors is not None
+    errors = fit.standard_errors[fit.model.ends[0] :][:5] / max(fit.misfit, 1.0)
+    costs = costs_of_leaving_out(fit.model, rows.points, rows.answers, rows.sigma)
+    assert (costs > (fit.model.weights[1][:, 0] / errors) ** 2).all()
+
+
 # -- what is left out -------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.coarse.averaging import AveragedFit, fit_averaged
 from unweave.coarse.behind_links import Seen
-from unweave.coarse.leaving_out import pruned
+from unweave.coarse.leaving_out import least_significance, pruned
 from unweave.coarse.mirrored import unmirrored
 from unweave.coarse.residual_neurons import with_averaged_neurons, with_missing_neuron
 from unweave.coarse.rows import AnsweredRows
@@ -125,8 +125,4 @@ def _width(model: LayeredModel) -> int:
 
 def is_determined(fit: AveragedFit) -> bool:
     """Whether every neuron has an outgoing weight that differs from zero by more than its standard error."""
-    if fit.standard_errors is None:
-        return False
-    outgoing = fit.model.weights[1]
-    errors = fit.standard_errors[fit.model.ends[-2] :].reshape(fit.model.shapes[-1])[: len(outgoing)]
-    return bool((np.abs(outgoing) > _ACTS * errors).any(axis=1).all())
+    return least_significance(fit) > _ACTS

@@ -26,10 +26,9 @@ from unweave.deep.layered_model import LayeredModel
 from unweave.deep.value_fit import ValueJacobian
 
 _DAMPING = 1e-3  # of a fit without a neuron
+_TINY = float(np.finfo(np.float64).tiny)
 _RIDGE = 1e-9  # of the diagonal: neurons that the rows do not determine make J^T J singular
-_NO_EFFECT = float(
-    np.finfo(np.float64).tiny / np.finfo(np.float64).eps
-)  # on the diagonal: its row is not exact
+_NO_EFFECT = _TINY / float(np.finfo(np.float64).eps)  # on the diagonal: its row is not exact
 
 
 def without_neuron(model: LayeredModel, neuron: int) -> LayeredModel:
@@ -66,10 +65,10 @@ def _with_one_less(
     parameter without it (BIC), in units of what is left of them per equation.
     """
     model = fit.model
-    if not np.isfinite(fit.misfit):
+    noise = np.log(rows.answers.size) * (model.n_inputs + 1 + model.weights[1].shape[1])
+    if not np.isfinite(fit.misfit) or least_significance(fit) ** 2 > noise:
         return None
-    parameters = model.n_inputs + 1 + model.weights[1].shape[1]
-    allowed = np.log(rows.answers.size) * parameters * fit.misfit**2
+    allowed = noise * fit.misfit**2
     costs = costs_of_leaving_out(model, rows.points, rows.answers, rows.sigma, skip_helps=skip_helps)
     for neuron in np.argsort(costs):
         if not costs[neuron] < allowed:
@@ -85,6 +84,19 @@ def _with_one_less(
         if without.squares < fit.squares + allowed:
             return without
     return None
+
+
+def least_significance(fit: AveragedFit) -> float:
+    """Outgoing weight over standard error, at the output where it is most, of the neuron where that is least.
+
+    Its square is a lower bound of what leaving the neuron out costs, in squared misfits: the incoming weights
+    may make up for it there, too. 0 if there are no standard errors.
+    """
+    if fit.standard_errors is None:
+        return 0.0
+    outgoing = fit.model.weights[1]
+    errors = fit.standard_errors[fit.model.ends[-2] :].reshape(fit.model.shapes[-1])[: len(outgoing)]
+    return float((np.abs(outgoing) / np.maximum(errors, _TINY)).max(axis=1).min())
 
 
 def costs_of_leaving_out(
