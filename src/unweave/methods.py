@@ -410,9 +410,10 @@ def choose(request: Request, findings: Findings) -> tuple[list[Method], dict[str
             tried.append(method)
         else:
             reasons[method.name] = reason
-    if not findings.kinks and findings.noise.kind == "noisy" and request.activation is None:
-        # Much noise hides kinks, and few kinked units imitate smooth ones behind it; the flips of rounded
-        # answers would tell, so that there the cheaper method may come first.
+    flips = findings.noise.kind == "rounded" and findings.noise.repeatable and request.averaging is None
+    if not findings.kinks and not flips and request.activation is None:
+        # Noise hides kinks, and kinked units imitate smooth ones behind it. The flips of rounded answers tell
+        # them apart, so that there the cheaper method may come first.
         tried.sort(key=lambda method: method.name == "kinks")
     if findings.layered:
         # stable: what was ruled out comes last

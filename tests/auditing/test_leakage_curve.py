@@ -100,11 +100,15 @@ def test_predicted_alarm(planted):
     assert summary.alarm_after == pytest.approx(plan.onset - plan.already + rows, rel=1e-6)
 
 
-def test_kinked_units_behind_rounding_are_told_as_they_are():
-    network = unweave.random_network([3, 3, 1], activation="relu", seed=1000, outer="normal")
+def test_kinked_units_behind_rounding_are_attacked_as_smooth_ones_are():
+    network = unweave.random_network([3, 3, 1], activation="relu", seed=1001, outer="unit")
     stand_in = StandIn(network, OwnPrecision(), np.ones((10, 3)), 1000)
-    points = [found for found in LeakageCurve(stand_in, LEVELS[1:2], [100], 0.01) if isinstance(found, Point)]
-    assert all(not point.median_weight_error <= 0.01 for point in points)
+    found = list(LeakageCurve(stand_in, LEVELS[1:2], [100, 10_000], 0.01))
+    [few] = [point for point in found if isinstance(point, Point) and point.budget == 100]
+    assert few.status == "FAILED"
+    exact = [point for point in found if isinstance(point, Point) and point.way == "bisection"]
+    assert [point.status for point in exact] == ["RECOVERED"]
+    assert exact[0].parameter_error < 1e-10
 
 
 def test_deadline_ends_it(planted):

@@ -100,6 +100,8 @@ class LeakageCurve:
         self._tell(level)
         first = self._attack(level, reach, averaging)
         plan = Plan.of(first.recovery, FIRST_ROWS)
+        if plan is not None and averaging is None:  # who averages may go another way from the start
+            plan = Plan.of(self._attack(level, reach, FIRST_ROWS).recovery, FIRST_ROWS)
         points: list[Point] = []
         onset = [] if plan is None else [plan.onset]
         for budget in sorted({*self._budgets, *onset}):

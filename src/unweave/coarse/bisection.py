@@ -11,7 +11,7 @@ Gauss-Newton on these equations gives all parameters as exactly as if nothing ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +43,16 @@ class Flips:
     """(n,) what that output is before rounding"""
     widths: Array
     """(n,) length of the last bracket"""
+
+    @classmethod
+    def joined(cls, parts: Sequence[Flips]) -> Flips:
+        """All of several."""
+        return cls(
+            np.concatenate([part.points for part in parts]),
+            np.concatenate([part.outputs for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([part.widths for part in parts]),
+        )
 
     def selected(self, numbers: Array | float, n_outputs: int) -> Array:
         """(n, K) with ``numbers`` (n,), or one number, at the output that flips, and zeros elsewhere."""

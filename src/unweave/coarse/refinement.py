@@ -40,6 +40,7 @@ _DAMPING_NEAR = 1e-6  # of a fit that starts from one with fewer rows
 _ROWS_BEFORE_FLIPS = 8.0
 _FLIPS_PER_PARAMETER = 1.35
 _FLIPS_LOST = 1.1  # times as many lines are tried: some lead out of the region
+_KINKED = 1.7  # times as many are taken of units with a kink, which half of the flips do not see
 _FEWEST_FLIPS = 1.05  # per parameter
 _EXACT = 1e-3  # of the grid: what flips leave of a network that is right but answers in float32, at most
 _TINY = float(np.finfo(np.float64).tiny)
@@ -173,18 +174,11 @@ class Refinement:
         assert self.fit is not None
         decimals = self._findings.noise.decimals
         assert decimals is not None
-        model, grid, rows = self.fit.model, 10.0**-decimals, self._rows
+        model, grid = self.fit.model, 10.0**-decimals
         with self._journal.stage("bisection") as stage:
-            used = int(_FLIPS_LOST * np.ceil(_FLIPS_PER_PARAMETER * model.size))
-            flips = find_flips(
-                rows.view,
-                model,
-                rows.region,
-                rows.points[:used],
-                rows.answers[:used],
-                grid,
-                on_round=lambda done, _: self._journal.tell(done, None, "bits"),
-            )
+            kinked = model.activations[0] is not None and not model.activations[0].smooth
+            wanted = _FLIPS_PER_PARAMETER * (_KINKED if kinked else 1.0) * model.size
+            flips = self._flips_of(model, grid, int(np.ceil(wanted)))
             stage.figures["flips"] = len(flips.values)
             if len(flips.values) < _FEWEST_FLIPS * model.size:
                 self.notes.append(
@@ -195,6 +189,26 @@ class Refinement:
             fit = fit_flips(model, flips)
             stage.figures["residual"] = fit.residual
         self._take(fit, flips, grid)
+
+    def _flips_of(self, model: LayeredModel, grid: float, wanted: int) -> Flips:
+        """``wanted`` flips, or as many as there are: lines are lost where the target is flat or ends."""
+        rows, begin = self._rows, 0
+        found: list[Flips] = []
+        while (missing := wanted - sum(len(part.values) for part in found)) > 0 and begin < len(rows):
+            chosen = slice(begin, begin + int(np.ceil(_FLIPS_LOST * missing)))
+            found.append(
+                find_flips(
+                    rows.view,
+                    model,
+                    rows.region,
+                    rows.points[chosen],
+                    rows.answers[chosen],
+                    grid,
+                    on_round=lambda done, _: self._journal.tell(done, None, "bits"),
+                )
+            )
+            begin = chosen.stop
+        return Flips.joined(found)
 
     def _take(self, fit: FlipFit, flips: Flips, grid: float) -> None:
         """The network of the flips, if it meets them to a part of the grid and answers as the target did."""

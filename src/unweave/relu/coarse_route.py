@@ -88,7 +88,8 @@ class KinkedRecovery:
         self._journal, self._rng = journal, rng
         self._rows = AnsweredRows(view, findings.noise, rng)
         told = options.output_activation
-        self._links = [Link(name) for name in (findings.links if told is None else (told,))]
+        # A link that the range of the answers suggests is likelier than none.
+        self._links = [Link(name) for name in (findings.links[::-1] if told is None else (told,))]
         self._best = Refinement(self._rows, findings, options.width, options.rows_per_parameter, journal)
         self._ambiguity: str | None = None
 
