@@ -12,7 +12,7 @@ import pytest
 
 import unweave
 from unweave import Network, Status
-from unweave.access import Findings, NormalisedQueries, as_queries, look
+from unweave.access import Findings, NormalisedQueries, Region, as_queries, look
 from unweave.candidate import Candidate, Evidence
 from unweave.journal import Journal
 from unweave.judge import FEWEST_ROWS, ROWS_PER_PARAMETER, UNDETERMINED, judge, verification_points
@@ -316,6 +316,24 @@ def test_half_of_the_rows_are_at_neurons_each_of_which_has_its_turn() -> None:
     near = np.abs(points[: len(points) // 2] @ network.weights[0] + network.biases[0]) <= 2.0 + 1e-9
     assert near.any(axis=1).mean() > 0.9
     assert near.any(axis=0).all()
+
+
+@pytest.mark.parametrize(
+    ("activation", "searched", "share"), [("relu", True, 0.25), ("relu", False, 0), ("tanh", True, 0)]
+)
+def test_kinked_units_of_a_region_that_was_found_are_also_judged_by_ordinary_inputs(
+    activation: str, searched: bool, share: float
+) -> None:
+    far = Region(np.full(6, 1e3), np.full(6, 10.0))
+    findings = replace(trial("tanh").findings, region=far, searched=searched)
+    network = planted([6, 10, 1], activation, 1028)
+    moved = Network(
+        network.weights,
+        [network.biases[0] - far.location @ network.weights[0], network.biases[1]],
+        network.activations,
+    )
+    x = far.to_inputs(verification_points(moved, findings, np.random.default_rng(1029)))
+    assert (np.abs(x).max(axis=1) < 10).mean() == share
 
 
 def test_rows_for_a_network_without_hidden_layer_are_those_of_the_region() -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unweave.access.probe import Findings
-from unweave.access.region import NormalisedQueries
+from unweave.access.region import NormalisedQueries, Region
 from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.candidate import Candidate
@@ -201,6 +201,10 @@ def verification_points(
         points[-shape[0] :] = middle + half * towards
     if not network.hidden:
         return points
+    if findings.searched and bounds is None and _is_kinked(network):
+        # A unit that never switches in a region that was found may switch where inputs are by default.
+        ordinary = Region.standard(region.n_inputs).sample(count // 4, rng)
+        points[len(points) - len(ordinary) :] = region.to_normalised(ordinary)
     weights = network.weights[0] * region.scale[:, None]  # in normalised inputs
     biases = network.biases[0] + region.location @ network.weights[0]
     width = network.hidden[0]

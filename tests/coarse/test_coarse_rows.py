@@ -81,3 +81,11 @@ def test_a_region_is_widened_only_before_rows_are_asked() -> None:
     rows.extend_to(10)
     with pytest.raises(RuntimeError, match="another"):
         rows.widen(2.0)
+
+
+def test_rows_of_another_region_are_mixed_in() -> None:
+    rows = rows_of(planted(3, 2, 1, seed=1000), 3, region=Region(np.full(3, 100.0), np.full(3, 5.0)))
+    rows.mix_in(Region.standard(3))
+    points = rows.region.to_inputs(rows.sample(400))
+    assert np.abs(points[1::2]).max() < 6
+    assert np.abs(points[::2] - 100).max() < 30

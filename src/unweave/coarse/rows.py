@@ -31,6 +31,7 @@ class AnsweredRows:
         """(n, D) normalised inputs"""
         self.answers: Array = np.empty((0, self.n_outputs))
         """(n, K)"""
+        self._mixed_in: Region | None = None
 
     def __len__(self) -> int:
         return len(self.points)
@@ -52,6 +53,10 @@ class AnsweredRows:
         region = Region(self.region.location, factor * self.region.scale)
         self.view = NormalisedQueries(self.view.ledger, region)
 
+    def mix_in(self, other: Region) -> None:
+        """Take every other row from ``other`` from now on."""
+        self._mixed_in = other
+
     def measure_sigma(self) -> None:
         """Sigma of answers that do not repeat themselves, from rows asked twice: fits are judged by it."""
         rows = self.sample(_REPEATED_ROWS)
@@ -61,6 +66,9 @@ class AnsweredRows:
     def sample(self, count: int) -> Array:
         """``count`` fresh points (count, D)."""
         points = self.region.sample(count, self._rng)
+        if self._mixed_in is not None:
+            others = self._mixed_in.sample(len(points[1::2]), self._rng)
+            points[1::2] = self.region.to_normalised(others)
         bounds = self.region.normalised_bounds
         if bounds is not None:
             corners = self._rng.random(count) < _CORNERS

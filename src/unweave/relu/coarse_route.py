@@ -20,7 +20,7 @@ import numpy as np
 
 from unweave.access.links import Link
 from unweave.access.probe import Findings
-from unweave.access.region import NormalisedQueries
+from unweave.access.region import NormalisedQueries, Region
 from unweave.arrays import Array, BoolArray
 from unweave.candidate import Candidate
 from unweave.coarse.averaging import AveragedFit, fit_averaged
@@ -120,6 +120,9 @@ class KinkedRecovery:
         return None if solution.solved and solution.unique else self._ambiguity
 
     def _recover(self) -> str | None:
+        if self._findings.searched and not self._rows.region.has_box:
+            # Units may switch where inputs are by default, though a found region shows more of others.
+            self._rows.mix_in(Region.standard(self._rows.n_inputs))
         self._best.measure_noise()
         self._narrow()
         goal = ROWS_PER_PARAMETER * self._parameters(self._options.width or FIRST_WIDTH)
