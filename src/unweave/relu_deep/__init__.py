@@ -1,0 +1,1 @@
+"""Networks with several hidden layers of kinked units, from queries."""
