@@ -39,6 +39,7 @@ _SAME_BIAS = 1e-4  # relative to 1 + |b|
 _SAME_PLACE = 1e-5  # relative to 1 + |t|: where a known unit explains a kink
 _CORNER = 0.1  # lines in a box end within this part of its half-width from a corner
 _ROWS_AT_ONCE = 2_000_000  # numbers
+_STREAM = 0x6C696E65  # keeps the lines' random numbers apart from all others
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +118,15 @@ class Jump:
     """Length of the shorter segment beside the kink."""
     error: float
     """Estimated error of the normal."""
+
+
+def line_stream(rng: np.random.Generator) -> np.random.Generator:
+    """Random numbers for lines alone, the same for all methods of one run.
+
+    A method that takes over from another then asks along the same lines, whose answers are in the ledger.
+    """
+    seeds = rng.bit_generator.seed_seq  # type: ignore[attr-defined]
+    return np.random.default_rng([*np.ravel(seeds.entropy).tolist(), _STREAM])
 
 
 def random_line(region: Region, reach: float, rng: np.random.Generator) -> Line:

@@ -1,0 +1,135 @@
+"""Whether what was found is everything: the network that the units make, polished, and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.journal import Journal
+from unweave.network import Network
+from unweave.relu_deep.assembly import assemble, fit_outputs, layer_of, output_signs, with_always_active
+from unweave.relu_deep.checking import check_points
+from unweave.relu_deep.layer_units import LayerUnits
+from unweave.relu_deep.polishing import Polished, open_parameters, polish
+from unweave.relu_deep.probing import Probe
+
+_EPS = float(np.finfo(np.float64).eps)
+_EXPLAINED = 1e-4  # misfit of the units as they were measured, relative to the typical answer
+_AGREES = 1e-8  # the same of the polished network
+_NEAR = 30.0  # typical radii up to which rows are used
+_ROWS_PER_PARAMETER = 4.0  # of the polish, if so many were asked
+_FEWEST_CHECKS, _CHECKS_PER_PARAMETER = 400, 1.0
+_SETTLED = 32.0  # times the answers' rounding: what a finished polish may leave
+_WORST_FLOOR = 1e-9  # relative error of the fit that is believed to be rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Completed:
+    """A network that agrees with all rows it was checked on."""
+
+    network: Network
+    ambiguity: str | None
+    figures: dict[str, Any] = field(default_factory=dict)
+    """For the evidence."""
+    notes: tuple[str, ...] = ()
+
+
+class Completion:
+    """Attempts to make a network of a layer's units."""
+
+    def __init__(
+        self, probe: Probe, activation: str, sigma: float, journal: Journal, rng: np.random.Generator
+    ) -> None:
+        self._probe = probe
+        self._activation = activation
+        self._sigma = sigma
+        self._journal = journal
+        self._rng = rng
+        self.misfit = np.inf
+
+    def attempt(self, search: LayerUnits) -> Completed | tuple[Array, Array] | None:
+        """The network; or a row that agrees and one that does not; or None if not even most rows agree."""
+        if not search.units:
+            return None
+        known, layer = search.known, layer_of(search.units, search.known)
+        points, answers = self._rows()
+        fit = fit_outputs(known, layer, points, answers)
+        self.misfit = float(fit.misfits.max())
+        if self.misfit > _EXPLAINED:
+            return None
+        solution = output_signs(fit, search.units, known, self._activation)
+        network, rest = assemble(known, search.units, fit, solution.signs, self._activation)
+        ambiguity = None
+        if not solution.solved:
+            network = with_always_active(network, rest, points)
+            ambiguity = (
+                "no signs of the last hidden layer's units explain the affine part of what reads them: it is "
+                "given as units that are active wherever they were asked"
+            )
+        elif not solution.unique:
+            ambiguity = "the signs of the last hidden layer's units fit, but others may fit as well"
+        with self._journal.stage("polish") as stage:
+            polished = polish(network, *self._some(points, answers, network))
+            stage.figures.update(residual=polished.history[-1], steps=len(polished.history) - 1)
+        with self._journal.stage("check") as stage:
+            counterexample, worst = self._check(polished.network)
+            stage.figures.update(error=worst)
+        if counterexample is not None:
+            self.misfit = worst
+            return counterexample
+        with self._journal.stage("polish") as stage:
+            polished = polish(polished.network, *self._some(*self._rows(), polished.network))
+            stage.figures.update(residual=polished.history[-1], error_bar=polished.error_bar)
+        return self._completed(polished, ambiguity)
+
+    def _rows(self) -> tuple[Array, Array]:
+        """Rows asked so far that are not far out."""
+        points, answers = self._probe.asked()
+        near = np.linalg.norm(points, axis=1) <= _NEAR * np.sqrt(points.shape[1])
+        return points[near], answers[near]
+
+    def _some(self, points: Array, answers: Array, network: Network) -> tuple[Array, Array]:
+        """As many of the rows as a polish needs."""
+        wanted = int(_ROWS_PER_PARAMETER * network.n_parameters / network.n_outputs)
+        if len(points) <= wanted:
+            return points, answers
+        rows = self._rng.permutation(len(points))[:wanted]
+        return points[rows], answers[rows]
+
+    def _check(self, network: Network) -> tuple[tuple[Array, Array] | None, float]:
+        """Fresh rows: one that agrees with one that does not, if there is any, and the worst error."""
+        count = max(_FEWEST_CHECKS, int(_CHECKS_PER_PARAMETER * network.n_parameters))
+        points = check_points(network, count, self._rng)
+        answers = self._probe(points)
+        size = 1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1])
+        typical = float(np.sqrt(np.mean((answers / size[:, None]) ** 2)))
+        errors = np.abs(network(points) - answers).max(axis=1) / size / (typical if typical > 0 else 1.0)
+        bad, good = np.flatnonzero(errors > _AGREES), np.flatnonzero(errors <= _AGREES)
+        if not len(bad) or not len(good):
+            return None, float(errors.max())
+        worst = points[bad[np.argmax(errors[bad])]]
+        nearest = good[np.argmin(np.linalg.norm(points[good] - worst, axis=1))]
+        return (points[nearest], worst), float(errors.max())
+
+    def _completed(self, polished: Polished, ambiguity: str | None) -> Completed:
+        network = polished.network
+        undetermined = open_parameters(network, polished)
+        if undetermined and ambiguity is None:
+            shown = ", ".join(f"({layer + 1}, {row}, {unit})" for layer, row, unit in undetermined[:5])
+            ambiguity = (
+                f"{len(undetermined)} parameters are not determined by the answers (layer, row, unit: {shown}): "
+                "units are read that are never active together"
+            )
+        size = float(np.sqrt(np.mean(self._probe.asked()[1] ** 2)))
+        floor = max(self._sigma, _EPS * max(size, 1.0))
+        finite = polished.error_bars[np.isfinite(polished.error_bars)]
+        figures = {
+            "fit_history": polished.history,
+            "fit_floor": _SETTLED * floor,
+            "prediction_floor": min(max(polished.history[-1], floor), _WORST_FLOOR),
+            "parameter_error_bar": float(finite.max(initial=0.0)),
+        }
+        return Completed(network, ambiguity, figures)
