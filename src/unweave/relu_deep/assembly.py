@@ -25,38 +25,29 @@ from unweave.relu_deep.tracing import Unit
 
 _TOLERANCE = 1e-4  # relative misfit of the signs' equations that the errors of the units may cause
 _RANK = 1e-12  # of the fit, relative to its largest singular value
+_REWEIGHTINGS = 15
+_AGREES = 1e-7  # misfit from which on a row counts less
 _ALWAYS_ACTIVE = 1e-7  # size of a rest that is no rounding, relative to the largest one
 _MARGIN = 4.0  # by how much a unit that is always active stays so beyond the rows that were asked
 
 
-def layer_of(units: Sequence[Unit], known: LiftedLayers) -> Layer:
-    """The units as a layer that reads the signed states of ``known``."""
+def layer_of(units: Sequence[Unit]) -> Layer:
+    """Units that were found with the signs of the layer before them."""
     alphas = np.stack([unit.alpha for unit in units], axis=1)
     return Layer(alphas[:-1], alphas[-1])
 
 
 def signs_from_next_layer(known: LiftedLayers, units: Sequence[Unit], activation: str) -> SignSolution:
     """Signs of the last layer of ``known`` from units of the next one, found without them."""
-    last = known.layers[-1]
-    alphas = np.stack([unit.alpha for unit in units], axis=1)
-    heights, slope = alphas[: last.width], alphas[last.width : -1]
-    form = AbsoluteForm(last.weights, last.biases, heights, slope, alphas[-1])
+    form = known.absolute_form(np.stack([unit.alpha for unit in units], axis=1))
     return solve_signs(form, negative_slope(activation), _TOLERANCE)
-
-
-def with_signs(known: LiftedLayers, signs: Array, slope: float) -> LiftedLayers:
-    """The same layers with the signs of the last one."""
-    last = known.layers[-1]
-    layer = Layer(last.weights * signs, last.biases * signs)
-    return LiftedLayers(known.n_inputs, (*known.layers[:-1], layer), True, slope)
 
 
 def signed_unit(unit: Unit, known: LiftedLayers, signs: Array, slope: float) -> Unit:
     """A unit in terms of the signed states: |z| = (2 g(s z) - (1+p) s z) / (1-p)."""
-    last = known.layers[-1]
-    heights, constant = unit.alpha[: last.width], unit.alpha[-1]
-    weights = 2 / (1 - slope) * heights
-    bias = constant - (1 + slope) / (1 - slope) * heights @ (signs * last.biases)
+    form = known.absolute_form(unit.alpha[:, None])
+    weights = 2 / (1 - slope) * form.heights[:, 0]
+    bias = form.offset - (1 + slope) / (1 - slope) * form.heights[:, 0] @ (signs * form.biases)
     return Unit(np.append(weights, bias), unit.unread, unit.confirmed, unit.denied, unit.place)
 
 
@@ -71,19 +62,27 @@ class OutputFit:
 
 
 def fit_outputs(known: LiftedLayers, layer: Layer, points: Array, answers: Array) -> OutputFit:
-    """Least squares of answers (n, K) at points (n, d) on (|z|, h, 1) of ``layer`` behind ``known``."""
-    lifted = known.with_layer(layer, signed=False)
+    """Answers (n, K) at points (n, d) as affine functions of (|z|, h) of ``layer`` behind ``known``.
+
+    By weights 1 / |residual|, so that rows at which a unit is missing do not spoil it for the others as long
+    as these are many: they are told by their misfits.
+    """
+    lifted = known.with_unsigned(layer, narrow=False)
     size = 1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1])
     features = lifted.values(points) / size[:, None]
     scale = np.linalg.norm(features, axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     wanted = answers / size[:, None]
-    solution = np.linalg.lstsq(features / scale, wanted, rcond=_RANK)[0] / scale[:, None]
-    typical = np.sqrt(np.mean(wanted**2))
-    misfits = np.abs(features @ solution - wanted).max(axis=1) / (typical if typical > 0 else 1.0)
-    m = layer.width
-    form = AbsoluteForm(layer.weights, layer.biases, solution[:m], solution[m:-1], solution[-1])
-    return OutputFit(form, misfits)
+    typical = float(np.sqrt(np.mean(wanted**2)))
+    typical = typical if typical > 0 else 1.0
+    weights = np.ones((len(points), 1))
+    for _ in range(_REWEIGHTINGS):
+        solution = np.linalg.lstsq(weights * features / scale, weights * wanted, rcond=_RANK)[0] / scale[:, None]
+        misfits = np.abs(features @ solution - wanted).max(axis=1) / typical
+        if misfits.max() <= _AGREES:
+            break
+        weights = 1 / np.sqrt(np.maximum(misfits, _AGREES))[:, None]
+    return OutputFit(lifted.absolute_form(solution), misfits)
 
 
 def output_signs(fit: OutputFit, units: Sequence[Unit], known: LiftedLayers, activation: str) -> SignSolution:

@@ -22,6 +22,9 @@ _AGREES = 1e-8  # the same of the polished network
 _NEAR = 30.0  # typical radii up to which rows are used
 _ROWS_PER_PARAMETER = 4.0  # of the polish, if so many were asked
 _FEWEST_CHECKS, _CHECKS_PER_PARAMETER = 400, 1.0
+_MOST = 0.6  # share of the rows that must agree for the others to be counterexamples
+_WORST = 30  # counterexamples among which one is taken
+_APART = 1.0  # distance between a counterexample and the row that agrees
 _SETTLED = 32.0  # times the answers' rounding: what a finished polish may leave
 _WORST_FLOOR = 1e-9  # relative error of the fit that is believed to be rounding
 
@@ -54,12 +57,12 @@ class Completion:
         """The network; or a row that agrees and one that does not; or None if not even most rows agree."""
         if not search.units:
             return None
-        known, layer = search.known, layer_of(search.units, search.known)
+        known, layer = search.known, layer_of(search.units)
         points, answers = self._rows()
         fit = fit_outputs(known, layer, points, answers)
         self.misfit = float(fit.misfits.max())
         if self.misfit > _EXPLAINED:
-            return None
+            return _counterexample(points, fit.misfits, _EXPLAINED, self._rng)
         solution = output_signs(fit, search.units, known, self._activation)
         network, rest = assemble(known, search.units, fit, solution.signs, self._activation)
         ambiguity = None
@@ -107,12 +110,7 @@ class Completion:
         size = 1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1])
         typical = float(np.sqrt(np.mean((answers / size[:, None]) ** 2)))
         errors = np.abs(network(points) - answers).max(axis=1) / size / (typical if typical > 0 else 1.0)
-        bad, good = np.flatnonzero(errors > _AGREES), np.flatnonzero(errors <= _AGREES)
-        if not len(bad) or not len(good):
-            return None, float(errors.max())
-        worst = points[bad[np.argmax(errors[bad])]]
-        nearest = good[np.argmin(np.linalg.norm(points[good] - worst, axis=1))]
-        return (points[nearest], worst), float(errors.max())
+        return _counterexample(points, errors, _AGREES, self._rng), float(errors.max())
 
     def _completed(self, polished: Polished, ambiguity: str | None) -> Completed:
         network = polished.network
@@ -133,3 +131,18 @@ class Completion:
             "parameter_error_bar": float(finite.max(initial=0.0)),
         }
         return Completed(network, ambiguity, figures)
+
+
+def _counterexample(
+    points: Array, misfits: Array, allowed: float, rng: np.random.Generator
+) -> tuple[Array, Array] | None:
+    """A point that agrees and one that does not, apart from it; None if all agree, or hardly any."""
+    good = misfits <= allowed
+    if good.all() or good.mean() < _MOST:
+        return None
+    bad = np.flatnonzero(~good)[np.argsort(misfits[~good])[-_WORST:]]
+    chosen = points[rng.choice(bad)]
+    apart = np.linalg.norm(points[good] - chosen, axis=1)
+    # Not so near that the gradients on both sides of what lies between could not be measured.
+    apart[apart < _APART] = np.inf
+    return points[good][np.argmin(apart)], chosen

@@ -6,8 +6,9 @@ n + tau nu, with the normal nu of unit i and one unknown tau. All kinks of the l
 
     xc + o nu + t m,        m in span(n, nu), orthogonal to nu,
 
-are possible points of it, whatever tau is; the right one is told by the kink at a second point of the facet that
-it predicts. Cost: about 10 rows for the line and 5 for the second point.
+are possible points of it, whatever tau is; the right one is told by a kink at a second point of the facet that
+it predicts. Both are measured: their difference holds tau however far the known part has drifted from the
+truth. Cost: about 10 rows for the line and 6 for the second point.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _INSIDE = 0.98  # share of the way to the next known surface that a line may tak
 _LEAST_ANGLE = 1e-3  # sine between the two normals
 _MOST_HYPOTHESES = 5
 _TRIES = 8  # for a second point inside the region
-_STEP = 1e-3  # of the height, across the predicted facet
+_WINDOW = 0.02  # of the height, across the predicted facet: where the second point is looked for
+_DRIFT = 2e-3  # of the height: by how much it may be off
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +135,14 @@ def cross(probe: Probe, surface: Surface, meeting: Meeting, rng: np.random.Gener
         kinks, _ = probe.kinks_near(start, along, *ends)
         for t in sorted(kinks, key=abs)[:_MOST_HYPOTHESES]:
             point = start + t * along
-            if _is_of_surface(probe, known, meeting, point, across, height, rng):
-                return _checked(surface.with_point(point, behind), behind)
+            second = _second_point(probe, known, meeting, point, across, height, rng)
+            if second is not None:
+                grown = surface.with_point(point, behind).with_point(second, behind)
+                return _checked(grown, surface.rank, behind)
     return None
 
 
-def _is_of_surface(
+def _second_point(
     probe: Probe,
     known: LiftedLayers,
     meeting: Meeting,
@@ -146,8 +150,8 @@ def _is_of_surface(
     across: Array,
     height: float,
     rng: np.random.Generator,
-) -> bool:
-    """Whether the facet through the meeting and ``point`` has a kink somewhere else, too."""
+) -> Array | None:
+    """Another point of the facet through the meeting and ``point``; None if there is no kink."""
     step = point - meeting.point
     normal = meeting.normal - (meeting.normal @ step) / (across @ step) * across
     normal /= np.linalg.norm(normal)
@@ -156,14 +160,17 @@ def _is_of_surface(
         upwards *= (1.2 if 2 * number < _TRIES else 0.4) / np.linalg.norm(upwards)
         aside = rng.standard_normal(len(point))
         aside -= normal * (normal @ aside)
-        second = point + height * (upwards + 0.6 * aside / np.linalg.norm(aside))
+        second = point + height * (upwards + 0.3 * aside / np.linalg.norm(aside))
         if (known.pattern(second) == meeting.behind).all():
             break
     else:
-        return False
-    return bool(probe.have_kinks(second[None], normal[None], np.array([_STEP * height]))[0])
+        return None
+    kinks, told_apart = probe.kinks_near(second, normal, -_WINDOW * height, _WINDOW * height)
+    if not told_apart or len(kinks) != 1 or abs(kinks[0]) > _DRIFT * height:
+        return None
+    return np.asarray(second + kinks[0] * normal)
 
 
-def _checked(surface: Surface, behind: Array) -> Surface | None:
-    """The surface, if it is known now where the point was found."""
-    return surface if surface.normal(behind) is not None else None
+def _checked(surface: Surface, rank: int, behind: Array) -> Surface | None:
+    """The surface, if two points have told one unknown and it is known now where they were found."""
+    return surface if surface.rank == rank + 1 and surface.normal(behind) is not None else None

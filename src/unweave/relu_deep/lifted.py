@@ -4,7 +4,8 @@ With g(z) = z for z > 0 and p z below, h_0 = x, z_l = h_{l-1} W_l + b_l and h_l 
 l + 1 is alpha . phi(x) for one vector alpha, where
 
     phi = (h_l, 1)                   if the signs of layer l are known,
-    phi = (|z_l|, h_{l-1}, 1)        if they are not: g(s z) = ((1-p) |z| + (1+p) s z) / 2 is affine in it.
+    phi = (|z_l|, h_{l-1}, 1)        if they are not: g(s z) = ((1-p) |z| + (1+p) s z) / 2 is affine in it,
+    phi = (|z_l|, z_l, 1)            the same, *narrow*: where a layer is no wider than what it reads.
 
 In a region where no known unit changes its sign (its *pattern*), phi is affine: phi(x + v) = phi(x) + G v.
 Nothing here asks the target.
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.relu.absolute_form import AbsoluteForm
 from unweave.relu.line_units import Line
 
 
@@ -55,6 +57,8 @@ class LiftedLayers:
     """Whether the signs of the last layer are known; those of the others always are."""
     slope: float = 0.0
     """p"""
+    narrow: bool = False
+    """Whether phi holds z_l in place of h_{l-1}; only where the signs are open."""
 
     @property
     def n_units(self) -> int:
@@ -72,11 +76,28 @@ class LiftedLayers:
         if not self.layers:
             return self.n_inputs + 1
         last = self.layers[-1]
-        return last.width + 1 + (0 if self.signed else len(last.weights))
+        if self.signed:
+            return last.width + 1
+        return last.width + 1 + (last.width if self.narrow else len(last.weights))
 
-    def with_layer(self, layer: Layer, signed: bool) -> LiftedLayers:
-        """One layer more; the signs of all before it must be known."""
-        return replace(self, layers=(*self.layers, layer), signed=signed)
+    def with_unsigned(self, layer: Layer, narrow: bool) -> LiftedLayers:
+        """One layer more, whose signs are open; those of all before it must be known."""
+        return replace(self, layers=(*self.layers, layer), signed=False, narrow=narrow)
+
+    def with_signs(self, signs: Array, slope: float) -> LiftedLayers:
+        """The same layers with the signs (m,) of the last one, and the p for which they are right."""
+        last = self.layers[-1]
+        layer = Layer(last.weights * signs, last.biases * signs)
+        return LiftedLayers(self.n_inputs, (*self.layers[:-1], layer), True, slope)
+
+    def absolute_form(self, alphas: Array) -> AbsoluteForm:
+        """alphas^T phi for alphas (F, K) in terms of |z_l| and h_{l-1}, where signs are open."""
+        last = self.layers[-1]
+        heights, slope, offset = alphas[: last.width], alphas[last.width : -1], alphas[-1]
+        if self.narrow:
+            offset = offset + last.biases @ slope
+            slope = last.weights @ slope
+        return AbsoluteForm(last.weights, last.biases, heights, slope, offset)
 
     def preactivations(self, points: Array) -> Array:
         """(n, units) of all known units at points (n, d)."""
@@ -94,7 +115,9 @@ class LiftedLayers:
             found.append(z)
             before, state = state, np.where(z > 0, z, self.slope * z)
         ones = np.ones((len(points), 1))
-        parts = [state, ones] if self.signed else [np.abs(found[-1]), before, ones]
+        if self.signed:
+            return np.hstack([state, ones]), np.hstack(found)
+        parts = [np.abs(found[-1]), found[-1] if self.narrow else before, ones]
         return np.hstack(parts), np.hstack(found)
 
     def pattern(self, point: Array) -> Array:
@@ -112,7 +135,9 @@ class LiftedLayers:
             gradients.append(gradient)
             before, state = state, np.where(signs > 0, 1.0, self.slope)[:, None] * gradient
         zero = np.zeros((1, self.n_inputs))
-        parts = [state, zero] if self.signed else [signs[:, None] * gradients[-1], before, zero]
+        if self.signed:
+            return np.vstack([state, zero]), np.vstack(gradients)
+        parts = [signs[:, None] * gradients[-1], gradients[-1] if self.narrow else before, zero]
         return np.vstack(parts), np.vstack(gradients)
 
     def first_crossing(

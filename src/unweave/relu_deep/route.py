@@ -32,7 +32,7 @@ from unweave.network import Network
 from unweave.relu.line_route import REACH
 from unweave.relu.line_units import line_stream, random_line
 from unweave.relu.signs import KINKED, negative_slope
-from unweave.relu_deep.assembly import layer_of, signed_unit, signs_from_next_layer, with_signs
+from unweave.relu_deep.assembly import layer_of, signed_unit, signs_from_next_layer
 from unweave.relu_deep.completing import Completed, Completion
 from unweave.relu_deep.hyperplanes import are_hyperplanes, with_hyperplanes
 from unweave.relu_deep.layer_units import KinkPool, LayerUnits, unexplained
@@ -142,7 +142,7 @@ class KinkedLayersRecovery:
                 break
         if self._first.width == 0:
             return "no kink on a line belongs to a first hidden layer"
-        self._trusted = LiftedLayers(self._probe.n_inputs, (self._first,), signed=False)
+        self._trusted = _unsigned(LiftedLayers(self._probe.n_inputs), self._first)
         if not self._pool.kinks:
             return "all kinks on lines are hyperplanes: there is no second hidden layer"
         return None
@@ -170,7 +170,7 @@ class KinkedLayersRecovery:
     # -- deeper layers ------------------------------------------------------------------------------------
 
     def _deeper_layers(self) -> str | None:
-        known = LiftedLayers(self._probe.n_inputs, (self._first,), signed=False)
+        known = _unsigned(LiftedLayers(self._probe.n_inputs), self._first)
         for number in range(2, _MOST_LAYERS + 1):
             with self._journal.stage(f"signs of layer {number - 1}") as stage:
                 search = self._signed_search(known, number)
@@ -186,7 +186,7 @@ class KinkedLayersRecovery:
                 return problem
             if not search.units or number == _MOST_LAYERS:
                 break
-            known = search.known.with_layer(layer_of(search.units, search.known), signed=False)
+            known = _unsigned(search.known, layer_of(search.units))
         return f"layer {number}: {problem}"
 
     def _signed_search(self, known: LiftedLayers, number: int) -> LayerUnits | str:
@@ -218,7 +218,7 @@ class KinkedLayersRecovery:
     def _with_signs(self, known: LiftedLayers, search: LayerUnits, signs: Array, name: str) -> LayerUnits:
         self._activation = name
         slope = negative_slope(name)
-        signed = LayerUnits(self._probe, with_signs(known, signs, slope), self._pool, self._rng)
+        signed = LayerUnits(self._probe, known.with_signs(signs, slope), self._pool, self._rng)
         signed.add([signed_unit(unit, known, signs, slope) for unit in search.units if not unit.unread])
         return signed
 
@@ -250,7 +250,9 @@ class KinkedLayersRecovery:
                 self._notes += outcome.notes
                 return None
             if outcome is not None:  # a way from a row that agrees to one that does not
-                self._take_kinks(search, self._probe.scan_between(*outcome), number)
+                scanned = self._probe.scan_between(*outcome)
+                self._pool.lines.append(scanned)
+                self._take_kinks(search, scanned, number)
             else:
                 self._more_kinks(search, number)
         return (
@@ -286,3 +288,8 @@ class KinkedLayersRecovery:
         weights, biases = list(moved.weights), list(moved.biases)
         weights[-1], biases[-1] = weights[-1] * self._spread, biases[-1] * self._spread
         return Network(weights, biases, moved.activations)
+
+
+def _unsigned(known: LiftedLayers, layer: Layer) -> LiftedLayers:
+    """The layers with one more whose signs are open."""
+    return known.with_unsigned(layer, narrow=layer.width <= len(layer.weights))

@@ -23,6 +23,7 @@ from unweave.relu_deep.probing import Kink
 SEEN = 1e-6
 """Relative distance up to which what is predicted and what is measured agree."""
 _RANK = 1e-7  # singular values of normalised equations below which there is nothing to see
+_NEWS = 1e-4  # part of a point's equation that is new, below which it is an error of what is known
 _ONE_NORMAL = 1e-5  # second over first singular value of the possible normals of a region
 _COINCIDENCES = 2  # equations to spare that a kink of another unit would have to fulfil by chance
 _ERRORS = 30.0  # estimated errors of a normal that it may be off
@@ -99,7 +100,7 @@ class Surface:
         """The surface with one more point, known to be its own."""
         phi = self.known.values(point[None])[0]
         row = phi / np.linalg.norm(phi)
-        news = np.linalg.norm(row @ self.null) > _RANK and self.open > 0
+        news = np.linalg.norm(row @ self.null) > _NEWS and self.open > 0
         return self._with(row[None], self.rank + int(news), Place(point, pattern))
 
     def fitted(self, points: Array) -> Surface:

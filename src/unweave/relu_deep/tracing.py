@@ -23,7 +23,7 @@ from unweave.relu_deep.surface import Surface
 
 _FAILURES = 6  # crossings that failed, more than succeeded, after which a surface is given up
 _SAME_PLACE = 1e-6  # relative to 1 + |t|
-_LEAST_CONFIRMED = 0.6  # share of the crossings with lines that must be kinks
+_LEAST_CONFIRMED = 0.8  # share of the crossings with lines that must be kinks
 _BEYOND = 4.0  # how clearly a unit keeps its sign where it was never seen, in units of its gradient
 _SIDES = 30  # points of a surface that is not crossed, where the unit's sign is taken
 
@@ -112,7 +112,10 @@ def vanishing(known: LiftedLayers, unit: int, side: float) -> Array | None:
     if known.signed:
         return vector if side < 0 and known.slope == 0 else None
     last = known.layers[-1]
-    vector[last.width :] -= side * np.append(last.weights[:, index], last.biases[index])
+    if known.narrow:
+        vector[last.width + index] = -side
+    else:
+        vector[last.width :] -= side * np.append(last.weights[:, index], last.biases[index])
     return vector
 
 
