@@ -26,12 +26,14 @@ from unweave.costs import (
     lines_cost,
     published_cost,
     shallow_cost,
+    surfaces_cost,
     values_cost,
 )
 from unweave.deep.route import DEEP_ACTIVATIONS, DeepOptions, DeepRecovery
 from unweave.journal import Journal
 from unweave.relu.line_route import LineOptions, recover_by_lines
 from unweave.relu.signs import KINKED
+from unweave.relu_deep.route import KinkedLayersOptions, KinkedLayersRecovery
 from unweave.smooth.published_route import recover_as_published
 from unweave.smooth.shallow import SMOOTH_ACTIVATIONS, ShallowOptions, ShallowRecovery
 from unweave.smooth.value_route import recover_from_values
@@ -147,6 +149,18 @@ def _refuses_coarse(request: Request, findings: Findings) -> str | None:
 def _refuses_lines(request: Request, findings: Findings) -> str | None:
     if request.hidden is not None and len(request.hidden) != 1:
         return f"it handles one hidden layer, and {len(request.hidden)} were asked for"
+    return _refuses_kinked(request, findings)
+
+
+def _refuses_surfaces(request: Request, findings: Findings) -> str | None:
+    if request.hidden is not None and len(request.hidden) < 2:
+        return f"it handles two hidden layers or more, and {len(request.hidden)} were asked for"
+    if findings.region.has_box:
+        return "it follows surfaces wherever they lead, and nothing outside the domain may be asked"
+    return _refuses_kinked(request, findings)
+
+
+def _refuses_kinked(request: Request, findings: Findings) -> str | None:
     if request.activation is not None and request.activation not in KINKED:
         return f"it handles {' and '.join(KINKED)} units, and {request.activation} was asked for"
     if request.output_activation not in (None, "identity"):
@@ -236,6 +250,13 @@ def _run_lines(
     return recover_by_lines(view, findings, options, journal, rng)
 
 
+def _run_surfaces(
+    view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
+) -> Candidate:
+    options = KinkedLayersOptions(request.hidden, request.activation)
+    return KinkedLayersRecovery(view, findings, options, journal, rng).run()
+
+
 def _run_shallow(
     view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
 ) -> Candidate:
@@ -290,6 +311,13 @@ METHODS = (
         _refuses_lines,
         _run_lines,
         lines_cost,
+    ),
+    Method(
+        "surfaces",
+        "several hidden layers of kinked units, whose surfaces are followed through the layers before",
+        _refuses_surfaces,
+        _run_surfaces,
+        surfaces_cost,
     ),
     Method(
         "shallow",

@@ -149,9 +149,7 @@ def units_at_kinks(
     ask: Ask, region: Region, line: Line, kinks: Array, known: Units, precision: Precision
 ) -> tuple[Units, int]:
     """The units behind the kinks (n,) of a line that no known unit explains, and how many kinks stay open."""
-    crossings = known.crossings(line)
-    apart = np.abs(kinks[:, None] - crossings) if known.width else np.full((len(kinks), 1), np.inf)
-    new = np.flatnonzero(apart.min(axis=1) > _SAME_PLACE * (1 + np.abs(kinks)))
+    new = unexplained(kinks, known.crossings(line))
     jumps = jumps_at_kinks(ask, region, line, kinks, new, precision)
     if not jumps:
         return Units.none(region.n_inputs, known.heights.shape[1]), len(new)
@@ -167,6 +165,14 @@ def units_at_kinks(
         np.zeros(len(jumps), dtype=bool),
     )
     return units, len(new) - len(jumps)
+
+
+def unexplained(kinks: Array, predicted: Array) -> IntArray:
+    """Numbers of the kinks (n,) of a line that are at none of the predicted places (k,)."""
+    if not len(predicted):
+        return np.arange(len(kinks))
+    apart = np.abs(kinks[:, None] - predicted).min(axis=1)
+    return np.flatnonzero(apart > _SAME_PLACE * (1 + np.abs(kinks)))
 
 
 def jumps_at_kinks(

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unweave.arrays import Array, IntArray
+from unweave.relu.line_units import unexplained
 from unweave.relu_deep.lifted import LiftedLayers
 from unweave.relu_deep.probing import Kink, Probe, ScannedLine
 from unweave.relu_deep.surface import Surface
 from unweave.relu_deep.tracing import Unit, trace
 
 _EXPLAINED = 1e-5  # distance to a unit's surface, relative to 1 + |x|
-_SAME_PLACE = 1e-6  # on a line, relative to 1 + |t|
 _WORST_NORMAL = 1e-5  # error of a normal from which nothing can be followed
 _SAME_UNIT = 1e-4  # sine of the angle between two alphas
 _ATTEMPTS = 2  # to follow a kink
@@ -68,7 +68,7 @@ class LayerUnits:
         """Numbers of the kinks of a line that neither the known layers nor the units explain."""
         predicted = [self._known.places_on(scanned.line)[1:-1]]
         predicted += [self._known.zeros_on(scanned.line, unit.alpha) for unit in self.units]
-        return unexplained(scanned, np.concatenate(predicted))
+        return unexplained(scanned.positions, np.concatenate(predicted))
 
     def find_next(self) -> Unit | None:
         """One more unit, or None if no kink that is left leads to one."""
@@ -97,10 +97,3 @@ class LayerUnits:
         cosine = np.abs(unit.alpha @ alphas) / np.linalg.norm(unit.alpha)
         return bool(cosine.max() ** 2 > 1 - _SAME_UNIT**2)
 
-
-def unexplained(scanned: ScannedLine, predicted: Array) -> IntArray:
-    """Numbers of the kinks of a line that are at none of the predicted places (n,)."""
-    if not len(scanned.positions) or not len(predicted):
-        return np.arange(len(scanned.positions))
-    apart = np.abs(scanned.positions[:, None] - predicted).min(axis=1)
-    return np.flatnonzero(apart > _SAME_PLACE * (1 + np.abs(scanned.positions)))

@@ -30,12 +30,12 @@ from unweave.evaluation import single_threaded_blas
 from unweave.journal import Journal
 from unweave.network import Network
 from unweave.relu.line_route import REACH
-from unweave.relu.line_units import line_stream, random_line
+from unweave.relu.line_units import line_stream, random_line, unexplained
 from unweave.relu.signs import KINKED, negative_slope
 from unweave.relu_deep.assembly import layer_of, signed_unit, signs_from_next_layer
 from unweave.relu_deep.completing import Completed, Completion
 from unweave.relu_deep.hyperplanes import are_hyperplanes, with_hyperplanes
-from unweave.relu_deep.layer_units import KinkPool, LayerUnits, unexplained
+from unweave.relu_deep.layer_units import KinkPool, LayerUnits
 from unweave.relu_deep.lifted import Layer, LiftedLayers
 from unweave.relu_deep.probing import Kink, Probe, ScannedLine
 
@@ -135,7 +135,7 @@ class KinkedLayersRecovery:
             if self._probe.not_piecewise_linear:
                 return "the target is not piecewise linear: there is no end to the kinks on a line"
             known = LiftedLayers(self._probe.n_inputs, (self._first,))
-            numbers = unexplained(scanned, known.places_on(scanned.line)[1:-1])
+            numbers = unexplained(scanned.positions, known.places_on(scanned.line)[1:-1])
             self._sort(self._probe.kinks_with_normals(scanned, numbers))
             self._note_kinks(scanned)
             if self._first.width == before:
