@@ -13,14 +13,15 @@ from unweave.network import Network
 from unweave.relu_deep.assembly import assemble, fit_outputs, layer_of, output_signs, with_always_active
 from unweave.relu_deep.checking import check_points
 from unweave.relu_deep.layer_units import LayerUnits
-from unweave.relu_deep.polishing import Polished, open_parameters, polish
+from unweave.relu_deep.polishing import Polished, enough_rows, open_parameters, polish, rows_for_open_parameters
 from unweave.relu_deep.probing import Probe
 
 _EPS = float(np.finfo(np.float64).eps)
 _EXPLAINED = 1e-4  # misfit of the units as they were measured, relative to the typical answer
 _AGREES = 1e-8  # the same of the polished network
 _NEAR = 30.0  # typical radii up to which rows are used
-_ROWS_PER_PARAMETER = 4.0  # of the polish, if so many were asked
+_EQUATIONS = 4.0  # per parameter, of the polish, if so many were asked
+_MOST_POLISHES = 3
 _FEWEST_CHECKS, _CHECKS_PER_PARAMETER = 400, 1.0
 _MOST = 0.6  # share of the rows that must agree for the others to be counterexamples
 _WORST = 30  # counterexamples among which one is taken
@@ -83,10 +84,19 @@ class Completion:
         if counterexample is not None:
             self.misfit = worst
             return counterexample
-        with self._journal.stage("polish") as stage:
-            polished = polish(polished.network, *self._some(*self._rows(), polished.network))
-            stage.figures.update(residual=polished.history[-1], error_bar=polished.error_bar)
-        return self._completed(polished, ambiguity)
+        return self._completed(self._polished_again(polished), ambiguity)
+
+    def _polished_again(self, polished: Polished) -> Polished:
+        """The network fitted with the rows of the check, and with more where they leave something open."""
+        for _ in range(_MOST_POLISHES):
+            with self._journal.stage("polish") as stage:
+                polished = polish(polished.network, *self._some(*self._rows(), polished.network))
+                stage.figures.update(residual=polished.history[-1], error_bar=polished.error_bar)
+                more = rows_for_open_parameters(polished, self._rng)
+                if not len(more):
+                    break
+                self._probe(more)
+        return polished
 
     def _rows(self) -> tuple[Array, Array]:
         """Rows asked so far that are not far out."""
@@ -96,10 +106,8 @@ class Completion:
 
     def _some(self, points: Array, answers: Array, network: Network) -> tuple[Array, Array]:
         """As many of the rows as a polish needs."""
-        wanted = int(_ROWS_PER_PARAMETER * network.n_parameters / network.n_outputs)
-        if len(points) <= wanted:
-            return points, answers
-        rows = self._rng.permutation(len(points))[:wanted]
+        wanted = int(_EQUATIONS * network.n_parameters / min(*network.hidden, network.n_outputs))
+        rows = enough_rows(network, points, wanted, self._rng)
         return points[rows], answers[rows]
 
     def _check(self, network: Network) -> tuple[tuple[Array, Array] | None, float]:
@@ -114,7 +122,7 @@ class Completion:
 
     def _completed(self, polished: Polished, ambiguity: str | None) -> Completed:
         network = polished.network
-        undetermined = open_parameters(network, polished)
+        undetermined = open_parameters(polished)
         if undetermined and ambiguity is None:
             shown = ", ".join(f"({layer + 1}, {row}, {unit})" for layer, row, unit in undetermined[:5])
             ambiguity = (

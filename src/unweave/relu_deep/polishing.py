@@ -15,15 +15,21 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from unweave.activations import get_activation
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.deep.layered_model import LayeredModel
 from unweave.deep.value_fit import ValueJacobian
 from unweave.network import Network
 
 _STEPS = 8
+_ROWS_PER_WEIGHT = 2.0  # on either side of a unit, for each number it is made of
 _WORTHWHILE = 0.5  # ratio of residuals after and before a step beyond which it was the last one
 _CLEAR_OF_KINKS = 1e-5  # distance, relative to 1 + |x|, from which on a row's pattern is certain
 _RANK = 1e-11  # relative singular values below which a direction is not determined
+_CERTAIN = 1e-6  # smallest diagonal of the Cholesky factor from which on squaring J loses nothing that counts
+_CANDIDATES = 20_000  # points among which those are taken where an open parameter acts
+_SPREADS = np.array([1.0, 3.0, 10.0])
+_ROWS_PER_OPEN = 5
 _OPEN = 1e-3  # share of a parameter's unit vector that lies in the null space of an open one
 
 
@@ -36,7 +42,6 @@ class Polished:
     """Weighted root mean square residual, the start first."""
     error_bars: Array
     """(P,) standard errors, in the order of `LayeredModel`; zero for what is held, infinite for what is open"""
-    equations: int
 
     @property
     def error_bar(self) -> float:
@@ -58,6 +63,7 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
 
     current = residual(model)
     history = [_rms(current)]
+    # So near the end that one Jacobian serves all steps.
     solver = _Solver(ValueJacobian(model, points, factors).dense()[:, free])
     for _ in range(_STEPS):
         step = np.zeros(model.size)
@@ -70,10 +76,25 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
         history.append(_rms(new))
         if history[-1] > _WORTHWHILE * history[-2]:
             break
-        solver = _Solver(ValueJacobian(model, points, factors).dense()[:, free])
     bars = np.zeros(model.size)
     bars[free] = history[-1] * solver.covariance_roots()
-    return Polished(model.to_network(), tuple(history), bars, len(current))
+    return Polished(model.to_network(), tuple(history), bars)
+
+
+def enough_rows(network: Network, points: Array, wanted: int, rng: np.random.Generator) -> IntArray:
+    """Numbers of ``wanted`` of the points (n, d) at random, and of more on either side of rarely switching units."""
+    order = rng.permutation(len(points))
+    chosen = np.zeros(len(points), dtype=bool)
+    chosen[order[:wanted]] = True
+    state = points
+    for layer, name in enumerate(network.activations[:-1]):
+        z = state @ network.weights[layer] + network.biases[layer]
+        quota = int(_ROWS_PER_WEIGHT * (len(network.weights[layer]) + 1))
+        for unit in range(z.shape[1]):
+            for side in (z[order, unit] > 0, z[order, unit] <= 0):
+                chosen[order[np.flatnonzero(side)[:quota]]] = True
+        state = get_activation(name)(z)
+    return np.flatnonzero(chosen)
 
 
 def clear_of_kinks(network: Network, points: Array) -> BoolArray:
@@ -91,15 +112,33 @@ def clear_of_kinks(network: Network, points: Array) -> BoolArray:
     return result
 
 
-def open_parameters(network: Network, polished: Polished) -> list[tuple[int, int, int]]:
+def open_parameters(polished: Polished) -> list[tuple[int, int, int]]:
     """(layer, row, unit) of the parameters that no row determines; the bias is the row after the last."""
-    model = LayeredModel.from_network(network)
+    model = LayeredModel.from_network(polished.network)
     found, start = [], 0
     for layer, (rows, columns) in enumerate(model.shapes):
         part = polished.error_bars[start : start + rows * columns].reshape(rows, columns)
         found += [(layer, int(row), int(unit)) for row, unit in zip(*np.nonzero(np.isinf(part)), strict=True)]
         start += rows * columns
     return found
+
+
+def rows_for_open_parameters(polished: Polished, rng: np.random.Generator) -> Array:
+    """Points (n, d) where the parameters that are open act, as far as there are any."""
+    wanted = open_parameters(polished)
+    if not wanted:
+        return np.zeros((0, polished.network.n_inputs))
+    points = rng.standard_normal((_CANDIDATES, polished.network.n_inputs))
+    points *= _SPREADS[rng.integers(len(_SPREADS), size=_CANDIDATES)][:, None]
+    states = LayeredModel.from_network(polished.network).forward(points)
+    chosen: set[int] = set()
+    for layer, row, unit in wanted:
+        read = states.inputs[layer]
+        acts = np.abs(states.slopes[layer][:, unit] * (read[:, row] if row < read.shape[1] else 1.0))
+        acts /= 1 + np.linalg.norm(points, axis=1)
+        best = np.argsort(acts)[-_ROWS_PER_OPEN:]
+        chosen.update(int(index) for index in best if acts[index] > 0)
+    return points[sorted(chosen)]
 
 
 def _free_parameters(model: LayeredModel) -> IntArray:
@@ -118,32 +157,39 @@ class _Solver:
     def __init__(self, jacobian: Array) -> None:
         size = np.linalg.norm(jacobian, axis=0)
         self._size = np.where(size > 0, size, 1.0)
-        scaled = jacobian / self._size
-        self._basis, self._triangle = scipy.linalg.qr(scaled, mode="economic", check_finite=False)
-        diagonal = np.abs(np.diag(self._triangle))
-        self._full = len(scaled) >= scaled.shape[1] and bool(diagonal.min() > _RANK * diagonal.max())
-        if not self._full:
-            self._left, self._values, self._right = np.linalg.svd(scaled, full_matrices=True)
+        self._scaled = jacobian / self._size
+        gram = scipy.linalg.blas.dsyrk(1.0, self._scaled.T, lower=1)
+        self._factor: Array | None = None
+        try:
+            factor = scipy.linalg.cholesky(gram, lower=True, check_finite=False)
+            if np.diag(factor).min() > _CERTAIN:
+                self._factor = factor
+                return
+        except scipy.linalg.LinAlgError:
+            pass
+        self._left, self._values, self._right = np.linalg.svd(self._scaled, full_matrices=False)
 
     def solve(self, residual: Array) -> Array:
         """The step (P,); the shortest one where not everything is determined."""
-        if self._full:
-            step = scipy.linalg.solve_triangular(self._triangle, self._basis.T @ residual, check_finite=False)
-            return np.asarray(step / self._size)
-        rank = self._rank()
-        step = self._right[:rank].T @ (self._left[:, :rank].T @ residual / self._values[:rank])
+        if self._factor is not None:
+            right = self._scaled.T @ residual
+            step = scipy.linalg.cho_solve((self._factor, True), right, check_finite=False)
+        else:
+            rank = self._rank()
+            step = self._right[:rank].T @ (self._left[:, :rank].T @ residual / self._values[:rank])
         return np.asarray(step / self._size)
 
     def covariance_roots(self) -> Array:
         """(P,) roots of the diagonal of (J^T J)^-1; infinite for what is open."""
-        if self._full:
+        if self._factor is not None:
             inverse = scipy.linalg.solve_triangular(
-                self._triangle, np.eye(len(self._triangle)), check_finite=False
+                self._factor, np.eye(len(self._factor)), lower=True, check_finite=False
             )
-            return np.asarray(np.linalg.norm(inverse, axis=1) / self._size)
+            return np.asarray(np.linalg.norm(inverse, axis=0) / self._size)
         rank = self._rank()
-        roots = np.linalg.norm(self._right[:rank] / self._values[:rank, None], axis=0) / self._size
-        roots[np.linalg.norm(self._right[rank:], axis=0) > _OPEN] = np.inf
+        seen = self._right[:rank]
+        roots = np.linalg.norm(seen / self._values[:rank, None], axis=0) / self._size
+        roots[1 - np.linalg.norm(seen, axis=0) ** 2 > _OPEN**2] = np.inf
         return np.asarray(roots)
 
     def _rank(self) -> int:
