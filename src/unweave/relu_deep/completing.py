@@ -19,10 +19,10 @@ from unweave.relu_deep.probing import Probe
 _EPS = float(np.finfo(np.float64).eps)
 _EXPLAINED = 1e-4  # misfit of the units as they were measured, relative to the typical answer
 _AGREES = 1e-8  # the same of the polished network
-_NEAR = 30.0  # typical radii up to which rows are used
+_NEAR = 300.0  # typical radii up to which rows are used
 _EQUATIONS = 4.0  # per parameter, of the polish, if so many were asked
 _MOST_POLISHES = 3
-_FEWEST_CHECKS, _CHECKS_PER_PARAMETER = 400, 1.0
+_FEWEST_CHECKS, _CHECKS_PER_PARAMETER = 1000, 2.0
 _MOST = 0.6  # share of the rows that must agree for the others to be counterexamples
 _WORST = 30  # counterexamples among which one is taken
 _APART = 1.0  # distance between a counterexample and the row that agrees

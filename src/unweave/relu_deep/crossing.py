@@ -26,7 +26,7 @@ _NEWTON_STEPS = 15
 _STARTS = 40
 _SPREADS = (0.0, 0.3, 1.0, 3.0, 10.0)
 _CONVERGED = 1e-12  # distance to both surfaces, relative to 1 + |x|
-_FARTHEST = 60.0  # typical radii: places beyond are of no use
+_FARTHEST = 200.0  # typical radii: places beyond are of no use
 _WANTED = 3  # places that the best is taken from
 _LEAST_ROOM = 1e-3
 _LONGEST = 0.5
@@ -57,10 +57,10 @@ class Meeting:
 def find_meeting(surface: Surface, unit: int, rng: np.random.Generator) -> Meeting | None:
     """The best of a few places where the known part of the surface meets a unit; nothing is asked."""
     known = surface.known
-    side = float(surface.places[0].pattern[unit])
     alpha = surface.representative
     heights = known.preactivations(np.stack([place.point for place in surface.places]))[:, unit]
     nearest = np.argsort(np.abs(heights))
+    side = float(surface.places[nearest[0]].pattern[unit])
     found: list[Meeting] = []
     for number in range(_STARTS):
         spread = _SPREADS[number % len(_SPREADS)]

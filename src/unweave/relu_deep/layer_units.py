@@ -16,7 +16,7 @@ from unweave.relu_deep.tracing import Unit, trace
 
 _EXPLAINED = 1e-5  # distance to a unit's surface, relative to 1 + |x|
 _WORST_NORMAL = 1e-5  # error of a normal from which nothing can be followed
-_SAME_UNIT = 1e-4  # sine of the angle between two alphas
+_SAME_UNIT = 1e-2  # sine of the angle between two alphas
 _ATTEMPTS = 2  # to follow a kink
 
 

@@ -28,7 +28,7 @@ _CLEAR_OF_KINKS = 1e-5  # distance, relative to 1 + |x|, from which on a row's p
 _RANK = 1e-11  # relative singular values below which a direction is not determined
 _CERTAIN = 1e-6  # smallest diagonal of the Cholesky factor from which on squaring J loses nothing that counts
 _CANDIDATES = 20_000  # points among which those are taken where an open parameter acts
-_SPREADS = np.array([1.0, 3.0, 10.0])
+_SPREADS = np.array([1.0, 3.0, 10.0, 100.0])
 _ROWS_PER_OPEN = 5
 _OPEN = 1e-3  # share of a parameter's unit vector that lies in the null space of an open one
 

@@ -6,8 +6,8 @@
 3. with signs, all units of the next layer; more lines while kinks or answers are not explained;
 4. once the answers are affine in what is known: output layer, signs of the last layer, Gauss-Newton on all
    parameters over the rows that were asked on the way (`polishing`);
-5. rows placed where a missing unit would show (`checking`). One that does not agree is a counterexample: on
-   the way from it to a row that does there is a kink that nothing explains, and the search goes on from it.
+5. fresh rows, many of them where a missing unit would show (`checking`). One that does not agree is a counterexample: on the way from it to a
+   row that does there is a kink that nothing explains, and the search goes on from it.
 
 Assumed: answers precise to float64, an affine output layer, no box. Layers may be wider than what they read.
 Units that switch nowhere on lines or check rows cannot be seen; one that is active wherever it was asked is

@@ -56,7 +56,7 @@ def trace(
     tried: set[int] = set()
     failures = successes = 0
     while surface.open:
-        targets = [unit for unit in _open_units(surface) if unit not in tried]
+        targets = [unit for unit in _targets(surface) if unit not in tried]
         if not targets:
             break
         meeting = None
@@ -93,14 +93,21 @@ def _absorb(surface: Surface, pool: Sequence[Kink]) -> Surface:
             return surface
 
 
-def _open_units(surface: Surface) -> list[int]:
+def _targets(surface: Surface) -> list[int]:
     """Units of the last known layer behind whose surface alpha may be open."""
-    known = surface.known
-    top = range(known.n_units)[known.top]
-    if known.signed and known.slope != 0:
-        return list(top)  # a leaky unit is read on both sides, so that nothing shows which one is open
-    pattern = surface.places[0].pattern
-    vectors = [(unit, vanishing(known, unit, float(pattern[unit]))) for unit in top]
+    never_crossed = _never_crossed(surface)
+    if len(never_crossed) == surface.open:
+        return never_crossed
+    # More units act here than there are inputs: to lose any of them tells something, too.
+    return list(range(surface.known.n_units)[surface.known.top])
+
+
+def _never_crossed(surface: Surface) -> list[int]:
+    """Units on one side of which alpha was seen, and on whose other side it is open for that reason."""
+    known, pattern = surface.known, surface.places[0].pattern
+    vectors = [
+        (unit, vanishing(known, unit, float(pattern[unit]))) for unit in range(known.n_units)[known.top]
+    ]
     return [unit for unit, vector in vectors if vector is not None and surface.is_free(vector)]
 
 
@@ -120,7 +127,7 @@ def vanishing(known: LiftedLayers, unit: int, side: float) -> Array | None:
 
 
 def _finished(surface: Surface, lines: Sequence[ScannedLine], rng: np.random.Generator) -> Unit | None:
-    known, unread = surface.known, tuple(_open_units(surface)) if surface.open else ()
+    known, unread = surface.known, tuple(_never_crossed(surface)) if surface.open else ()
     if surface.open != len(unread):
         return None
     alpha = surface.representative
