@@ -153,8 +153,8 @@ def _refuses_lines(request: Request, findings: Findings) -> str | None:
 
 
 def _refuses_surfaces(request: Request, findings: Findings) -> str | None:
-    if request.hidden is not None and len(request.hidden) < 2:
-        return f"it handles two hidden layers or more, and {len(request.hidden)} were asked for"
+    if request.hidden is not None and len(request.hidden) != 2:
+        return f"it handles two hidden layers, and {len(request.hidden)} were asked for"
     if findings.region.has_box:
         return "it follows surfaces wherever they lead, and nothing outside the domain may be asked"
     return _refuses_kinked(request, findings)
@@ -314,7 +314,7 @@ METHODS = (
     ),
     Method(
         "surfaces",
-        "several hidden layers of kinked units, whose surfaces are followed through the layers before",
+        "two hidden layers of kinked units, the surfaces of the second followed through the first",
         _refuses_surfaces,
         _run_surfaces,
         surfaces_cost,

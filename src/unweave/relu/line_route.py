@@ -32,7 +32,7 @@ from unweave.relu.line_fit import fit_affine, fit_all, relative_misfit
 from unweave.relu.line_kinks import Precision, Values, find_kinks
 from unweave.relu.line_polish import polish, worth_polishing
 from unweave.relu.line_refine import refine_units
-from unweave.relu.line_units import Line, Units, line_stream, merge, random_line, units_at_kinks, unexplained
+from unweave.relu.line_units import Line, Units, line_stream, merge, random_line, unexplained, units_at_kinks
 from unweave.relu.signs import KINKED, SignSolution, negative_slope, solve_signs, to_network
 
 REACH = 1e5

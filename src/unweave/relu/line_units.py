@@ -125,8 +125,9 @@ def line_stream(rng: np.random.Generator) -> np.random.Generator:
 
     A method that takes over from another then asks along the same lines, whose answers are in the ledger.
     """
-    seeds = rng.bit_generator.seed_seq  # type: ignore[attr-defined]
-    return np.random.default_rng([*np.ravel(seeds.entropy).tolist(), _STREAM])
+    seeds = rng.bit_generator.seed_seq
+    entropy = seeds.entropy if isinstance(seeds, np.random.SeedSequence) else 0
+    return np.random.default_rng([*np.ravel(np.asarray(entropy, dtype=object)).tolist(), _STREAM])
 
 
 def random_line(region: Region, reach: float, rng: np.random.Generator) -> Line:
@@ -178,7 +179,7 @@ def unexplained(kinks: Array, predicted: Array) -> IntArray:
 def jumps_at_kinks(
     ask: Ask, region: Region, line: Line, kinks: Array, wanted: IntArray, precision: Precision
 ) -> list[Jump]:
-    """The gradient's jump at the kinks with the numbers ``wanted``; those that fail their check are left out."""
+    """The gradient's jump at the kinks numbered ``wanted``; those that fail their check are left out."""
     if len(wanted) == 0:
         return []
     beyond = max(_LEAST_END, _END_SHARE * float(kinks[-1] - kinks[0]))

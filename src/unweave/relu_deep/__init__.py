@@ -1,1 +1,1 @@
-"""Networks with several hidden layers of kinked units, from queries."""
+"""Networks with two hidden layers of kinked units, from queries."""

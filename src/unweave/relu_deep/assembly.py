@@ -77,7 +77,9 @@ def fit_outputs(known: LiftedLayers, layer: Layer, points: Array, answers: Array
     typical = typical if typical > 0 else 1.0
     weights = np.ones((len(points), 1))
     for _ in range(_REWEIGHTINGS):
-        solution = np.linalg.lstsq(weights * features / scale, weights * wanted, rcond=_RANK)[0] / scale[:, None]
+        solution = (
+            np.linalg.lstsq(weights * features / scale, weights * wanted, rcond=_RANK)[0] / scale[:, None]
+        )
         misfits = np.abs(features @ solution - wanted).max(axis=1) / typical
         if misfits.max() <= _AGREES:
             break
@@ -131,7 +133,11 @@ def with_always_active(network: Network, rest: Array, points: Array) -> Network:
     columns, outer = left[:, :count], sizes[:count, None] * right[:count]
     bias = _MARGIN * np.abs(states @ columns).max(axis=0) + 1
     return Network(
-        [*network.weights[:-2], np.hstack([network.weights[-2], columns]), np.vstack([network.weights[-1], outer])],
+        [
+            *network.weights[:-2],
+            np.hstack([network.weights[-2], columns]),
+            np.vstack([network.weights[-1], outer]),
+        ],
         [*network.biases[:-2], np.append(network.biases[-2], bias), network.biases[-1] - bias @ outer],
         network.activations,
     )

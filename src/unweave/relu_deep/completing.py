@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,13 @@ from unweave.network import Network
 from unweave.relu_deep.assembly import assemble, fit_outputs, layer_of, output_signs, with_always_active
 from unweave.relu_deep.checking import check_points
 from unweave.relu_deep.layer_units import LayerUnits
-from unweave.relu_deep.polishing import Polished, enough_rows, open_parameters, polish, rows_for_open_parameters
+from unweave.relu_deep.polishing import (
+    Polished,
+    enough_rows,
+    open_parameters,
+    polish,
+    rows_for_open_parameters,
+)
 from unweave.relu_deep.probing import Probe
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -36,9 +42,10 @@ class Completed:
 
     network: Network
     ambiguity: str | None
-    figures: dict[str, Any] = field(default_factory=dict)
+    checked: int
+    """Fresh rows that it agreed with."""
+    figures: dict[str, Any]
     """For the evidence."""
-    notes: tuple[str, ...] = ()
 
 
 class Completion:
@@ -112,8 +119,7 @@ class Completion:
 
     def _check(self, network: Network) -> tuple[tuple[Array, Array] | None, float]:
         """Fresh rows: one that agrees with one that does not, if there is any, and the worst error."""
-        count = max(_FEWEST_CHECKS, int(_CHECKS_PER_PARAMETER * network.n_parameters))
-        points = check_points(network, count, self._rng)
+        points = check_points(network, _checks(network), self._rng)
         answers = self._probe(points)
         size = 1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1])
         typical = float(np.sqrt(np.mean((answers / size[:, None]) ** 2)))
@@ -138,7 +144,12 @@ class Completion:
             "prediction_floor": min(max(polished.history[-1], floor), _WORST_FLOOR),
             "parameter_error_bar": float(finite.max(initial=0.0)),
         }
-        return Completed(network, ambiguity, figures)
+        return Completed(network, ambiguity, _checks(network), figures)
+
+
+def _checks(network: Network) -> int:
+    """Rows of a check."""
+    return max(_FEWEST_CHECKS, int(_CHECKS_PER_PARAMETER * network.n_parameters))
 
 
 def _counterexample(

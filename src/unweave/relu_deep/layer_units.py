@@ -12,12 +12,13 @@ from unweave.relu.line_units import unexplained
 from unweave.relu_deep.lifted import LiftedLayers
 from unweave.relu_deep.probing import Kink, Probe, ScannedLine
 from unweave.relu_deep.surface import Surface
-from unweave.relu_deep.tracing import Unit, trace
+from unweave.relu_deep.tracing import Unit, is_flat, trace
 
 _EXPLAINED = 1e-5  # distance to a unit's surface, relative to 1 + |x|
 _WORST_NORMAL = 1e-5  # error of a normal from which nothing can be followed
 _SAME_UNIT = 1e-2  # sine of the angle between two alphas
 _ATTEMPTS = 2  # to follow a kink
+_MOST_FAILURES = 8  # to follow kinks, or as many as units were found, after which the others are not tried
 
 
 @dataclass(eq=False)
@@ -37,12 +38,20 @@ class LayerUnits:
         self._pool = pool
         self._rng = rng
         self._attempts: dict[int, int] = {}
+        self._flat: dict[int, bool] = {}
         self.units: list[Unit] = []
+        self.failures = 0
+        """Kinks that could not be followed. After the first one they may be those of deeper units."""
 
     @property
     def known(self) -> LiftedLayers:
         """The layers before."""
         return self._known
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether so many kinks could not be followed that they belong to deeper layers."""
+        return self.failures > max(_MOST_FAILURES, len(self.units))
 
     @property
     def alphas(self) -> Array:
@@ -73,15 +82,20 @@ class LayerUnits:
     def find_next(self) -> Unit | None:
         """One more unit, or None if no kink that is left leads to one."""
         for kink in self.open_kinks():
+            if self.is_hopeless:
+                break
             tries = self._attempts.get(id(kink), 0)
             if tries >= _ATTEMPTS or kink.error > _WORST_NORMAL:
                 continue
             self._attempts[id(kink)] = tries + 1
             surface = Surface.through(self._known, kink)
-            if surface is None:
+            if surface is None or not (self.failures == 0 or self._is_flat(kink)):
+                self.failures += 1
                 continue
             unit = trace(self._probe, surface, self.open_kinks(), self._pool.lines, self._rng)
-            if unit is not None and not self._is_double(unit):
+            if unit is None:
+                self.failures += 1
+            elif not self._is_double(unit):
                 self.units.append(unit)
                 return unit
         return None
@@ -90,10 +104,14 @@ class LayerUnits:
         """Units that are known already."""
         self.units += units
 
+    def _is_flat(self, kink: Kink) -> bool:
+        if id(kink) not in self._flat:
+            self._flat[id(kink)] = is_flat(self._probe, self._known, kink, self._rng)
+        return self._flat[id(kink)]
+
     def _is_double(self, unit: Unit) -> bool:
         if not self.units:
             return False
         alphas = self.alphas / np.linalg.norm(self.alphas, axis=0)
         cosine = np.abs(unit.alpha @ alphas) / np.linalg.norm(unit.alpha)
         return bool(cosine.max() ** 2 > 1 - _SAME_UNIT**2)
-

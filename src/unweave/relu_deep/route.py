@@ -1,10 +1,10 @@
-"""Networks with several hidden layers of (leaky) ReLU units from queries, layer by layer.
+"""Networks with two hidden layers of (leaky) ReLU units from queries.
 
 1. kinks of long lines, and the normals there (`probing`); those whose surface is a whole hyperplane are the
    first layer, up to signs (`hyperplanes`); further lines until one brings nothing new;
-2. a first unit or two of the next layer, found without the signs (`tracing`): it tells them (`assembly`);
-3. with signs, all units of the next layer; more lines while kinks or answers are not explained;
-4. once the answers are affine in what is known: output layer, signs of the last layer, Gauss-Newton on all
+2. a first unit or two of the second layer, found without the signs (`tracing`): it tells them (`assembly`);
+3. with signs, all units of the second layer; more lines while kinks or answers are not explained;
+4. once the answers are affine in what is known: output layer, signs of the second, Gauss-Newton on all
    parameters over the rows that were asked on the way (`polishing`);
 5. fresh rows, many of them where a missing unit would show (`checking`). One that does not agree is a counterexample: on the way from it to a
    row that does there is a kink that nothing explains, and the search goes on from it.
@@ -16,6 +16,7 @@ part of the affine rest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,19 +33,19 @@ from unweave.network import Network
 from unweave.relu.line_route import REACH
 from unweave.relu.line_units import line_stream, random_line, unexplained
 from unweave.relu.signs import KINKED, negative_slope
-from unweave.relu_deep.assembly import layer_of, signed_unit, signs_from_next_layer
+from unweave.relu_deep.assembly import signed_unit, signs_from_next_layer
 from unweave.relu_deep.completing import Completed, Completion
 from unweave.relu_deep.hyperplanes import are_hyperplanes, with_hyperplanes
 from unweave.relu_deep.layer_units import KinkPool, LayerUnits
 from unweave.relu_deep.lifted import Layer, LiftedLayers
 from unweave.relu_deep.probing import Kink, Probe, ScannedLine
+from unweave.relu_deep.tracing import Unit
 
-_NEAR_REACH = 100.0  # of lines that look for units of deeper layers, in normalised inputs
+_NEAR_REACH = 100.0  # of lines that look for units of the second layer, in normalised inputs
 _MOST_LINES = 40
 _LONG_LINES = 8  # among which those for the first layer must come to an end
 _DRY_LINES = 4  # lines without a new unit after which a layer is given up
-_UNITS_FOR_SIGNS = 6  # of the next layer, from which on their signs should be clear
-_MOST_LAYERS = 4
+_UNITS_FOR_SIGNS = 6  # of the second layer, from which on the signs of the first should be clear
 _MOST_RESTARTS = 3
 
 
@@ -121,7 +122,7 @@ class KinkedLayersRecovery:
             return problem
         for _ in range(_MOST_RESTARTS):
             try:
-                return self._deeper_layers()
+                return self._second_layer()
             except _MoreHyperplanes:
                 self._trusted = None
         return "units of the first layer kept showing up"
@@ -142,7 +143,7 @@ class KinkedLayersRecovery:
                 break
         if self._first.width == 0:
             return "no kink on a line belongs to a first hidden layer"
-        self._trusted = _unsigned(LiftedLayers(self._probe.n_inputs), self._first)
+        self._trusted = _unsigned(self._first)
         if not self._pool.kinks:
             return "all kinks on lines are hyperplanes: there is no second hidden layer"
         return None
@@ -169,74 +170,70 @@ class KinkedLayersRecovery:
 
     # -- deeper layers ------------------------------------------------------------------------------------
 
-    def _deeper_layers(self) -> str | None:
-        known = _unsigned(LiftedLayers(self._probe.n_inputs), self._first)
-        for number in range(2, _MOST_LAYERS + 1):
-            with self._journal.stage(f"signs of layer {number - 1}") as stage:
-                search = self._signed_search(known, number)
-                stage.figures.update(units=0 if isinstance(search, str) else len(search.units))
-            if isinstance(search, str):
-                return search
-            self._trusted = search.known
-            with self._journal.stage(f"layer {number}") as stage:
-                problem = self._whole_layer(search, number)
-                stage.figures.update(units=len(search.units), lines=len(self._pool.lines))
-            if self._completed is not None:
-                self._compare_widths()
-                return problem
-            if not search.units or number == _MOST_LAYERS:
-                break
-            known = _unsigned(search.known, layer_of(search.units))
-        return f"layer {number}: {problem}"
+    def _second_layer(self) -> str | None:
+        known = _unsigned(self._first)
+        with self._journal.stage("signs of layer 1") as stage:
+            search = self._signed_search(known)
+            stage.figures.update(units=0 if isinstance(search, str) else len(search.units))
+        if isinstance(search, str):
+            return search
+        self._trusted = search.known
+        with self._journal.stage("layer 2") as stage:
+            problem = self._whole_layer(search)
+            stage.figures.update(units=len(search.units), lines=len(self._pool.lines))
+        if self._completed is not None:
+            self._tell_limits()
+        return problem
 
-    def _signed_search(self, known: LiftedLayers, number: int) -> LayerUnits | str:
-        """The search for the next layer, with the signs of the last one."""
+    def _signed_search(self, known: LiftedLayers) -> LayerUnits | str:
+        """The search for the second layer, with the signs of the first."""
         search = LayerUnits(self._probe, known, self._pool, self._rng)
         names = KINKED if self._options.activation is None else (self._options.activation,)
+        complete: list[Unit] = []
         lines = 0
-        while True:
-            unit = search.find_next()
-            complete = [unit for unit in search.units if not unit.unread]
-            if unit is None or len(complete) >= _UNITS_FOR_SIGNS:
-                if len(complete) >= _UNITS_FOR_SIGNS or lines >= _DRY_LINES:
+        while len(complete) < _UNITS_FOR_SIGNS and lines < _DRY_LINES:
+            if search.find_next() is None:
+                if search.is_hopeless:
                     break
-                self._more_kinks(search, number)
+                self._more_kinks(search)
                 lines += 1
                 continue
             self._journal.tell(len(search.units), None, "units")
+            complete = [unit for unit in search.units if not unit.unread]
             for name in names if complete else ():
                 found = signs_from_next_layer(known, complete, name)
                 if found.solved and found.unique:
-                    return self._with_signs(known, search, found.signs, name)
+                    return self._with_signs(known, complete, found.signs, name)
         if not complete:
-            return f"no unit of layer {number} could be followed as a whole, so the signs of layer {number - 1} are open"
+            return (
+                "no unit of the second hidden layer could be followed as a whole, so the signs of the first are "
+                "open: known_layers holds its pre-activations up to signs and lengths"
+            )
         return (
-            f"no signs of the units of layer {number - 1} explain how layer {number} reads them: some units are "
-            "active wherever they were asked, or there is a skip connection"
+            "no signs of the first hidden layer explain how the second one reads it: some units are active wherever "
+            "they were asked, there are more layers, or a skip connection"
         )
 
-    def _with_signs(self, known: LiftedLayers, search: LayerUnits, signs: Array, name: str) -> LayerUnits:
+    def _with_signs(self, known: LiftedLayers, units: Sequence[Unit], signs: Array, name: str) -> LayerUnits:
         self._activation = name
         slope = negative_slope(name)
         signed = LayerUnits(self._probe, known.with_signs(signs, slope), self._pool, self._rng)
-        signed.add([signed_unit(unit, known, signs, slope) for unit in search.units if not unit.unread])
+        signed.units += [signed_unit(unit, known, signs, slope) for unit in units]
         return signed
 
-    def _more_kinks(self, search: LayerUnits, number: int) -> None:
+    def _more_kinks(self, search: LayerUnits) -> None:
         """One more line, and the kinks on it that nothing explains."""
-        scanned = self._scan(_NEAR_REACH)
-        self._take_kinks(search, scanned, number)
+        self._take_kinks(search, self._scan(_NEAR_REACH))
 
-    def _take_kinks(self, search: LayerUnits, scanned: ScannedLine, number: int) -> None:
-        kinks = self._probe.kinks_with_normals(scanned, search.unexplained_on(scanned))
-        if self._sort(kinks):
+    def _take_kinks(self, search: LayerUnits, scanned: ScannedLine) -> None:
+        if self._sort(self._probe.kinks_with_normals(scanned, search.unexplained_on(scanned))):
             raise _MoreHyperplanes
 
-    def _whole_layer(self, search: LayerUnits, number: int) -> str | None:
+    def _whole_layer(self, search: LayerUnits) -> str | None:
         """Units until they explain the target (then it is complete), or no more are found."""
         completion = Completion(self._probe, self._activation, self._sigma, self._journal, self._rng)
         dry = 0
-        while len(self._pool.lines) < _MOST_LINES:
+        while len(self._pool.lines) < _MOST_LINES and not search.is_hopeless:
             before = len(search.units)
             while search.find_next() is not None:
                 self._journal.tell(len(search.units), None, "units")
@@ -247,20 +244,25 @@ class KinkedLayersRecovery:
             if isinstance(outcome, Completed):
                 self._completed = outcome
                 self._evidence = replace(self._evidence, **outcome.figures)
-                self._notes += outcome.notes
                 return None
-            if outcome is not None:  # a way from a row that agrees to one that does not
+            if outcome is None:
+                self._more_kinks(search)
+            else:  # the way from a row that agrees to one that does not
                 scanned = self._probe.scan_between(*outcome)
                 self._pool.lines.append(scanned)
-                self._take_kinks(search, scanned, number)
-            else:
-                self._more_kinks(search, number)
+                self._take_kinks(search, scanned)
+        left = (
+            "kinks remain that cannot be followed through the first"
+            if search.is_hopeless
+            else "no more were found"
+        )
         return (
-            f"{len(search.units)} units were found, and {completion.misfit:.1e} of the answers' size is not explained "
-            f"by {number} hidden layers"
+            f"{len(search.units)} units of the second hidden layer were found, {left}, and "
+            f"{completion.misfit:.1e} of the answers' size is not explained: there are more layers, or units that "
+            "hardly ever switch"
         )
 
-    def _compare_widths(self) -> None:
+    def _tell_limits(self) -> None:
         assert self._completed is not None
         told, seen = self._options.hidden, self._completed.network.hidden
         if told is not None and told != seen:
@@ -268,6 +270,10 @@ class KinkedLayersRecovery:
                 f"hidden={list(told)} was said, {list(seen)} is what the answers show: dead units, units on one "
                 "surface and units that are active wherever they were asked do not count"
             )
+        self._notes.append(
+            f"{len(self._pool.lines)} lines and {self._completed.checked} fresh rows were searched: units that switch "
+            "on none of them, and dead units, cannot be seen"
+        )
 
     # -- telling ------------------------------------------------------------------------------------------
 
@@ -290,6 +296,7 @@ class KinkedLayersRecovery:
         return Network(weights, biases, moved.activations)
 
 
-def _unsigned(known: LiftedLayers, layer: Layer) -> LiftedLayers:
-    """The layers with one more whose signs are open."""
-    return known.with_unsigned(layer, narrow=layer.width <= len(layer.weights))
+def _unsigned(layer: Layer) -> LiftedLayers:
+    """The first layer, its signs open."""
+    inputs = len(layer.weights)
+    return LiftedLayers(inputs).with_unsigned(layer, narrow=layer.width <= inputs)

@@ -24,6 +24,9 @@ from unweave.relu_deep.surface import Surface
 _FAILURES = 6  # crossings that failed, more than succeeded, after which a surface is given up
 _SAME_PLACE = 1e-6  # relative to 1 + |t|
 _LEAST_CONFIRMED = 0.8  # share of the crossings with lines that must be kinks
+_FLAT_POINTS, _FLAT_SEEN = 6, 4  # points of a flat surface, and how many of them must show it
+_FLAT_SHARE, _FARTHEST_FLAT = 0.9, 3.0  # of the way to the next known surface, and in normalised inputs
+_FLAT_STEP = 1e-3  # of the distance from the kink
 _BEYOND = 4.0  # how clearly a unit keeps its sign where it was never seen, in units of its gradient
 _SIDES = 30  # points of a surface that is not crossed, where the unit's sign is taken
 
@@ -77,6 +80,22 @@ def trace(
         tried.clear()
         surface = _absorb(crossed, pool)
     return _finished(surface, lines, rng)
+
+
+def is_flat(probe: Probe, known: LiftedLayers, kink: Kink, rng: np.random.Generator) -> bool:
+    """Whether the surface through a kink is flat as far as the known units go.
+
+    That of a unit of the next layer is; that of a deeper one bends at surfaces that are not known yet.
+    """
+    pattern = known.pattern(kink.point)
+    directions = rng.standard_normal((_FLAT_POINTS, known.n_inputs))
+    directions -= np.outer(directions @ kink.normal, kink.normal)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    limits = [known.first_crossing(kink.point, way, pattern).distance for way in directions]
+    ways = np.minimum(_FLAT_SHARE * np.array(limits), _FARTHEST_FLAT)
+    normals = np.repeat(kink.normal[None], _FLAT_POINTS, axis=0)
+    seen = probe.have_kinks(kink.point + ways[:, None] * directions, normals, _FLAT_STEP * ways)
+    return int(seen.sum()) >= _FLAT_SEEN
 
 
 def _absorb(surface: Surface, pool: Sequence[Kink]) -> Surface:
