@@ -105,7 +105,7 @@ def assemble(
     weights, biases = form.weights * signs, form.biases * signs
     outer = 2 / (1 - slope) * form.heights
     rest = form.slope - half * weights @ outer
-    # What an unread unit adds beyond is affine there; where one unit alone may do so, it is that one's weight.
+    # What an unread unit adds beyond is affine there: it is the weight of those that do not read it.
     readers: dict[int, list[int]] = {}
     for index, unit in enumerate(units):
         for read in unit.unread:

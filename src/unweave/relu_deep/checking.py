@@ -1,10 +1,10 @@
 """Rows that a network found must answer as the target does, chosen so that a missing unit shows.
 
-A unit that is hardly ever active is missed by lines and by rows at random alike. Where it is, what it reads is
-unlike what it usually reads: far out, where biases no longer matter, the states h before the last hidden layer are
-small there for the length of x, or point away from where they point on average. Such directions are found
-without asking; rows among the most extreme of them see units that act on one row in thousands some twenty times
-as often.
+A unit that is hardly ever active is missed by lines and by rows at random alike. Where it is, what it reads
+is unlike what it usually reads: far out, where biases no longer matter, the states before the last hidden
+layer are small there for the length of x, or point away from where they point on average. Such directions are
+found without asking; rows among the most extreme of them see units that act on one row in thousands some
+twenty times as often.
 """
 
 from __future__ import annotations

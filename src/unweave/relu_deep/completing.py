@@ -132,8 +132,8 @@ class Completion:
         if undetermined and ambiguity is None:
             shown = ", ".join(f"({layer + 1}, {row}, {unit})" for layer, row, unit in undetermined[:5])
             ambiguity = (
-                f"{len(undetermined)} parameters are not determined by the answers (layer, row, unit: {shown}): "
-                "units are read that are never active together"
+                f"{len(undetermined)} parameters are not determined by the answers (layer, row, unit: "
+                f"{shown}): units are read that are never active together, or hardly ever"
             )
         size = float(np.sqrt(np.mean(self._probe.asked()[1] ** 2)))
         floor = max(self._sigma, _EPS * max(size, 1.0))

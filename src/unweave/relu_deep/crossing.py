@@ -1,14 +1,14 @@
 """One more equation for a unit, where its surface crosses that of a known unit.
 
 In a region where alpha is determined the surface is known without asking, so the places xc where it meets
-the surface of a known unit i are too: Newton's method on z_i(x) = 0, alpha . phi(x) = 0. Behind, its normal is
-n + tau nu, with the normal nu of unit i and one unknown tau. All kinks of the line
+the surface of a known unit i are too: Newton's method on z_i(x) = 0, alpha . phi(x) = 0. Behind, its normal
+is n + tau nu, with the normal nu of unit i and one unknown tau. All kinks of the line
 
     xc + o nu + t m,        m in span(n, nu), orthogonal to nu,
 
-are possible points of it, whatever tau is; the right one is told by a kink at a second point of the facet that
-it predicts. Both are measured: their difference holds tau however far the known part has drifted from the
-truth. Cost: about 10 rows for the line and 6 for the second point.
+are possible points of it, whatever tau is; the right one is told by a kink at a second point of the facet
+that it predicts. Both are measured: their difference holds tau however far the known part has drifted from
+the truth. Cost: about 10 rows for the line and 6 for the second point.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Polished:
     history: tuple[float, ...]
     """Weighted root mean square residual, the start first."""
     error_bars: Array
-    """(P,) standard errors, in the order of `LayeredModel`; zero for what is held, infinite for what is open"""
+    """(P,) standard errors as `LayeredModel` has them: zero for what is held, infinite for what is open"""
 
     @property
     def error_bar(self) -> float:
@@ -82,7 +82,7 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
 
 
 def enough_rows(network: Network, points: Array, wanted: int, rng: np.random.Generator) -> IntArray:
-    """Numbers of ``wanted`` of the points (n, d) at random, and of more on either side of rarely switching units."""
+    """Numbers of ``wanted`` points (n, d) at random, and of more on either side of rare units."""
     order = rng.permutation(len(points))
     chosen = np.zeros(len(points), dtype=bool)
     chosen[order[:wanted]] = True
@@ -98,7 +98,7 @@ def enough_rows(network: Network, points: Array, wanted: int, rng: np.random.Gen
 
 
 def clear_of_kinks(network: Network, points: Array) -> BoolArray:
-    """(n,) which points are not so near a unit's surface that an error of it may put them on the other side."""
+    """(n,) which points are so far from every unit's surface that its error cannot change their side."""
     size = 1 + np.linalg.norm(points, axis=1)
     result = np.ones(len(points), dtype=bool)
     model = LayeredModel.from_network(network)

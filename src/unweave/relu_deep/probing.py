@@ -150,7 +150,7 @@ class Probe:
         full = after + before - 2 * middle
         output = np.argmax(np.abs(full), axis=1)
         size = np.abs(full).max(axis=1)
-        found = size > _CLEAR * self.error_at(points)
+        found = np.asarray(size > _CLEAR * self.error_at(points))
         rows = np.flatnonzero(found)
         if not len(rows):
             return found

@@ -6,8 +6,9 @@
 3. with signs, all units of the second layer; more lines while kinks or answers are not explained;
 4. once the answers are affine in what is known: output layer, signs of the second, Gauss-Newton on all
    parameters over the rows that were asked on the way (`polishing`);
-5. fresh rows, many of them where a missing unit would show (`checking`). One that does not agree is a counterexample: on the way from it to a
-   row that does there is a kink that nothing explains, and the search goes on from it.
+5. fresh rows, many of them where a missing unit would show (`checking`). One that does not agree is a
+   counterexample: on the way from it to a row that does there is a kink that nothing explains, and the search
+   goes on from it.
 
 Assumed: answers precise to float64, an affine output layer, no box. Layers may be wider than what they read.
 Units that switch nowhere on lines or check rows cannot be seen; one that is active wherever it was asked is
@@ -206,12 +207,12 @@ class KinkedLayersRecovery:
                     return self._with_signs(known, complete, found.signs, name)
         if not complete:
             return (
-                "no unit of the second hidden layer could be followed as a whole, so the signs of the first are "
-                "open: known_layers holds its pre-activations up to signs and lengths"
+                "no unit of the second hidden layer could be followed as a whole, so the signs of the first "
+                "are open: known_layers holds its pre-activations up to signs and lengths"
             )
         return (
-            "no signs of the first hidden layer explain how the second one reads it: some units are active wherever "
-            "they were asked, there are more layers, or a skip connection"
+            "no signs of the first hidden layer explain how the second one reads it: some units are active "
+            "wherever they were asked, there are more layers, or a skip connection"
         )
 
     def _with_signs(self, known: LiftedLayers, units: Sequence[Unit], signs: Array, name: str) -> LayerUnits:
@@ -251,15 +252,11 @@ class KinkedLayersRecovery:
                 scanned = self._probe.scan_between(*outcome)
                 self._pool.lines.append(scanned)
                 self._take_kinks(search, scanned)
-        left = (
-            "kinks remain that cannot be followed through the first"
-            if search.is_hopeless
-            else "no more were found"
-        )
+        left = "kinks remain that cannot be followed" if search.is_hopeless else "no line shows more"
         return (
             f"{len(search.units)} units of the second hidden layer were found, {left}, and "
-            f"{completion.misfit:.1e} of the answers' size is not explained: there are more layers, or units that "
-            "hardly ever switch"
+            f"answers differ by up to {completion.misfit:.1e} of their size from what these explain: there "
+            "are more layers, or units that hardly ever switch"
         )
 
     def _tell_limits(self) -> None:
@@ -267,12 +264,12 @@ class KinkedLayersRecovery:
         told, seen = self._options.hidden, self._completed.network.hidden
         if told is not None and told != seen:
             self._notes.append(
-                f"hidden={list(told)} was said, {list(seen)} is what the answers show: dead units, units on one "
-                "surface and units that are active wherever they were asked do not count"
+                f"hidden={list(told)} was said, {list(seen)} is what the answers show: dead units, units on "
+                "one surface and units that are active wherever they were asked do not count"
             )
         self._notes.append(
-            f"{len(self._pool.lines)} lines and {self._completed.checked} fresh rows were searched: units that switch "
-            "on none of them, and dead units, cannot be seen"
+            f"{len(self._pool.lines)} lines and {self._completed.checked} fresh rows were searched: units "
+            "that switch on none of them, and dead units, cannot be seen"
         )
 
     # -- telling ------------------------------------------------------------------------------------------

@@ -63,11 +63,11 @@ class Surface:
     @property
     def open(self) -> int:
         """Dimensions of N beyond the one that is the unit itself."""
-        return self.null.shape[1] - 1
+        return int(self.null.shape[1]) - 1
 
     @property
     def representative(self) -> Array:
-        """The member of N (F,) that acts most where the surface was seen: alpha itself, if nothing is open."""
+        """The member of N (F,) that acts most where the surface was seen: alpha if nothing is open."""
         if self.open == 0:
             return self.null[:, 0]
         gradients = [self.known.jacobian(place.pattern)[0].T @ self.null for place in self.places]

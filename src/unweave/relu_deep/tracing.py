@@ -3,8 +3,8 @@
 1. other kinks that were seen and fit are its own (`Surface.with_kink`), at no cost;
 2. where its surface crosses that of a known unit beyond which it is open, one more point is measured
    (`crossing`); after each, kinks are looked through again;
-3. what a surface that never crosses unit i leaves open is what the unit reads of i: it is chosen such that the
-   unit does not change its sign beyond, and noted as *unread*;
+3. what a surface that never crosses unit i leaves open is what the unit reads of i: it is chosen such that
+   the unit does not change its sign beyond, and noted as *unread*;
 4. the lines that were searched must show a kink wherever the unit crosses them.
 """
 
