@@ -1,11 +1,11 @@
-"""Two hidden layers of ReLU or leaky ReLU units from queries, with nothing told: surfaces followed through layers.
+"""Two hidden layers of ReLU or leaky ReLU units from queries, with nothing told.
 
 Planted networks have normal weights of variance 2 / n_in (1 / n_in in the output layer) and normal biases of
-standard deviation 1 in the first layer and 1/2 in the others. Rows with the name of a data set are networks that
-scikit-learn trained on it (as in deep_trained.py, seed of the training), asked through ``predict``. Units that are
-active on none of 200,000 points, spread by 1 to 100, or on all of them, are "idle": no answer shows one of the
-former, which are taken out of the truth before it is compared, and their number is given.
-"found" lists the widths where they are not the planted ones. ``--rows`` and ``--json`` as in deep_table.py.
+standard deviation 1 in the first layer and 1/2 in the others. Rows with the name of a data set are networks
+that scikit-learn trained on it (as in deep_trained.py, seed of the training), asked through ``predict``. Dead
+units, active on none of 200,000 points spread by 1 to 100, show in no answer: they are taken out of the truth
+before it is compared, and their number is given. "not recovered" lists seed, status and widths found.
+``--rows`` and ``--json`` as in deep_table.py.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ def measure(setting: Setting, seeds: range) -> Row:
         setting.name,
         runs,
         max_seconds=float(np.max([run.cpu_seconds for run in runs])),
-        most_queries_per_parameter=float(np.max([run.queries_per_parameter for run in runs])),
+        most_queries_per_parameter=max(
+            (run.queries_per_parameter for run in runs if run.recovered), default=None
+        ),
         dead=dead,
         statuses=[f"{run.seed} {run.extra.get('status')} {run.extra.get('widths')}" for run in missed],
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import BoolArray
 from unweave.relu_deep.lifted import Layer
 from unweave.relu_deep.probing import Kink, Probe
 
@@ -44,14 +44,15 @@ def with_hyperplanes(layer: Layer, kinks: list[Kink]) -> Layer:
     """The layer with the hyperplanes of the kinks that it does not hold yet, as units of weight one."""
     weights, biases = layer.weights, layer.biases
     for kink in sorted(kinks, key=lambda kink: kink.error):
-        bias = -float(kink.normal @ kink.point)
-        if not _holds(weights, biases, kink.normal, bias):
+        if not holds(Layer(weights, biases), kink):
             weights = np.hstack([weights, kink.normal[:, None]])
-            biases = np.append(biases, bias)
+            biases = np.append(biases, -float(kink.normal @ kink.point))
     return Layer(weights, biases)
 
 
-def _holds(weights: Array, biases: Array, normal: Array, bias: float) -> bool:
-    cosine = normal @ weights
+def holds(layer: Layer, kink: Kink) -> bool:
+    """Whether a kink is that of a unit of the layer, whose weights have length one."""
+    cosine = kink.normal @ layer.weights
     same = 1 - np.abs(cosine) < _SAME_DIRECTION
-    return bool((same & (np.abs(biases - np.sign(cosine) * bias) < _SAME_BIAS * (1 + np.abs(biases)))).any())
+    apart = np.abs(layer.biases + np.sign(cosine) * float(kink.normal @ kink.point))
+    return bool((same & (apart < _SAME_BIAS * (1 + np.abs(layer.biases)))).any())

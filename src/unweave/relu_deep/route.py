@@ -36,7 +36,7 @@ from unweave.relu.line_units import line_stream, random_line, unexplained
 from unweave.relu.signs import KINKED, negative_slope
 from unweave.relu_deep.assembly import signed_unit, signs_from_next_layer
 from unweave.relu_deep.completing import Completed, Completion
-from unweave.relu_deep.hyperplanes import are_hyperplanes, with_hyperplanes
+from unweave.relu_deep.hyperplanes import are_hyperplanes, holds, with_hyperplanes
 from unweave.relu_deep.layer_units import KinkPool, LayerUnits
 from unweave.relu_deep.lifted import Layer, LiftedLayers
 from unweave.relu_deep.probing import Kink, Probe, ScannedLine
@@ -144,7 +144,6 @@ class KinkedLayersRecovery:
                 break
         if self._first.width == 0:
             return "no kink on a line belongs to a first hidden layer"
-        self._trusted = _unsigned(self._first)
         if not self._pool.kinks:
             return "all kinks on lines are hyperplanes: there is no second hidden layer"
         return None
@@ -159,7 +158,9 @@ class KinkedLayersRecovery:
         flat = are_hyperplanes(self._probe, kinks, self._rng)
         before = self._first.width
         self._first = with_hyperplanes(self._first, [kinks[row] for row in np.flatnonzero(flat)])
-        self._pool.kinks += [kinks[row] for row in np.flatnonzero(~flat)]
+        # A unit that most of its readers hide may have been refused before it was seen for what it is.
+        others = self._pool.kinks + [kinks[row] for row in np.flatnonzero(~flat)]
+        self._pool.kinks = [kink for kink in others if not holds(self._first, kink)]
         return self._first.width > before
 
     def _note_kinks(self, scanned: ScannedLine) -> None:
@@ -207,8 +208,8 @@ class KinkedLayersRecovery:
                     return self._with_signs(known, complete, found.signs, name)
         if not complete:
             return (
-                "no unit of the second hidden layer could be followed as a whole, so the signs of the first "
-                "are open: known_layers holds its pre-activations up to signs and lengths"
+                f"{self._first.width} units of the first hidden layer were found up to signs, and none of the "
+                "second could be followed as a whole, which would tell them"
             )
         return (
             "no signs of the first hidden layer explain how the second one reads it: some units are active "
@@ -275,15 +276,11 @@ class KinkedLayersRecovery:
     # -- telling ------------------------------------------------------------------------------------------
 
     def _known_layers(self) -> Network | None:
-        """The layers that are certain; pre-activations up to signs and lengths where signs are open."""
-        known = self._trusted
-        if known is None:
+        """The first layer, once its signs are known: then it is certain."""
+        if self._trusted is None:
             return None
-        names = [self._activation] * len(known.layers)
-        if not known.signed:
-            names[-1] = "identity"
-        weights, biases = [layer.weights for layer in known.layers], [layer.biases for layer in known.layers]
-        return in_own_inputs(Network(weights, biases, names), self._probe.region)
+        layer = self._trusted.layers[0]
+        return in_own_inputs(Network([layer.weights], [layer.biases], [self._activation]), self._probe.region)
 
     def _in_inputs(self, network: Network) -> Network:
         """From normalised inputs and outputs to the target's own."""
