@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from planted_layers import first_layer, planted, second_preactivations
+
 from unweave import Network
 from unweave.relu.line_units import Line
 from unweave.relu_deep.lifted import LiftedLayers, zeros_between

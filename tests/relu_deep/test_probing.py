@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-
 from planted_layers import planted, probe_of, surface_kinks
+
 from unweave.relu.line_units import Line
 from unweave.relu_deep.hyperplanes import are_hyperplanes, with_hyperplanes
 from unweave.relu_deep.lifted import Layer
@@ -60,7 +60,7 @@ def test_every_answer_is_kept_once() -> None:
 
 
 def test_only_first_layer_kinks_are_hyperplanes() -> None:
-    network = planted([8, 6, 5, 1], 1003)
+    network = planted([8, 6, 5, 1], 1000)
     flat = hyperplane_kinks(network, 6, 4)
     bent = [surface_kinks(network, unit, 1, 5)[0] for unit in range(5)]
     found = are_hyperplanes(probe_of(network), flat + bent, np.random.default_rng(6))

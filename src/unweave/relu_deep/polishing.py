@@ -77,7 +77,8 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
         if history[-1] > _WORTHWHILE * history[-2]:
             break
     bars = np.zeros(model.size)
-    bars[free] = history[-1] * solver.covariance_roots()
+    roots = solver.covariance_roots()
+    bars[free] = np.where(np.isinf(roots), np.inf, history[-1] * np.where(np.isinf(roots), 0.0, roots))
     return Polished(model.to_network(), tuple(history), bars)
 
 

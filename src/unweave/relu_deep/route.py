@@ -208,8 +208,8 @@ class KinkedLayersRecovery:
                     return self._with_signs(known, complete, found.signs, name)
         if not complete:
             return (
-                f"{self._first.width} units of the first hidden layer were found up to signs, and none of the "
-                "second could be followed as a whole, which would tell them"
+                f"{self._first.width} units of the first hidden layer were found up to signs, and none of "
+                "the second could be followed as a whole, which would tell them"
             )
         return (
             "no signs of the first hidden layer explain how the second one reads it: some units are active "
