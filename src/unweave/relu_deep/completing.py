@@ -10,6 +10,8 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.journal import Journal
 from unweave.network import Network
+from unweave.relu.absolute_form import AbsoluteForm
+from unweave.relu.signs import negative_slope, solve_signs
 from unweave.relu_deep.assembly import assemble, fit_outputs, layer_of, output_signs, with_always_active
 from unweave.relu_deep.checking import check_points
 from unweave.relu_deep.layer_units import LayerUnits
@@ -24,6 +26,7 @@ from unweave.relu_deep.probing import Probe
 
 _EPS = float(np.finfo(np.float64).eps)
 _EXPLAINED = 1e-4  # misfit of the units as they were measured, relative to the typical answer
+_NOTHING = 1e-7  # of the largest outgoing weight, each unit of the same gradient: below, it is none
 _AGREES = 1e-8  # the same of the polished network
 _NEAR = 300.0  # typical radii up to which rows are used
 _EQUATIONS = 4.0  # per parameter, of the polish, if so many were asked
@@ -33,6 +36,7 @@ _MOST = 0.6  # share of the rows that must agree for the others to be counterexa
 _WORST = 30  # counterexamples among which one is taken
 _APART = 1.0  # distance between a counterexample and the row that agrees
 _SETTLED = 32.0  # times the answers' rounding: what a finished polish may leave
+_SIGNS_AGREE = 1e-9  # misfit of the signs' equations after the polish
 _WORST_FLOOR = 1e-9  # relative error of the fit that is believed to be rounding
 
 
@@ -65,14 +69,20 @@ class Completion:
         """The network; or a row that agrees and one that does not; or None if not even most rows agree."""
         if not search.units:
             return None
-        known, layer = search.known, layer_of(search.units)
+        known, units = search.known, search.units
         points, answers = self._rows()
-        fit = fit_outputs(known, layer, points, answers)
+        fit = fit_outputs(known, layer_of(units), points, answers)
         self.misfit = float(fit.misfits.max())
         if self.misfit > _EXPLAINED:
             return _counterexample(points, fit.misfits, _EXPLAINED, self._rng)
-        solution = output_signs(fit, search.units, known, self._activation)
-        network, rest = assemble(known, search.units, fit, solution.signs, self._activation)
+        heights = np.abs(fit.form.heights).max(axis=1)
+        units = [
+            unit for unit, height in zip(units, heights, strict=True) if height > _NOTHING * heights.max()
+        ]
+        if len(units) < len(heights):  # an accident that no output reads
+            fit = fit_outputs(known, layer_of(units), points, answers)
+        solution = output_signs(fit, units, known, self._activation)
+        network, rest = assemble(known, units, fit, solution.signs, self._activation)
         ambiguity = None
         if not solution.solved:
             network = with_always_active(network, rest, points)
@@ -91,18 +101,31 @@ class Completion:
         if counterexample is not None:
             self.misfit = worst
             return counterexample
-        return self._completed(self._polished_again(polished), ambiguity)
+        polished = self._polished_again(polished)
+        if solution.solved and not solution.unique and self._signs_are_unique(polished.network):
+            ambiguity = None
+        return self._completed(polished, ambiguity)
+
+    def _signs_are_unique(self, network: Network) -> bool:
+        """Whether no other signs of the last hidden layer fit the network as it is after its polish."""
+        slope, outer = negative_slope(self._activation), network.weights[-1]
+        weights, biases = network.weights[-2], network.biases[-2]
+        affine = (1 + slope) / 2 * weights @ outer
+        form = AbsoluteForm(weights, biases, (1 - slope) / 2 * outer, affine, network.biases[-1])
+        return solve_signs(form, slope, _SIGNS_AGREE).unique
 
     def _polished_again(self, polished: Polished) -> Polished:
         """The network fitted with the rows of the check, and with more where they leave something open."""
+        points, answers = self._some(*self._rows(), polished.network)
         for _ in range(_MOST_POLISHES):
             with self._journal.stage("polish") as stage:
-                polished = polish(polished.network, *self._some(*self._rows(), polished.network))
+                polished = polish(polished.network, points, answers)
                 stage.figures.update(residual=polished.history[-1], error_bar=polished.error_bar)
                 more = rows_for_open_parameters(polished, self._rng)
                 if not len(more):
                     break
-                self._probe(more)
+                points = np.concatenate([points, more])
+                answers = np.concatenate([answers, self._probe(more)])
         return polished
 
     def _rows(self) -> tuple[Array, Array]:

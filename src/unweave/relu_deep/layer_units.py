@@ -15,7 +15,6 @@ from unweave.relu_deep.surface import Surface
 from unweave.relu_deep.tracing import Unit, is_flat, trace
 
 _EXPLAINED = 1e-5  # distance to a unit's surface, relative to 1 + |x|
-_WORST_NORMAL = 1e-5  # error of a normal from which nothing can be followed
 _SAME_UNIT = 1e-2  # sine of the angle between two alphas
 _ATTEMPTS = 2  # to follow a kink
 _MOST_FAILURES = 8  # to follow kinks, or as many as units were found, after which the others are not tried
@@ -85,7 +84,7 @@ class LayerUnits:
             if self.is_hopeless:
                 break
             tries = self._attempts.get(id(kink), 0)
-            if tries >= _ATTEMPTS or kink.error > _WORST_NORMAL:
+            if tries >= _ATTEMPTS:
                 continue
             self._attempts[id(kink)] = tries + 1
             surface = Surface.through(self._known, kink)

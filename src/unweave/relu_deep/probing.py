@@ -20,6 +20,7 @@ _ERROR = 32.0  # roundings of the terms that an answer is summed from
 _NOISE = 8.0  # standard deviations of the noise that an answer may be off
 _CLEAR = 100.0  # errors of an answer that a second difference must exceed to be a kink
 _HALVES = 1e-2  # relative: a kink's second difference halves with its step, up to its position's error
+_WORST_NORMAL = 1e-6  # error from which on a normal says nothing: the kink may be an accident of rounding
 _CUTS = (-4.1, -0.6, 0.7, 3.7)  # in units of sqrt(d): where the kinks of a long line are
 
 
@@ -135,6 +136,7 @@ class Probe:
         return [
             Kink(line.start + jump.position * line.direction, jump.normal, jump.error, jump.clearance)
             for jump in jumps
+            if jump.error <= _WORST_NORMAL
         ]
 
     def have_kinks(self, points: Array, normals: Array, steps: Array) -> BoolArray:
