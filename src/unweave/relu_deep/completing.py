@@ -71,8 +71,10 @@ class Completion:
             return None
         known, units = search.known, search.units
         points, answers = self._rows()
-        fit = fit_outputs(known, layer_of(units), points, answers)
-        self.misfit = float(fit.misfits.max())
+        with self._journal.stage("output layer") as stage:
+            fit = fit_outputs(known, layer_of(units), points, answers)
+            self.misfit = float(fit.misfits.max())
+            stage.figures.update(misfit=self.misfit, units=len(units))
         if self.misfit > _EXPLAINED:
             return _counterexample(points, fit.misfits, _EXPLAINED, self._rng)
         heights = np.abs(fit.form.heights).max(axis=1)

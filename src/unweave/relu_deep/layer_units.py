@@ -91,7 +91,9 @@ class LayerUnits:
             if surface is None or not (self.failures == 0 or self._is_flat(kink)):
                 self.failures += 1
                 continue
-            unit = trace(self._probe, surface, self.open_kinks(), self._pool.lines, self._rng)
+            # The second time on its own: a kink of another unit that fitted by chance has spoilt the first.
+            others = [] if tries else self.open_kinks()
+            unit = trace(self._probe, surface, others, self._pool.lines, self._rng)
             if unit is None:
                 self.failures += 1
             elif not self._is_double(unit):

@@ -180,9 +180,7 @@ class KinkedLayersRecovery:
         if isinstance(search, str):
             return search
         self._trusted = search.known
-        with self._journal.stage("layer 2") as stage:
-            problem = self._whole_layer(search)
-            stage.figures.update(units=len(search.units), lines=len(self._pool.lines))
+        problem = self._whole_layer(search)
         if self._completed is not None:
             self._tell_limits()
         return problem
@@ -237,8 +235,10 @@ class KinkedLayersRecovery:
         dry = 0
         while len(self._pool.lines) < _MOST_LINES and not search.is_hopeless:
             before = len(search.units)
-            while search.find_next() is not None:
-                self._journal.tell(len(search.units), None, "units")
+            with self._journal.stage("layer 2") as stage:
+                while search.find_next() is not None:
+                    self._journal.tell(len(search.units), None, "units")
+                stage.figures.update(units=len(search.units), lines=len(self._pool.lines))
             dry = 0 if len(search.units) > before else dry + 1
             if dry > _DRY_LINES:
                 break
@@ -247,12 +247,14 @@ class KinkedLayersRecovery:
                 self._completed = outcome
                 self._evidence = replace(self._evidence, **outcome.figures)
                 return None
-            if outcome is None:
-                self._more_kinks(search)
-            else:  # the way from a row that agrees to one that does not
-                scanned = self._probe.scan_between(*outcome)
-                self._pool.lines.append(scanned)
-                self._take_kinks(search, scanned)
+            with self._journal.stage("line") as stage:
+                if outcome is None:
+                    self._more_kinks(search)
+                else:  # the way from a row that agrees to one that does not
+                    scanned = self._probe.scan_between(*outcome)
+                    self._pool.lines.append(scanned)
+                    self._take_kinks(search, scanned)
+                stage.figures.update(kinks=len(self._pool.kinks))
         left = "kinks remain that cannot be followed" if search.is_hopeless else "no line shows more"
         return (
             f"{len(search.units)} units of the second hidden layer were found, {left}, and "
