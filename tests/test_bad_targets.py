@@ -307,7 +307,7 @@ def test_an_unknown_activation() -> None:
 
 
 def test_an_unknown_method() -> None:
-    with pytest.raises(InvalidInput, match="method must be one of affine, lines, kinks, shallow"):
+    with pytest.raises(InvalidInput, match="method must be one of affine, lines, surfaces, kinks, shallow"):
         unweave.recover(planted([6, 4, 1]), method="magic")
 
 

@@ -50,7 +50,7 @@ def test_unknown_widths_are_assumed_and_named() -> None:
     made = unweave.plan(silent, input_dim=20)
     widths = [entry.hidden for entry in made.methods if entry.method == "shallow"]
     assert widths == [(10,), (20,), (40,)]
-    assert {entry.method for entry in made.methods if entry.tried} == {"shallow", "deep", "lines"}
+    assert {entry.method for entry in made.methods if entry.tried} == {"shallow", "deep", "lines", "surfaces"}
     assert any("[10], [20], [40]" in line for line in made.assumptions)
     assert any("kinks" in line for line in made.assumptions)
 
@@ -62,6 +62,7 @@ def test_what_is_told_decides_the_method() -> None:
 
     assert first(hidden=[15, 10], activation="tanh") == "deep"
     assert first(hidden=[15], activation="relu") == "lines"
+    assert first(hidden=[15, 10], activation="relu") == "surfaces"
     assert first(hidden=[15], activation="tanh", precision="rounded") == "coarse"
     assert first(hidden=[]) == "affine"
 
@@ -85,6 +86,7 @@ CASES = {
     "lines": (planted([20, 10, 1], "relu"), {"hidden": [10]}),
     "lines, many": (planted([10, 30, 2], "relu"), {"hidden": [30]}),
     "deep": (planted([12, 10, 6, 1]), {"hidden": [10, 6], "activation": "tanh"}),
+    "surfaces": (planted([12, 10, 6, 1], "relu"), {"hidden": [10, 6], "activation": "relu"}),
     "affine": (Network([np.ones((9, 2))], [np.zeros(2)], ["identity"]), {"hidden": []}),
 }
 

@@ -38,6 +38,11 @@ _ACTIVATIONS = 6  # tried when none is known
 _AFFINE_SPARE = 8
 _LINE_ROWS = 3.1  # per parameter, with a few lines' worth of rows on top
 _LINE_ROWS_MORE = 80
+_SURFACE_LINES = 400
+_SURFACE_KINKS = 3  # seen of every unit after the first layer
+_SURFACE_ROWS_PER_KINK = 15  # beside two gradients
+_SURFACE_CROSSINGS = 3  # rows per weight of such a unit
+_SURFACE_CHECKS = 2000  # fresh rows, at least
 _DEEP_SITES = 300  # gradients per hidden layer after the first
 _DEEP_SITES_PER_WEIGHT = 1.4  # and per inner weight and output
 _COARSE_RADIUS = 5200  # rows that find the best radius
@@ -91,6 +96,18 @@ def lines_cost(question: Question) -> Cost:
     return _cost(
         question, rows, seconds, 8e-6 * rows * question.inputs, "kinks on a line, two rows per weight"
     )
+
+
+def surfaces_cost(question: Question) -> Cost:
+    """Lines with their normals, crossings, checks; figures from tables of measured runs."""
+    widths = question.hidden if len(question.hidden) > 1 else (*question.hidden, 1)
+    kinks = widths[0] + _SURFACE_KINKS * sum(widths[1:])
+    rows = _SURFACE_LINES + kinks * (2 * question.inputs + _SURFACE_ROWS_PER_KINK)
+    rows += _SURFACE_CROSSINGS * sum(first * second for first, second in pairwise(widths))
+    rows += max(_SURFACE_CHECKS, 3 * question.parameters)
+    seconds = 0.5 + 3e-6 * question.parameters**2
+    how = "kinks on lines, their surfaces followed through the layers before"
+    return _cost(question, int(rows), seconds, 32e-6 * question.parameters**2, how)
 
 
 def shallow_cost(question: Question) -> Cost:

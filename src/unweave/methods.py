@@ -27,6 +27,7 @@ from unweave.costs import (
     lines_cost,
     published_cost,
     shallow_cost,
+    surfaces_cost,
     values_cost,
 )
 from unweave.deep.route import DEEP_ACTIVATIONS, DeepOptions, DeepRecovery
@@ -34,6 +35,7 @@ from unweave.journal import Journal
 from unweave.relu.coarse_route import KinkedOptions, KinkedRecovery
 from unweave.relu.line_route import LineOptions, recover_by_lines
 from unweave.relu.signs import KINKED
+from unweave.relu_deep.route import KinkedLayersOptions, KinkedLayersRecovery
 from unweave.smooth.published_route import recover_as_published
 from unweave.smooth.shallow import ShallowRecovery
 from unweave.smooth.shallow_options import SMOOTH_ACTIVATIONS, ShallowOptions
@@ -156,6 +158,18 @@ def _refuses_coarse(request: Request, findings: Findings) -> str | None:
 def _refuses_lines(request: Request, findings: Findings) -> str | None:
     if request.hidden is not None and len(request.hidden) != 1:
         return f"it handles one hidden layer, and {len(request.hidden)} were asked for"
+    return _refuses_kinked(request, findings)
+
+
+def _refuses_surfaces(request: Request, findings: Findings) -> str | None:
+    if request.hidden is not None and len(request.hidden) != 2:
+        return f"it handles two hidden layers, and {len(request.hidden)} were asked for"
+    if findings.region.has_box:
+        return "it follows surfaces wherever they lead, and nothing outside the domain may be asked"
+    return _refuses_kinked(request, findings)
+
+
+def _refuses_kinked(request: Request, findings: Findings) -> str | None:
     if request.activation is not None and request.activation not in KINKED:
         return f"it handles {' and '.join(KINKED)} units, and {request.activation} was asked for"
     if request.output_activation not in (None, "identity"):
@@ -283,6 +297,13 @@ def _run_kinks(
     return KinkedRecovery(view, findings, options, journal, rng).run()
 
 
+def _run_surfaces(
+    view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
+) -> Candidate:
+    options = KinkedLayersOptions(request.hidden, request.activation)
+    return KinkedLayersRecovery(view, findings, options, journal, rng).run()
+
+
 def _run_shallow(
     view: NormalisedQueries, findings: Findings, request: Request, journal: Journal, rng: np.random.Generator
 ) -> Candidate:
@@ -337,6 +358,13 @@ METHODS = (
         _refuses_lines,
         _run_lines,
         lines_cost,
+    ),
+    Method(
+        "surfaces",
+        "two hidden layers of kinked units, the surfaces of the second followed through the first",
+        _refuses_surfaces,
+        _run_surfaces,
+        surfaces_cost,
     ),
     Method(
         "kinks",

@@ -226,7 +226,7 @@ def _entries(request: Request, folds: Sequence[tuple[int, ...]], basis: _Basis) 
 
 def _is_for(method: Method, hidden: tuple[int, ...]) -> bool:
     """Whether the method is for networks of so many layers, as far as its name says."""
-    return (method.name == "deep") == (len(hidden) > 1)
+    return (method.name in ("deep", "surfaces")) == (len(hidden) > 1)
 
 
 def _entry(

@@ -94,8 +94,8 @@ def recover(
     tolerance
         Relative error on fresh rows that counts as recovered, instead of the target's own precision.
     method
-        Name of a method ("affine", "lines", "shallow", "coarse", "kinks", "values", "deep", "published");
-        None to choose.
+        Name of a method ("affine", "lines", "surfaces", "kinks", "shallow", "coarse", "values", "deep",
+        "published"); None to choose.
     averaging
         For coarse answers: rows of the final fit per parameter; the error falls with its square root. None:
         rounded answers of a target that repeats itself are bisected instead, which makes them exact; noisy
@@ -317,7 +317,11 @@ class _Run:
 
     def _consider(self, candidate: Candidate, verdict: Verdict, where: Findings) -> None:
         """Keep the better of what there is, with the region it was found in."""
-        if self._verdict is None or _ORDER.index(verdict.status) < _ORDER.index(self._verdict.status):
+        better = self._verdict is None or _ORDER.index(verdict.status) < _ORDER.index(self._verdict.status)
+        if self._verdict is not None and verdict.status is self._verdict.status is Status.FAILED:
+            # Of two failures the one that knows some layers says more.
+            better = self._candidate.known_layers is None and candidate.known_layers is not None
+        if better:
             self._candidate, self._verdict, self._findings = candidate, verdict, where
 
     def _autodiff_notes(self) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ NETWORKS = (
     "deep_table",
     "deep_trained",
     "deep_unknown",
+    "deep_relu",
     "relu_queries",
     "scale_out",
     "coarse_answers",

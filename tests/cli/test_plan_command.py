@@ -61,7 +61,8 @@ def test_functions_are_not_asked(tmp_path, monkeypatch):
     assert done.exit_code == 0
     made = json.loads(done.stdout)
     assert (made["inputs"], made["outputs"]) == (30, 3)
-    assert {entry["method"] for entry in made["methods"] if entry["tried"]} == {"shallow", "deep", "lines"}
+    tried = {entry["method"] for entry in made["methods"] if entry["tried"]}
+    assert tried == {"shallow", "deep", "lines", "surfaces"}
 
 
 def test_wrong_precision_is_a_usage_error(tmp_path):

@@ -149,6 +149,14 @@ def test_two_layers_are_not_taken_for_one() -> None:
     assert "not explained by one hidden layer" in result.message
 
 
+def test_the_second_line_shows_that_there_are_more_layers() -> None:
+    result = unweave.recover(planted([20, 12, 8, 1]), method="lines")
+    assert (result.status, result.network) == (Status.FAILED, None)
+    assert "there are more layers" in result.message
+    stages = [stage.name for stage in result.stages]
+    assert (stages.count("line"), stages.count("gradients")) == (2, 1)
+
+
 def test_something_smooth_is_not_taken_for_kinked() -> None:
     result = unweave.recover(planted([8, 6, 1], "tanh"), hidden=[6], activation="relu")
     assert (result.status, result.network) == (Status.FAILED, None)

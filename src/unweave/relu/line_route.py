@@ -32,7 +32,7 @@ from unweave.relu.line_fit import fit_affine, fit_all, relative_misfit
 from unweave.relu.line_kinks import Precision, Values, find_kinks
 from unweave.relu.line_polish import polish, worth_polishing
 from unweave.relu.line_refine import refine_units
-from unweave.relu.line_units import Line, Units, merge, random_line, units_at_kinks
+from unweave.relu.line_units import Line, Units, line_stream, merge, random_line, unexplained, units_at_kinks
 from unweave.relu.signs import KINKED, SignSolution, negative_slope, solve_signs, to_network
 
 REACH = 1e5
@@ -42,6 +42,7 @@ _ERROR = 32.0  # roundings of the terms that an answer is summed from
 _NOISE = 8.0  # standard deviations of the noise that an answer may be off
 _MOST_LINES, _MOST_LINES_IN_BOX = 8, 400
 _DRY_LINES, _DRY_LINES_IN_BOX = 4, 40  # lines without a new unit after which no more are tried
+_FEW_KINKS, _SHARE_OF_KINKS = 3, 0.25  # new ones on a further line that one hidden layer may leave
 _CONFIRMING_LINES = 10  # lines in a box that must bring nothing new: one alone crosses few hyperplanes
 _CUTS = (-4.1, -0.6, 0.7, 3.7)  # in units of sqrt(d)
 _SPARE_ROWS, _SPARE_ROWS_IN_BOX = 10, 60
@@ -89,7 +90,7 @@ class LineRecovery:
         self._region = findings.region
         self._options = options
         self._journal = journal
-        self._rng = rng
+        self._rng, self._line_rng = rng, line_stream(rng)
         # All outputs in units of their spread, so that one tolerance serves them all.
         self._spread = np.where(findings.output_scale > 0, findings.output_scale, 1.0)
         self._sigma = float((findings.noise.sigma_per_output / self._spread).max())
@@ -163,7 +164,7 @@ class LineRecovery:
         form: AbsoluteForm | None = None
         residual = np.inf
         for _ in range(most):
-            line = random_line(self._region, self._options.reach, self._rng)
+            line = random_line(self._region, self._options.reach, self._line_rng)
             before = self._units.width
             with self._journal.stage("line") as stage:
                 precision = self._precision(line)
@@ -173,8 +174,10 @@ class LineRecovery:
             self._note_kinks(line, found.positions)
             if not found.piecewise_linear:
                 return form, "the target is not piecewise linear: there is no end to the kinks on a line"
+            kinks = found.positions
+            if form is not None and not in_box and self._is_layered(line, kinks):
+                break
             with self._journal.stage("gradients") as stage:
-                kinks = found.positions
                 new, left = units_at_kinks(self._ask, self._region, line, kinks, self._units, precision)
                 self._units = merge(self._units, new)
                 stage.figures.update(units=self._units.width, open_kinks=left + found.unresolved)
@@ -192,6 +195,14 @@ class LineRecovery:
             "not explained by one hidden layer of them: there are more layers (residual blocks and pooling "
             "count), or units that no line resolved"
         )
+
+    def _is_layered(self, line: Line, kinks: Array) -> bool:
+        """Whether a further line has so many new kinks that their surfaces cannot be hyperplanes.
+
+        A line without ends crosses the hyperplanes of all units, those of the lines before among them.
+        """
+        new = len(unexplained(kinks, self._units.crossings(line)))
+        return new > max(_FEW_KINKS, _SHARE_OF_KINKS * len(kinks))
 
     def _note_kinks(self, line: Line, positions: Array) -> None:
         """Keep the first line that crosses something, for the picture of it."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.access.region import Region
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.relu.line_kinks import Precision
 
 Ask = Callable[[Array], Array]
@@ -39,6 +39,7 @@ _SAME_BIAS = 1e-4  # relative to 1 + |b|
 _SAME_PLACE = 1e-5  # relative to 1 + |t|: where a known unit explains a kink
 _CORNER = 0.1  # lines in a box end within this part of its half-width from a corner
 _ROWS_AT_ONCE = 2_000_000  # numbers
+_STREAM = 0x6C696E65  # keeps the lines' random numbers apart from all others
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +104,32 @@ class Units:
         return np.asarray(np.divide(-height, speed, out=np.full_like(height, np.inf), where=speed != 0))
 
 
+@dataclass(frozen=True, eq=False)
+class Jump:
+    """What the gradient does at a kink of a line."""
+
+    position: float
+    """t"""
+    normal: Array
+    """(d,) of length one, up to its sign."""
+    height: Array
+    """(K,) half the jump along the normal."""
+    clearance: float
+    """Length of the shorter segment beside the kink."""
+    error: float
+    """Estimated error of the normal."""
+
+
+def line_stream(rng: np.random.Generator) -> np.random.Generator:
+    """Random numbers for lines alone, the same for all methods of one run.
+
+    A method that takes over from another then asks along the same lines, whose answers are in the ledger.
+    """
+    seeds = rng.bit_generator.seed_seq
+    entropy = seeds.entropy if isinstance(seeds, np.random.SeedSequence) else 0
+    return np.random.default_rng([*np.ravel(np.asarray(entropy, dtype=object)).tolist(), _STREAM])
+
+
 def random_line(region: Region, reach: float, rng: np.random.Generator) -> Line:
     """A line through a point of the region, |t| <= reach; in a box, from one corner to another.
 
@@ -123,41 +150,55 @@ def units_at_kinks(
     ask: Ask, region: Region, line: Line, kinks: Array, known: Units, precision: Precision
 ) -> tuple[Units, int]:
     """The units behind the kinks (n,) of a line that no known unit explains, and how many kinks stay open."""
-    crossings = known.crossings(line)
-    apart = np.abs(kinks[:, None] - crossings) if known.width else np.full((len(kinks), 1), np.inf)
-    new = np.flatnonzero(apart.min(axis=1) > _SAME_PLACE * (1 + np.abs(kinks)))
-    n_outputs = known.heights.shape[1]
-    if len(new) == 0:
-        return Units.none(region.n_inputs, n_outputs), 0
+    new = unexplained(kinks, known.crossings(line))
+    jumps = jumps_at_kinks(ask, region, line, kinks, new, precision)
+    if not jumps:
+        return Units.none(region.n_inputs, known.heights.shape[1]), len(new)
+    weights = np.stack([jump.normal for jump in jumps], axis=1)
+    places = line.points(np.array([jump.position for jump in jumps]))
+    units = Units(
+        weights,
+        -np.einsum("nd,dn->n", places, weights),
+        # A kink's normal may point either way, the jump along +normal is the same: h is that of |z|.
+        np.stack([_height(jump.height, jump.normal, line) for jump in jumps]),
+        np.array([jump.clearance for jump in jumps]),
+        np.ones(len(jumps)),
+        np.zeros(len(jumps), dtype=bool),
+    )
+    return units, len(new) - len(jumps)
+
+
+def unexplained(kinks: Array, predicted: Array) -> IntArray:
+    """Numbers of the kinks (n,) of a line that are at none of the predicted places (k,)."""
+    if not len(predicted):
+        return np.arange(len(kinks))
+    apart = np.abs(kinks[:, None] - predicted).min(axis=1)
+    return np.flatnonzero(apart > _SAME_PLACE * (1 + np.abs(kinks)))
+
+
+def jumps_at_kinks(
+    ask: Ask, region: Region, line: Line, kinks: Array, wanted: IntArray, precision: Precision
+) -> list[Jump]:
+    """The gradient's jump at the kinks numbered ``wanted``; those that fail their check are left out."""
+    if len(wanted) == 0:
+        return []
     beyond = max(_LEAST_END, _END_SHARE * float(kinks[-1] - kinks[0]))
     ends = np.concatenate([[max(line.low, kinks[0] - beyond)], kinks, [min(line.high, kinks[-1] + beyond)]])
-    wanted = np.unique(np.concatenate([new, new + 1]))
-    segments = _Segments(ask, region, line, ends, precision)
-    gradients, good = segments.gradients(wanted)
-    index = {segment: row for row, segment in enumerate(wanted)}
-    found, clearance = [], []
-    for kink in new:
+    beside = np.unique(np.concatenate([wanted, wanted + 1]))
+    gradients, good, errors = _Segments(ask, region, line, ends, precision).gradients(beside)
+    index = {segment: row for row, segment in enumerate(beside)}
+    found = []
+    for kink in wanted:
         before, after = index[kink], index[kink + 1]
         left, values, right = np.linalg.svd(gradients[after] - gradients[before], full_matrices=False)
         rank_one = len(values) < 2 or values[1] <= _RANK_ONE * values[0]
         if not (good[before] and good[after] and rank_one and values[0] > 0):
             continue
-        found.append((left[:, 0], values[0] * right[0] / 2, kinks[kink]))
-        clearance.append(min(ends[kink + 1] - ends[kink], ends[kink + 2] - ends[kink + 1]))
-    if not found:
-        return Units.none(region.n_inputs, n_outputs), len(new)
-    weights = np.stack([normal for normal, _, _ in found], axis=1)
-    places = line.points(np.array([t for _, _, t in found]))
-    units = Units(
-        weights,
-        -np.einsum("nd,dn->n", places, weights),
-        # A kink's normal may point either way, the jump along +normal is the same: h is that of |z|.
-        np.stack([_height(height, normal, line) for normal, height, _ in found]),
-        np.array(clearance),
-        np.ones(len(found)),
-        np.zeros(len(found), dtype=bool),
-    )
-    return units, len(new) - len(found)
+        clearance = min(ends[kink + 1] - ends[kink], ends[kink + 2] - ends[kink + 1])
+        error = float(np.hypot(errors[before], errors[after])) * np.sqrt(len(left)) / values[0]
+        height = values[0] * right[0] / 2
+        found.append(Jump(float(kinks[kink]), left[:, 0], height, float(clearance), float(error)))
+    return found
 
 
 def merge(known: Units, new: Units) -> Units:
@@ -217,8 +258,8 @@ class _Segments:
         bounds = region.normalised_bounds
         self._centre = None if bounds is None else (bounds[0] + bounds[1]) / 2
 
-    def gradients(self, wanted: Array) -> tuple[Array, BoolArray]:
-        """(n, d, K) for the segments ``wanted`` (n,), and whether each passed the check (n,)."""
+    def gradients(self, wanted: IntArray) -> tuple[Array, BoolArray, Array]:
+        """(n, d, K) for the segments ``wanted`` (n,), whether each passed the check, and its error (n,)."""
         middle, length = self._middle[wanted], self._length[wanted]
         base = self._line.points(middle)
         values = self._ask(base)
@@ -241,7 +282,7 @@ class _Segments:
             if good.all():
                 break
             steps[~good] *= _SMALLER
-        return result, good
+        return result, good, error / steps
 
     def _differences(self, base: Array, values: Array, steps: Array) -> Array:
         """Forward differences (n, d, K), towards the middle of the box where there is one."""

@@ -1,0 +1,136 @@
+"""Two hidden layers of ReLU or leaky ReLU units from queries, with nothing told.
+
+Planted networks have normal weights of variance 2 / n_in (1 / n_in in the output layer) and normal biases of
+standard deviation 1 in the first layer and 1/2 in the others. Rows with the name of a data set are networks
+that scikit-learn trained on it (as in deep_trained.py, seed of the training), asked through ``predict``. Dead
+units, active on none of 200,000 points spread by 1 to 100, show in no answer: they are taken out of the truth
+before it is compared, and their number is given. "not recovered" lists seed, status and widths found.
+``--rows`` and ``--json`` as in deep_table.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import unweave
+from deep_trained import standardised, train_sklearn
+from harness import COMMON, Row, parser, run_recovery, say, seeds_of, summarise, tell
+from named_rows import measure_all, read_rows
+from unweave.activations import get_activation
+from unweave.arrays import Array
+
+Planted = tuple[unweave.Network, Callable[[Array], Array]]
+COLUMNS = {
+    **COMMON,
+    "max_seconds": "most CPU s",
+    "most_queries_per_parameter": "most queries per parameter",
+    "dead": "dead units",
+    "statuses": "not recovered",
+}
+SPREADS = (1.0, 3.0, 10.0, 100.0)
+POINTS = 50_000  # of each spread
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A shape, and how it is filled."""
+
+    layers: tuple[int, ...]
+    activation: str = "relu"
+    data: str | None = None
+    """Trained on this instead of planted."""
+
+    @property
+    def name(self) -> str:
+        """What --rows calls it."""
+        parts = ["-".join(map(str, self.layers))]
+        parts += [self.activation] if self.activation != "relu" else []
+        return ":".join(parts if self.data is None else [self.data, *parts])
+
+    def plant(self, seed: int) -> Planted:
+        """Truth and target."""
+        if self.data is not None:
+            x, y = standardised(self.data)
+            return train_sklearn(x, y, self.layers[1:-1], self.activation, seed)
+        rng = np.random.default_rng(seed)
+        weights, biases = [], []
+        for number, (read, width) in enumerate(pairwise(self.layers)):
+            gain = 1.0 if number == len(self.layers) - 2 else 2.0
+            weights.append(rng.standard_normal((width, read)).T * np.sqrt(gain / read))
+            biases.append(rng.standard_normal(width) * (0.5 if number else 1.0))
+        names = [self.activation] * (len(self.layers) - 2) + ["identity"]
+        network = unweave.Network(weights, biases, names)
+        return network, network
+
+
+SETTINGS = (
+    *(Setting(shape) for shape in ((10, 15, 15, 1), (40, 20, 10, 1), (20, 20, 20, 1), (8, 6, 5, 1))),
+    *(Setting(shape) for shape in ((10, 15, 15, 3), (61, 32, 16, 10))),
+    Setting((10, 15, 15, 1), "leaky_relu"),
+    Setting((10, 16, 16, 1), data="diabetes"),
+    Setting((10, 10, 10, 1), data="diabetes"),
+)
+QUICK = ("8-6-5-1",)
+
+
+def without_dead(network: unweave.Network) -> tuple[unweave.Network, int]:
+    """The network without the units that are active nowhere, and how many there were."""
+    rng = np.random.default_rng(0)
+    shape = (POINTS, network.n_inputs)
+    state = np.concatenate([spread * rng.standard_normal(shape) for spread in SPREADS])
+    weights, biases, dead = list(network.weights), list(network.biases), 0
+    for layer, name in enumerate(network.activations[:-1]):
+        z = state @ weights[layer] + biases[layer]
+        alive = (z > 0).any(axis=0) if name == "relu" else np.ones(z.shape[1], dtype=bool)
+        dead += int((~alive).sum())
+        weights[layer], biases[layer] = weights[layer][:, alive], biases[layer][alive]
+        weights[layer + 1] = weights[layer + 1][alive]
+        state = get_activation(name)(z[:, alive])
+    return unweave.Network(weights, biases, network.activations), dead
+
+
+def figures(result: unweave.Recovery) -> dict[str, Any]:
+    """Status and widths of one run."""
+    widths = None if result.network is None else "-".join(map(str, result.network.hidden))
+    return {"status": result.status.name, "widths": widths}
+
+
+def measure(setting: Setting, seeds: range) -> Row:
+    """The row of one setting."""
+    say(f"deep_relu: {setting.name}")
+    runs, dead = [], 0
+    for seed in seeds:
+        planted, target = setting.plant(seed)
+        truth, count = without_dead(planted)
+        dead += count
+        runs.append(run_recovery(truth, seed, target=target, input_dim=truth.n_inputs, extra=figures))
+    missed = [run for run in runs if not run.recovered]
+    return summarise(
+        setting.name,
+        runs,
+        max_seconds=float(np.max([run.cpu_seconds for run in runs])),
+        most_queries_per_parameter=max(
+            (run.queries_per_parameter for run in runs if run.recovered), default=None
+        ),
+        dead=dead,
+        statuses=[f"{run.seed} {run.extra.get('status')} {run.extra.get('widths')}" for run in missed],
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> list[Row]:
+    """Run the rows that are not done and print the table."""
+    options = parser(__doc__, "0:10", f"{' and '.join(QUICK)} only, 2 seeds")
+    quick = [setting for setting in SETTINGS if setting.name in QUICK]
+    arguments, settings = read_rows(options, SETTINGS, quick, argv)
+    rows = measure_all(settings, measure, seeds_of(arguments, 10, 2), arguments.json)
+    tell(rows, COLUMNS)
+    return rows
+
+
+if __name__ == "__main__":
+    main()
