@@ -35,7 +35,7 @@ def units_of(network: Network, known: LiftedLayers, turned: bool = True) -> list
     truth = second_preactivations(network, points)
     alphas = np.linalg.lstsq(known.values(points), truth, rcond=None)[0]
     turn = np.where(np.arange(alphas.shape[1]) % 2, -1.0, 1.0) if turned else 1.0
-    return [Unit(alpha, (), 1, 0, points[0]) for alpha in (alphas * turn).T]
+    return [Unit(alpha, (), 1, 0) for alpha in (alphas * turn).T]
 
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])

@@ -48,7 +48,7 @@ def signed_unit(unit: Unit, known: LiftedLayers, signs: Array, slope: float) -> 
     form = known.absolute_form(unit.alpha[:, None])
     weights = 2 / (1 - slope) * form.heights[:, 0]
     bias = form.offset - (1 + slope) / (1 - slope) * form.heights[:, 0] @ (signs * form.biases)
-    return Unit(np.append(weights, bias), unit.unread, unit.confirmed, unit.denied, unit.place)
+    return Unit(np.append(weights, bias), unit.unread, unit.confirmed, unit.denied)
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ class Completion:
         with self._journal.stage("check") as stage:
             counterexample, worst = self._check(polished.network)
             stage.figures.update(error=worst)
-        if counterexample is not None:
+        if worst > _AGREES:
             self.misfit = worst
             return counterexample
         polished = self._polished_again(polished)

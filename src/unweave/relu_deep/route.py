@@ -73,7 +73,6 @@ class KinkedLayersRecovery:
         journal: Journal,
         rng: np.random.Generator,
     ) -> None:
-        self._findings = findings
         self._options = options
         self._journal = journal
         self._line_rng, self._rng = line_stream(rng), rng

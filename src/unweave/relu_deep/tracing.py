@@ -43,8 +43,6 @@ class Unit:
     """Kinks on lines that it explains."""
     denied: int
     """Crossings with lines where there is no kink."""
-    place: Array
-    """(d,) a point of its surface"""
 
 
 def trace(
@@ -79,7 +77,7 @@ def trace(
         successes += 1
         tried.clear()
         surface = _absorb(crossed, pool)
-    return _finished(surface, lines, rng)
+    return _finished(surface, lines)
 
 
 def is_flat(probe: Probe, known: LiftedLayers, kink: Kink, rng: np.random.Generator) -> bool:
@@ -145,7 +143,7 @@ def vanishing(known: LiftedLayers, unit: int, side: float) -> Array | None:
     return vector
 
 
-def _finished(surface: Surface, lines: Sequence[ScannedLine], rng: np.random.Generator) -> Unit | None:
+def _finished(surface: Surface, lines: Sequence[ScannedLine]) -> Unit | None:
     known, unread = surface.known, tuple(_never_crossed(surface)) if surface.open else ()
     if surface.open != len(unread):
         return None
@@ -158,7 +156,7 @@ def _finished(surface: Surface, lines: Sequence[ScannedLine], rng: np.random.Gen
         assert vector is not None
         size = np.linalg.norm(known.jacobian(first.pattern)[1][unit])
         alpha = alpha - vector * (vector @ alpha) / (vector @ vector)
-        alpha = alpha + _sign_beyond(surface, alpha, unit, rng) * _BEYOND / size * vector
+        alpha = alpha + _sign_beyond(surface, alpha, unit) * _BEYOND / size * vector
     seen, confirmed, denied = [first.point[None]], 0, 0
     for scanned in lines:
         zeros = known.zeros_on(scanned.line, alpha)
@@ -176,10 +174,10 @@ def _finished(surface: Surface, lines: Sequence[ScannedLine], rng: np.random.Gen
     if not unread:
         fitted = surface.fitted(np.concatenate(seen)).null[:, 0]
         alpha = fitted / np.linalg.norm(fitted @ known.jacobian(first.pattern)[0])
-    return Unit(alpha, unread, confirmed, denied, first.point)
+    return Unit(alpha, unread, confirmed, denied)
 
 
-def _sign_beyond(surface: Surface, alpha: Array, unit: int, rng: np.random.Generator) -> float:
+def _sign_beyond(surface: Surface, alpha: Array, unit: int) -> float:
     """Sign of alpha . phi on the surface of a known unit that it is never zero on."""
     known, points = surface.known, []
     for place in surface.places[:_SIDES]:
