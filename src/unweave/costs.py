@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from unweave.access.noise import NoiseKind
 from unweave.derivatives.active_subspace import SPARE_GRADIENTS
-from unweave.relu.coarse_route import FIRST_WIDTH
+from unweave.relu.coarse_route import FIRST_WIDTHS
 from unweave.relu.coarse_route import ROWS_PER_PARAMETER as KINKED_ROWS
 from unweave.smooth.hessian_route import SURPLUS
 from unweave.smooth.jet_sources import FEWEST_SITES
@@ -173,7 +173,9 @@ def coarse_cost(question: Question) -> Cost:
 
 def kinks_cost(question: Question) -> Cost:
     """Random starts of least squares on random rows, then more rows, or bisection of rounded ones."""
-    width = max(question.hidden[0] if question.hidden else 1, 1 if question.told else FIRST_WIDTH)
+    width = max(
+        question.hidden[0] if question.hidden else 1, 1 if question.told else FIRST_WIDTHS[question.noise]
+    )
     size = width * (question.inputs + question.outputs) + (question.inputs + 1) * question.outputs
     per_parameter = max(_COARSE_ROWS[question.noise], KINKED_ROWS)
     shared = 1 if question.noise == "rounded" else question.outputs

@@ -40,7 +40,7 @@ _DAMPING_NEAR = 1e-6  # of a fit that starts from one with fewer rows
 _ROWS_BEFORE_FLIPS = 8.0
 _FLIPS_PER_PARAMETER = 1.35
 _FLIPS_LOST = 1.1  # times as many lines are tried: some lead out of the region
-_KINKED = 1.7  # times as many are taken of units with a kink, which half of the flips do not see
+_FLIPS_IF_OPEN = 2.3  # the same where these left something open: units with a kink are seen by few of them
 _FEWEST_FLIPS = 1.05  # per parameter
 _EXACT = 1e-3  # of the grid: what flips leave of a network that is right but answers in float32, at most
 _TINY = float(np.finfo(np.float64).tiny)
@@ -176,19 +176,29 @@ class Refinement:
         assert decimals is not None
         model, grid = self.fit.model, 10.0**-decimals
         with self._journal.stage("bisection") as stage:
-            kinked = model.activations[0] is not None and not model.activations[0].smooth
-            wanted = _FLIPS_PER_PARAMETER * (_KINKED if kinked else 1.0) * model.size
-            flips = self._flips_of(model, grid, int(np.ceil(wanted)))
-            stage.figures["flips"] = len(flips.values)
-            if len(flips.values) < _FEWEST_FLIPS * model.size:
-                self.notes.append(
-                    f"only {len(flips.values)} flips of the last digit were found where {model.size} "
-                    "parameters need as many: the parameters are those of averaging"
-                )
-                return
-            fit = fit_flips(model, flips)
-            stage.figures["residual"] = fit.residual
+            for share in (_FLIPS_PER_PARAMETER, _FLIPS_IF_OPEN):
+                # What was asked before is known: only the further lines cost anything.
+                flips = self._flips_of(model, grid, int(np.ceil(share * model.size)))
+                stage.figures["flips"] = len(flips.values)
+                if len(flips.values) < _FEWEST_FLIPS * model.size:
+                    self.notes.append(
+                        f"only {len(flips.values)} flips of the last digit were found where {model.size} "
+                        "parameters need as many: the parameters are those of averaging"
+                    )
+                    return
+                fit = fit_flips(model, flips)
+                stage.figures["residual"] = fit.residual
+                if fit.residual > _EXACT * grid or self._answers_alike(fit.model, grid):
+                    break
         self._take(fit, flips, grid)
+
+    def _answers_alike(self, model: LayeredModel, grid: float) -> bool:
+        """Whether a network that meets the flips answers all rows as the target did, up to rounding.
+
+        One that does not is no target's: the flips left it open.
+        """
+        off = float(np.abs(model.values(self._rows.points) - self._rows.answers).max())
+        return off <= grid * (0.5 + _EXACT)
 
     def _flips_of(self, model: LayeredModel, grid: float, wanted: int) -> Flips:
         """``wanted`` flips, or as many as there are: lines are lost where the target is flat or ends."""
@@ -213,10 +223,9 @@ class Refinement:
     def _take(self, fit: FlipFit, flips: Flips, grid: float) -> None:
         """The network of the flips, if it meets them to a part of the grid and answers as the target did."""
         scale = max(float(self._findings.output_scale.max()), _TINY)
-        off = float(np.abs(fit.model.values(self._rows.points) - self._rows.answers).max())
         # Whoever judges sees how well the exact equations were met.
         history = tuple(value / scale for value in fit.history)
-        if fit.residual <= _EXACT * grid and off <= grid * (0.5 + _EXACT):
+        if fit.residual <= _EXACT * grid and self._answers_alike(fit.model, grid):
             self._exact = fit.model
             free = max(fit.equations - fit.model.size, 1)
             sigma = max(fit.residual * float(np.sqrt(fit.equations / free)), _TINY)

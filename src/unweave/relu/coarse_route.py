@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.access.links import Link
+from unweave.access.noise import NoiseKind
 from unweave.access.probe import Findings
 from unweave.access.region import NormalisedQueries, Region
 from unweave.arrays import Array, BoolArray
@@ -39,12 +40,12 @@ from unweave.relu.signs import KINKED, negative_slope, solve_signs, to_form, to_
 
 ROWS_PER_PARAMETER = 12.0
 """Rows on which units are searched for, per parameter and divided by the outputs."""
-FIRST_WIDTH = 8
-"""Units that rows are asked for at first, where no width is told."""
+FIRST_WIDTHS: dict[NoiseKind, int] = {"float64": 8, "float32": 8, "noisy": 8, "rounded": 16}
+"""Units that rows are asked for at first, where no width is told; flips will cost far more in any case."""
 
 _ROUNDS = 2  # of asking for more rows, where kinks were seen; without, no more is spent on a guess
 _MORE = 4.0  # factor of the rows in a further round
-_STARTS = 2  # of a search, which repairs itself as it goes
+_STARTS = 2  # of a search, which repairs itself as it goes; one where no kinks were seen
 _FEWEST_ROWS = 6.0  # per parameter of the widest network that is tried
 _AS_WELL = 5.0  # errors of z within this factor of the smallest are as good ...
 _PRECISE = {"float64": 1e-9, "float32": 1e-4}  # ... and so are those below this part of the spread
@@ -91,6 +92,7 @@ class KinkedRecovery:
         # A link that the range of the answers suggests is likelier than none.
         self._links = [Link(name) for name in (findings.links[::-1] if told is None else (told,))]
         self._best = Refinement(self._rows, findings, options.width, options.rows_per_parameter, journal)
+        self._certain = findings.kinks or options.activation is not None
         self._ambiguity: str | None = None
 
     def run(self) -> Candidate:
@@ -125,9 +127,9 @@ class KinkedRecovery:
             self._rows.mix_in(Region.standard(self._rows.n_inputs))
         self._best.measure_noise()
         self._narrow()
-        goal = ROWS_PER_PARAMETER * self._parameters(self._options.width or FIRST_WIDTH)
-        certain = self._findings.kinks or self._options.activation is not None
-        for _ in range(_ROUNDS if certain else 1):
+        first = self._options.width or FIRST_WIDTHS[self._findings.noise.kind]
+        goal = ROWS_PER_PARAMETER * self._parameters(first)
+        for _ in range(_ROUNDS if self._certain else 1):
             self._rows.extend_to(goal)
             for link in self._links:
                 self._search(link)
@@ -235,7 +237,9 @@ class KinkedRecovery:
             floor=max(_OVER_ERRORS.get(kind, _OVER_ROUNDING) * share, _FINEST),
             rng=self._rng,
             noisy=kind in _OVER_ERRORS,
-            options=SearchOptions(starts=_STARTS, most=max(int(len(x) / per_unit), width or 0)),
+            options=SearchOptions(
+                starts=_STARTS if self._certain else 1, most=max(int(len(x) / per_unit), width or 0)
+            ),
             on_step=self._on_step,
         )
 
