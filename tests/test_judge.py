@@ -324,7 +324,7 @@ def test_half_of_the_rows_are_at_neurons_each_of_which_has_its_turn() -> None:
 def test_kinked_units_of_a_region_that_was_found_are_also_judged_by_ordinary_inputs(
     activation: str, searched: bool, share: float
 ) -> None:
-    far = Region(np.full(6, 1e3), np.full(6, 10.0))
+    far = Region(np.full(6, 40.0), np.full(6, 5.0))
     findings = replace(trial("tanh").findings, region=far, searched=searched)
     network = planted([6, 10, 1], activation, 1028)
     moved = Network(
@@ -333,7 +333,7 @@ def test_kinked_units_of_a_region_that_was_found_are_also_judged_by_ordinary_inp
         network.activations,
     )
     x = far.to_inputs(verification_points(moved, findings, np.random.default_rng(1029)))
-    assert (np.abs(x).max(axis=1) < 10).mean() == share
+    assert (np.abs(x).max(axis=1) < 6).mean() == share
 
 
 def test_rows_for_a_network_without_hidden_layer_are_those_of_the_region() -> None:

@@ -181,14 +181,6 @@ SECONDS = ("sum of products, 4 decimals",)
 """Those on which all activations are tried with many Hessians before they are given up."""
 
 
-def test_a_product_of_sines_is_a_sum_of_cosines() -> None:
-    """Of the 2^3 combinations of signs, exactly: what looks like no network is one."""
-    result = recover(lambda x: np.round(np.prod(np.sin(x), axis=1), 3), 4)
-    assert result.status in GOOD
-    assert (result.network.activations[0], result.network.hidden) == ("sine", (8,))
-    np.testing.assert_allclose(np.abs(result.network.weights[0]), 1, atol=1e-10)
-
-
 @pytest.mark.parametrize(
     ("name", "inputs"),
     [

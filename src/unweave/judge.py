@@ -201,10 +201,10 @@ def verification_points(
         points[-shape[0] :] = middle + half * towards
     if not network.hidden:
         return points
-    if findings.searched and bounds is None and _is_kinked(network):
+    ordinary = Region.standard(region.n_inputs)
+    if findings.searched and bounds is None and _is_kinked(network) and region.covers(ordinary):
         # A unit that never switches in a region that was found may switch where inputs are by default.
-        ordinary = Region.standard(region.n_inputs).sample(count // 4, rng)
-        points[len(points) - len(ordinary) :] = region.to_normalised(ordinary)
+        points[len(points) - count // 4 :] = region.to_normalised(ordinary.sample(count // 4, rng))
     weights = network.weights[0] * region.scale[:, None]  # in normalised inputs
     biases = network.biases[0] + region.location @ network.weights[0]
     width = network.hidden[0]

@@ -122,9 +122,10 @@ class KinkedRecovery:
         return None if solution.solved and solution.unique else self._ambiguity
 
     def _recover(self) -> str | None:
-        if self._findings.searched and not self._rows.region.has_box:
+        region, ordinary = self._rows.region, Region.standard(self._rows.n_inputs)
+        if self._findings.searched and not region.has_box and region.covers(ordinary):
             # Units may switch where inputs are by default, though a found region shows more of others.
-            self._rows.mix_in(Region.standard(self._rows.n_inputs))
+            self._rows.mix_in(ordinary)
         self._best.measure_noise()
         self._narrow()
         first = self._options.width or FIRST_WIDTHS[self._findings.noise.kind]
