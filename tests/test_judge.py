@@ -16,7 +16,8 @@ from unweave.access import Findings, NormalisedQueries, Region, as_queries, look
 from unweave.candidate import Candidate, Evidence
 from unweave.journal import Journal
 from unweave.judge import FEWEST_ROWS, ROWS_PER_PARAMETER, UNDETERMINED, judge, verification_points
-from unweave.methods import METHODS, Request
+from unweave.method_refusals import Request
+from unweave.methods import METHODS
 
 SHALLOW = next(method for method in METHODS if method.name == "shallow")
 

@@ -13,7 +13,8 @@ import pytest
 import unweave
 from unweave import Network, Progress, Recovery, Status
 from unweave.access import as_queries, look
-from unweave.methods import METHODS, Request, choose
+from unweave.method_refusals import Request
+from unweave.methods import METHODS, choose
 from unweave.recovering import _Run
 
 FLOOR = 1e-8

@@ -25,7 +25,8 @@ from unweave.activations import get_activation
 from unweave.costs import Cost, Question
 from unweave.errors import InvalidInput
 from unweave.judge import FEWEST_ROWS, ROWS_PER_PARAMETER
-from unweave.methods import METHODS, Method, Request, choose
+from unweave.method_refusals import Request
+from unweave.methods import METHODS, Method, choose
 
 _LOOK_ROWS, _LOOK_ROWS_PER_INPUT = 330, 3
 _RELATIVE_NOISE: dict[NoiseKind, float] = {"float64": 1e-15, "float32": 1e-7, "rounded": 1e-4, "noisy": 1e-4}

@@ -26,7 +26,8 @@ from unweave.execution.executor import Executor
 from unweave.from_samples.recovery import recover_from_samples
 from unweave.journal import Journal, Progress
 from unweave.judge import Verdict, judge
-from unweave.methods import METHODS, Request, choose, no_use_for_autodiff
+from unweave.method_refusals import Request
+from unweave.methods import METHODS, choose, no_use_for_autodiff
 from unweave.result import Certificate, Recovery, Status
 from unweave.resuming import Resumption, running
 from unweave.settings import with_settings

@@ -20,7 +20,8 @@ from unweave.cli.progress import watching
 from unweave.cli.show_diagnosis import Choice, show_findings, show_methods, show_network
 from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
 from unweave.diagnose import WeightDiagnostics, diagnose_network
-from unweave.methods import METHODS, Request, choose
+from unweave.method_refusals import Request
+from unweave.methods import METHODS, choose
 
 
 @dataclass(frozen=True)
