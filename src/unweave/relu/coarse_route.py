@@ -36,7 +36,14 @@ from unweave.journal import Journal
 from unweave.network import Network
 from unweave.projection.search import OutOfTime, SearchOptions
 from unweave.relu.sample_route import SampleFit, fit_samples, units_may_turn
-from unweave.relu.signs import KINKED, negative_slope, solve_signs, to_form, to_network
+from unweave.relu.signs import (
+    KINKED,
+    MOST_ALTERNATIVES,
+    negative_slope,
+    solve_signs,
+    to_form,
+    to_network,
+)
 
 ROWS_PER_PARAMETER = 12.0
 """Rows on which units are searched for, per parameter and divided by the outputs."""
@@ -216,7 +223,9 @@ class KinkedRecovery:
         others = [patterns[i] * patterns[best] for i in explained if i != best]
         if others:
             return fits[best], units_may_turn(others)
-        return fits[best], None if solution.unique or solution.alternatives else still_open
+        # Of all patterns only one is explained, if all were there to be tried.
+        all_tried = solution.method == "enumeration" and len(solution.alternatives) < MOST_ALTERNATIVES
+        return fits[best], None if solution.unique or all_tried else still_open
 
     def _units_behind(self, link: Link) -> SampleFit | None:
         """The network of z = T^{-1}(y) that fits best; None if z is hardly known anywhere."""

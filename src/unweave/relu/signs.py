@@ -35,12 +35,13 @@ from unweave.relu.absolute_form import AbsoluteForm
 
 SIGN_TOLERANCE = 1e-6
 """Misfit of the equations, relative to the size of their terms, up to which a pattern solves them."""
+MOST_ALTERNATIVES = 16
+"""Patterns that are listed beside the one found: with so many, there may be more."""
 KINKED = ("relu", "leaky_relu")
 """Activations that an absolute form can be written in."""
 _RANK = 1e-8  # singular values of M below this part of the largest one are zero
 _AS_GOOD = 30.0  # misfits within this factor of the best are as good
 _ROUNDING = 1e-11  # relative misfit that is rounding, whatever the best one is
-_MOST_ALTERNATIVES = 16
 _SAME_POINT = 1e-3  # distance up to which a linear program ended where it was sent away from
 _EASY_ENUMERATION = 26  # widths for which going through all patterns takes milliseconds
 _FAST_ENUMERATION = 34  # and for which it takes less than a lattice reduction
@@ -190,7 +191,7 @@ class _Solver:
             return True, ()
         allowed, proven = max(_AS_GOOD * self._misfit(signs), _ROUNDING), False
         others: list[Array] = []
-        while len(others) < _MOST_ALTERNATIVES and not proven:
+        while len(others) < MOST_ALTERNATIVES and not proven:
             other, proven = branch_and_bound(self._matrix, self._right, [signs, *others])
             if other is None or self._misfit(other) > allowed:
                 break
@@ -208,7 +209,7 @@ class _Solver:
         best = int(np.argmin(misfits))
         as_good = misfits <= max(_AS_GOOD * misfits[best], _ROUNDING)
         as_good[best] = False
-        others = tuple(patterns[np.flatnonzero(as_good)[:_MOST_ALTERNATIVES]])
+        others = tuple(patterns[np.flatnonzero(as_good)[:MOST_ALTERNATIVES]])
         return self._judged(patterns[best], "enumeration", not others, others)
 
     def _reduced(self) -> SignSolution | None:
@@ -223,7 +224,7 @@ class _Solver:
         allowed = max(_AS_GOOD * self._misfit(signs), _ROUNDING)
         others = tuple(other for other in flipped if self._misfit(other) <= allowed)
         unique = not others and self._no_accident()
-        return self._judged(signs, "lattice reduction", unique, others[:_MOST_ALTERNATIVES])
+        return self._judged(signs, "lattice reduction", unique, others[:MOST_ALTERNATIVES])
 
     def _no_accident(self) -> bool:
         """Whether 2^m patterns against q equations of this tolerance leave no room for a chance fit."""
