@@ -1,0 +1,39 @@
+"""Write the record that `test_golden` compares with: ``python -m golden.record [NAME ...]`` in tests/.
+
+Without names every case is run again. Record only what a change is meant to change, and say why.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from golden.cases import cases, outcome
+
+RECORD = Path(__file__).with_name("record.json")
+
+
+def architecture() -> str:
+    """What BLAS computes with: another kernel rounds otherwise."""
+    return ",".join(sorted({str(info.get("architecture", "?")) for info in threadpool_info()}))
+
+
+def main(names: list[str]) -> None:
+    """Run the cases and write what came of them."""
+    every = cases()
+    kept = json.loads(RECORD.read_text()) if RECORD.is_file() else {"architecture": "", "cases": {}}
+    kept["architecture"] = architecture()
+    with threadpool_limits(1):
+        for name in names or every:
+            began = time.process_time()
+            kept["cases"][name] = outcome(every[name].run())
+            print(f"{name}: {time.process_time() - began:.1f} CPU s", flush=True)
+            RECORD.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
