@@ -32,7 +32,7 @@ from harness import (
     summarise,
     tell,
 )
-from unweave.auditing import Attack, Level, OwnPrecision, StandIn, attack
+from unweave.audits import Attack, Level, OwnPrecision, StandIn, attack
 
 DATA, WIDTH = "cancer", 20
 DECIMALS, BUDGETS = (6, 4, 3, 2), (1_000, 10_000, 100_000)

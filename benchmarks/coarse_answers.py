@@ -106,7 +106,7 @@ def coarse(network: unweave.Network, mode: str, seed: int) -> Target:
 
 def in_single_precision(network: unweave.Network) -> Target:
     """The same computation with float32 weights, states and answers."""
-    from unweave.activations import get_activation
+    from unweave.networks.activations import get_activation
 
     weights = [each.astype(np.float32) for each in network.weights]
     biases = [each.astype(np.float32) for each in network.biases]

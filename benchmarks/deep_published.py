@@ -43,16 +43,16 @@ from harness import (
     tell,
 )
 from unweave.arrays import Array, IntArray
-from unweave.deep.layered_model import LayeredModel
-from unweave.deep.published import (
+from unweave.derivatives.entangled import entangled_weights
+from unweave.experiments.planted import distances
+from unweave.networks.layered_model import LayeredModel
+from unweave.networks.value_fit import fit_values
+from unweave.published.deep import (
     ExactDerivatives,
     PublishedDeepOptions,
     PublishedDeepResult,
     recover_deep_as_published,
 )
-from unweave.deep.value_fit import fit_values
-from unweave.derivatives.entangled import entangled_weights
-from unweave.experiments.planted import distances
 from unweave.subspace import orthonormal_basis, symmetric_packing
 
 SHIFTS = 0.05

@@ -21,8 +21,8 @@ import unweave
 from deep_trained import standardised, train_sklearn
 from harness import COMMON, Row, parser, run_recovery, say, seeds_of, summarise, tell
 from named_rows import measure_all, read_rows
-from unweave.activations import get_activation
 from unweave.arrays import Array
+from unweave.networks.activations import get_activation
 
 Planted = tuple[unweave.Network, Callable[[Array], Array]]
 COLUMNS = {

@@ -121,7 +121,7 @@ def measure(setting: Setting, seeds: range) -> Row:
 
 def predicted(setting: Setting) -> int:
     """Rows that a method without look and verification is expected to take."""
-    from unweave.costs import Question, shallow_cost
+    from unweave.methods.costs import Question, shallow_cost
 
     question = Question(
         setting.inputs, setting.outputs, (setting.width,), setting.told, one_activation=setting.told

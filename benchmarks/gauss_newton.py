@@ -24,10 +24,10 @@ import numpy as np
 import unweave
 from harness import Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell, unasked
 from unweave.arrays import Array, RealArray
-from unweave.deep.layered_model import LayeredModel
-from unweave.deep.value_fit import ValueFit, ValueJacobian
-from unweave.optimize import LevenbergMarquardtOptions, levenberg_marquardt
-from unweave.optimize.khatri_rao_gram import gram_flops
+from unweave.networks.layered_model import LayeredModel
+from unweave.networks.value_fit import ValueFit, ValueJacobian
+from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
+from unweave.numerics.least_squares.khatri_rao_gram import gram_flops
 
 SETTINGS: tuple[tuple[int, ...], ...] = (
     (20, 20, 15, 1),

@@ -27,7 +27,7 @@ import numpy as np
 import unweave
 from harness import COMMON, Row, Run, parser, run_recovery, say, seeds_of, summarise, tell
 from unweave.arrays import Array
-from unweave.relu.sample_errors import standard_errors
+from unweave.methods.samples_relu.standard_errors import standard_errors
 
 SIZES = ((10, 10), (10, 20), (20, 10), (20, 20), (10, 40), (30, 30))
 QUICK = (6, 5)

@@ -32,7 +32,7 @@ class Recorder:
 def _brief_last_resort(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Targets that no method explains are given up sooner than a user would want."""
     if request.path.parent.name != "golden":  # these are recorded as a user would see them
-        monkeypatch.setattr("unweave.smooth.value_search.WORK", 3.0)
+        monkeypatch.setattr("unweave.methods.shared.value_search.WORK", 3.0)
 
 
 @pytest.fixture

@@ -8,18 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unweave.access.adapters.command_target import CommandTarget
-    from unweave.access.queries import Queries
-    from unweave.access.samples import Samples
-    from unweave.activations import (
-        Activation,
-        Reflection,
-        activation_names,
-        get_activation,
-        register_activation,
-    )
-    from unweave.auditing import Audit, audit
-    from unweave.comparison import Comparison, compare
+    from unweave.audits import Audit, audit
     from unweave.errors import (
         BudgetExhausted,
         CheckpointError,
@@ -30,13 +19,24 @@ if TYPE_CHECKING:
         UnweaveError,
     )
     from unweave.files import load
-    from unweave.journal import Progress, Stage
-    from unweave.network import Network
-    from unweave.planning import Plan, plan
-    from unweave.random_networks import random_network
-    from unweave.recovering import recover
-    from unweave.result import Certificate, Check, Recovery, Status
-    from unweave.symmetry import canonical
+    from unweave.networks.activations import (
+        Activation,
+        Reflection,
+        activation_names,
+        get_activation,
+        register_activation,
+    )
+    from unweave.networks.comparison import Comparison, compare
+    from unweave.networks.network import Network
+    from unweave.networks.random import random_network
+    from unweave.networks.symmetry import canonical
+    from unweave.recovery.plan import Plan, plan
+    from unweave.recovery.recover import recover
+    from unweave.recovery.result import Certificate, Check, Recovery, Status
+    from unweave.search.journal import Progress, Stage
+    from unweave.targets.adapters.command_target import CommandTarget
+    from unweave.targets.queries import Queries
+    from unweave.targets.samples import Samples
 
 __version__ = "0.1.0"
 
@@ -77,33 +77,33 @@ __all__ = [
 
 # No module may have a public name of another: importing it would put the module in that name's place.
 _HOMES = {
-    "access.adapters.command_target": ("CommandTarget",),
-    "access.queries": ("Queries",),
-    "access.samples": ("Samples",),
-    "activations": (
-        *("Activation", "Reflection"),
-        *("activation_names", "get_activation", "register_activation"),
-    ),
-    "auditing": ("Audit", "audit"),
-    "comparison": ("Comparison", "compare"),
+    "audits": ("Audit", "audit"),
     "errors": (
         *("BudgetExhausted", "CheckpointError", "ExecutionError", "Interrupted"),
         *("InvalidInput", "TargetError", "UnweaveError"),
     ),
     "files": ("load",),
-    "journal": ("Progress", "Stage"),
-    "network": ("Network",),
-    "planning": ("Plan", "plan"),
-    "random_networks": ("random_network",),
-    "recovering": ("recover",),
-    "result": ("Certificate", "Check", "Recovery", "Status"),
-    "symmetry": ("canonical",),
+    "networks.activations": (
+        *("Activation", "Reflection"),
+        *("activation_names", "get_activation", "register_activation"),
+    ),
+    "networks.comparison": ("Comparison", "compare"),
+    "networks.network": ("Network",),
+    "networks.random": ("random_network",),
+    "networks.symmetry": ("canonical",),
+    "recovery.plan": ("Plan", "plan"),
+    "recovery.recover": ("recover",),
+    "recovery.result": ("Certificate", "Check", "Recovery", "Status"),
+    "search.journal": ("Progress", "Stage"),
+    "targets.adapters.command_target": ("CommandTarget",),
+    "targets.queries": ("Queries",),
+    "targets.samples": ("Samples",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _ROOMS = (
-    *("auditing", "certify", "construct", "deep", "derivatives", "diagnose", "exact", "execution"),
-    *("experiments", "gates", "hermite", "optimize", "projection", "quadratic", "relu", "report"),
-    *("sklearn", "smooth", "sparse_coding", "subspace", "tensor_start"),
+    *("certify", "construct", "derivatives", "diagnose", "exact", "execution", "experiments", "gates"),
+    *("methods", "networks", "numerics", "optimize", "published", "quadratic", "report", "sklearn"),
+    *("sparse_coding", "subspace", "targets", "tensor_start"),
 )
 
 

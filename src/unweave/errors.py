@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unweave.access.queries import Queries
     from unweave.arrays import Array, IntArray
-    from unweave.result import Recovery
+    from unweave.recovery.result import Recovery
+    from unweave.targets.queries import Queries
 
 
 class UnweaveError(Exception):

@@ -29,10 +29,10 @@ except ModuleNotFoundError as error:  # pragma: no cover
         "Install it: pip install scikit-learn."
     ) from error
 
-from unweave.access.samples import Samples
 from unweave.arrays import Array
-from unweave.from_samples.recovery import recover_from_samples
-from unweave.projection.search import SearchOptions
+from unweave.numerics.variable_projection.search import SearchOptions
+from unweave.recovery.from_samples import recover_from_samples
+from unweave.targets.samples import Samples
 
 
 class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -101,7 +101,7 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
 
 def _mean(samples: Samples) -> Any:
     """The network that always answers the mean."""
-    from unweave.network import Network
+    from unweave.networks.network import Network
 
     weights = np.zeros((samples.n_inputs, samples.n_outputs))
     return Network([weights], [samples.y.mean(axis=0)], ["identity"])

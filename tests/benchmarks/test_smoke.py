@@ -206,7 +206,7 @@ def test_stages_are_grouped_by_layer(load):
     names = ["look", "Hessians", "polish", "verification"]
     names += ["layer 1 inputs", "layer 1 biases", "output layer", "layer 2", "output layer", "polish"]
     names += ["verification", "gradients", "verification"]
-    stage = importlib.import_module("unweave.journal").Stage
+    stage = importlib.import_module("unweave.search.journal").Stage
     result = SimpleNamespace(stages=[stage(name, 2.0**-i, 10**i, {}) for i, name in enumerate(names)])
     seconds, queries = table.stage_groups(result)
     assert queries == {

@@ -7,7 +7,7 @@ import pytest
 from unweave.certify import kink_that_ends, line_pieces
 from unweave.construct import affine_network, compose, hard, max_net, pwl_to_relu, size
 from unweave.errors import InvalidInput
-from unweave.random_networks import random_network
+from unweave.networks.random import random_network
 
 HINGE = pwl_to_relu([(1, [([1, 0], 0), ([0, 1], 0), ([0, 0], 0)])], exact=True)  # max(0, x1, x2)
 

@@ -7,8 +7,8 @@ import torch
 from unweave.certify import LossHessian, hessian_min_eig
 from unweave.construct import as_exact
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.random_networks import random_network
+from unweave.networks.network import Network
+from unweave.networks.random import random_network
 
 
 def samples(net: Network, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

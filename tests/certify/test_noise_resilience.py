@@ -14,8 +14,8 @@ from unweave.certify import (
 )
 from unweave.construct import as_exact
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.random_networks import random_network
+from unweave.networks.network import Network
+from unweave.networks.random import random_network
 
 WIDTH, MARGIN, DRAWS = 30, 0.5, 30
 

@@ -8,8 +8,8 @@ import pytest
 from unweave.certify import balanced, cluster_bound, dist_from_init_bound, margins, nbs_bound
 from unweave.certify.hypotheses import grid_point
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.random_networks import random_network
+from unweave.networks.network import Network
+from unweave.networks.random import random_network
 
 M, INPUTS, WIDTH = 400, 6, 12
 RNG = np.random.default_rng(1000)

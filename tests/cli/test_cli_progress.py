@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 
 from unweave.cli.progress import StageLine, amount, time_left, watching
-from unweave.journal import Progress
+from unweave.search.journal import Progress
 
 
 def at(done, total, unit="Hessians", stage="Hessians"):

@@ -14,9 +14,9 @@ import unweave
 from unweave.cli import reproducing
 from unweave.cli.app import app
 from unweave.cli.show_figures import number
-from unweave.evaluation import single_threaded_blas
 from unweave.experiments import EXPERIMENTS, Experiment
 from unweave.experiments.rules import at_most, equal, shown
+from unweave.networks.evaluation import single_threaded_blas
 
 RIGHT, WRONG = equal("pieces", 8, 8, note="corrected: printed as 4"), at_most("error", 1e-4, 0.5)
 
@@ -80,7 +80,8 @@ def test_the_list_loads_nothing_that_measures():
     code = (
         "import sys; from typer.testing import CliRunner; from unweave.cli.app import app;"
         "CliRunner().invoke(app, ['reproduce', '--list']);"
-        "print([name for name in ('torch', 'sklearn', 'matplotlib', 'unweave.recovering', 'unweave.exact')"
+        "print([name for name in ('torch', 'sklearn', 'matplotlib', 'unweave.recovery.recover',"
+        "'unweave.exact')"
         " if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

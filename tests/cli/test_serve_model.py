@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 import unweave
-from unweave.access.adapters.http_options import HttpOptions
-from unweave.access.adapters.http_target import open_http_target
 from unweave.cli.app import app
+from unweave.targets.adapters.http_options import HttpOptions
+from unweave.targets.adapters.http_target import open_http_target
 
 PATIENCE = 60.0  # seconds, on a busy machine
 

@@ -12,8 +12,8 @@ import pytest
 import unweave
 from unweave.construct import as_exact, as_float
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.random_networks import random_network
+from unweave.networks.network import Network
+from unweave.networks.random import random_network
 
 THIRD = Fraction(1, 3)
 

@@ -22,8 +22,8 @@ from unweave.construct import (
     zonotope_maps,
 )
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.random_networks import random_network
+from unweave.networks.network import Network
+from unweave.networks.random import random_network
 
 
 def random_breaks(width: int, rng: random.Random, height: int = 1) -> list[Fraction]:

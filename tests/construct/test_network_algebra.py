@@ -20,8 +20,8 @@ from unweave.construct import (
     stack,
 )
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.random_networks import random_network
+from unweave.networks.network import Network
+from unweave.networks.random import random_network
 
 RNG = np.random.default_rng(1000)
 X = RNG.standard_normal((40, 4))

@@ -8,7 +8,7 @@ import pytest
 
 from unweave.construct import bounds, hard, pieces_on_line, size
 from unweave.errors import InvalidInput
-from unweave.random_networks import random_network
+from unweave.networks.random import random_network
 
 
 def test_least_size_by_trying_all_widths() -> None:

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 
 from unweave.derivatives.active_subspace import active_subspace
 from unweave.derivatives.stencils import gradient_jets
-from unweave.network import Network
-from unweave.random_networks import random_network
+from unweave.networks.network import Network
+from unweave.networks.random import random_network
 
 NOISE = 1e-16
 

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 
 from unweave.derivatives.closed_form import network_gradients, network_hessians
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.random_networks import random_network
+from unweave.networks.network import Network
+from unweave.networks.random import random_network
 
 
 def autodiff(network: Network, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

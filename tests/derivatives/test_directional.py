@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_allclose
 
-from unweave.activations import get_activation
 from unweave.derivatives.directional import directional_derivatives
-from unweave.random_networks import random_network
+from unweave.networks.activations import get_activation
+from unweave.networks.random import random_network
 
 
 def exact(network, directions: np.ndarray, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

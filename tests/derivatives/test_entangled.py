@@ -14,8 +14,8 @@ from unweave.derivatives.entangled import (
     hessian_terms,
 )
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.random_networks import random_network
+from unweave.networks.network import Network
+from unweave.networks.random import random_network
 
 TINY = 1e-30  # imaginary step: the derivative comes without a difference, to rounding
 

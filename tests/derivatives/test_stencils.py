@@ -8,7 +8,7 @@ from unweave.derivatives.closed_form import network_gradients, network_hessians
 from unweave.derivatives.gradient_rules import odd_power_gradient, odd_power_jacobian
 from unweave.derivatives.stencils import Jets, gradient_jets, hessian_jets
 from unweave.errors import InvalidInput
-from unweave.random_networks import random_network
+from unweave.networks.random import random_network
 from unweave.subspace.symmetric import symmetric_packing
 
 SCHEMES = ("compact", "four-point", "richardson")

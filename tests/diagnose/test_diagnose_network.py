@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from unweave.activations import get_activation
 from unweave.diagnose import diagnose_network, expected_learnability, incoherence, shift_problem
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.random_networks import random_network
+from unweave.networks.activations import get_activation
+from unweave.networks.network import Network
+from unweave.networks.random import random_network
 
 
 def test_an_orthonormal_network_is_as_easy_as_can_be() -> None:

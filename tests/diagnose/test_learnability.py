@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from unweave.activations import get_activation
 from unweave.derivatives.closed_form import network_hessians
 from unweave.diagnose import derivative_gram, expected_learnability, hermite_tail, learnability_estimate
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.random_networks import random_network
+from unweave.networks.activations import get_activation
+from unweave.networks.network import Network
+from unweave.networks.random import random_network
 from unweave.subspace.hessian_span import hessian_span
 from unweave.subspace.symmetric import symmetric_packing
 

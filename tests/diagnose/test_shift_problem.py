@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from unweave.activations import get_activation
 from unweave.diagnose import shift_gram, shift_problem, weight_error_terms
 from unweave.errors import InvalidInput
-from unweave.random_networks import random_network
+from unweave.networks.activations import get_activation
+from unweave.networks.random import random_network
 
 TANH = get_activation("tanh")
 

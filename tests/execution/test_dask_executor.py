@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.access import Queries
-from unweave.access.query_log import QueryLog
 from unweave.errors import BudgetExhausted, ExecutionError, InvalidInput, TargetError
 from unweave.execution import DaskExecutor, SerialExecutor
 from unweave.execution.store import open_store
+from unweave.targets import Queries
+from unweave.targets.query_log import QueryLog
 
 TRUTH = unweave.random_network([9, 16, 1], seed=1000, outer="normal")
 WIDE = unweave.random_network([26, 300, 1], seed=1002, outer="normal")

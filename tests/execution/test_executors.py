@@ -10,11 +10,11 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from unweave.errors import InvalidInput
-from unweave.evaluation import allowed_threads
 from unweave.execution import DaskExecutor, SerialExecutor
 from unweave.execution.fingerprint import fingerprint
 from unweave.execution.remembering import Remembering
 from unweave.execution.store import open_store
+from unweave.networks.evaluation import allowed_threads
 
 
 def wait_then_square(item: int) -> tuple[np.ndarray]:

@@ -13,8 +13,8 @@ from reading_reports import KINDS, at_pointer, parsed
 
 import unweave
 from unweave import InvalidInput, Recovery, Status
-from unweave.candidate import Evidence
 from unweave.report import report_html
+from unweave.search.candidate import Evidence
 
 LARGEST = 1_000_000
 """Bytes that a report may have."""

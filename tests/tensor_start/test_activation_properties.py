@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from unweave.activations import Activation, get_activation
 from unweave.errors import InvalidInput
+from unweave.networks.activations import Activation, get_activation
 from unweave.tensor_start import activation_properties, rho
 
 SIGMAS = (0.1, 1.0, 10.0)

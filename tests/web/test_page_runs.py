@@ -12,7 +12,7 @@ from served_page import TEACHER, Page, asked, poll, saved
 
 import unweave
 from unweave.errors import InvalidInput
-from unweave.journal import Progress
+from unweave.search.journal import Progress
 from unweave.serving import ReferenceServer
 from unweave.web.progress_file import ProgressFile
 from unweave.web.run_folder import RunFolder, RunState, RunStatus, read_json

@@ -30,7 +30,7 @@ from unweave.certify.hypotheses import (
 from unweave.certify.margins import LabelledData, RiskBound, kl_square_root
 from unweave.certify.perturbation import LayerNorms
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 
 ANGLES = 314
 """Clusters that were possible before training: half-angles 0.01, ..., 3.14 around the start."""

@@ -22,7 +22,7 @@ import numpy as np
 from unweave.arrays import AnyArray
 from unweave.construct import affine_map_at, as_exact, bounds, pieces_on_line
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 
 _GRID = 1 << 30  # random coordinates are multiples of 1/_GRID: coincidences have probability about 1e-9
 

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unweave.activations import SOFTMAX, get_activation
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.optimize.lanczos import lanczos_extremes
+from unweave.networks.activations import SOFTMAX, get_activation
+from unweave.networks.network import Network
+from unweave.numerics.lanczos import lanczos_extremes
 
 DENSE_PARAMETERS = 500
 """Parameters up to which H is formed: 500 products, 2 MB."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from unweave.certify.margins import LabelledData, RiskBound
 from unweave.certify.perturbation import LayerNorms
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 
 BASEL = np.pi**2 / 6
 """Sum of 1/j^2: what a choice among j = 1, 2, ... is paid by."""

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 
 
 @dataclass(frozen=True)

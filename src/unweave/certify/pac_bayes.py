@@ -45,7 +45,7 @@ from unweave.certify.perturbation import (
     noise_resilience_sigma,
     noise_resilience_sigmas,
 )
-from unweave.network import Network
+from unweave.networks.network import Network
 
 _SMALLEST_MARGIN = 2.0**-60  # below it a margin is not looked for
 _MARGINS = 12  # powers of two below the largest one that are tried

@@ -32,7 +32,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 
 Form = Literal["recursion", "closed", "published"]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from rich.console import Console
 
-from unweave.auditing import Audit, audit
-from unweave.auditing.front_door import ALARM
-from unweave.auditing.level import Level
-from unweave.auditing.wording import percent
+from unweave.audits import Audit, audit
+from unweave.audits.level import Level
+from unweave.audits.run import ALARM
+from unweave.audits.wording import percent
 from unweave.cli.arguments import parse_domain, parse_hidden, read_examples
 from unweave.cli.console import print_line, print_pairs, print_table, stdout_console
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, NOT_EXACT, USAGE
@@ -23,7 +23,7 @@ from unweave.cli.jsonable import print_json
 from unweave.cli.progress import watching
 from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
 from unweave.errors import InvalidInput, UnweaveError
-from unweave.result import Status
+from unweave.recovery.result import Status
 
 _ENDINGS = (".html", ".htm")
 

@@ -11,9 +11,9 @@ from unweave.cli.console import print_line, print_pairs, stdout_console
 from unweave.cli.exits import DONE, NOT_EXACT
 from unweave.cli.jsonable import print_json
 from unweave.cli.show import describe
-from unweave.comparison import Comparison, compare
 from unweave.files import load, names_activations
-from unweave.network import Network
+from unweave.networks.comparison import Comparison, compare
+from unweave.networks.network import Network
 
 
 def run_compare(

@@ -17,13 +17,13 @@ from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, NOT_EXACT
 from unweave.cli.jsonable import print_json
 from unweave.cli.progress import watching
 from unweave.cli.show import print_summary, show_recovery, show_result
-from unweave.comparison import Comparison, compare
-from unweave.describing import describe
 from unweave.errors import Interrupted
-from unweave.network import Network
-from unweave.random_networks import random_network
-from unweave.recovering import recover
-from unweave.result import Recovery
+from unweave.networks.comparison import Comparison, compare
+from unweave.networks.network import Network
+from unweave.networks.random import random_network
+from unweave.recovery.describe import describe
+from unweave.recovery.recover import recover
+from unweave.recovery.result import Recovery
 
 LAYERS = (20, 100, 1)
 """Inputs, neurons and outputs of the planted network: five times as many neurons as inputs."""

@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from unweave.access.probe import Findings, look
-from unweave.access.target import as_queries
-from unweave.activations import get_activation
 from unweave.cli.arguments import parse_domain, parse_hidden, read_examples
 from unweave.cli.console import stdout_console
 from unweave.cli.exits import DONE
@@ -20,8 +17,11 @@ from unweave.cli.progress import watching
 from unweave.cli.show_diagnosis import Choice, show_findings, show_methods, show_network
 from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
 from unweave.diagnose import WeightDiagnostics, diagnose_network
-from unweave.method_refusals import Request
-from unweave.methods import METHODS, choose
+from unweave.methods.refusals import Request
+from unweave.methods.table import METHODS, choose
+from unweave.networks.activations import get_activation
+from unweave.probing.look import Findings, look
+from unweave.targets.target import as_queries
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from unweave.cli.jsonable import print_json
 from unweave.errors import BudgetExhausted, InvalidInput, TargetError, UnweaveError
-from unweave.result import Status
+from unweave.recovery.result import Status
 
 DONE, NOT_EXACT, USAGE, FAILED, TARGET_FAILED, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
 

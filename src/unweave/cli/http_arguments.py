@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unweave.access.adapters.answer_source import optional_package
 from unweave.errors import InvalidInput
+from unweave.targets.adapters.answer_source import optional_package
 
 if TYPE_CHECKING:
-    from unweave.access.adapters.http_options import HttpOptions
+    from unweave.targets.adapters.http_options import HttpOptions
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class HttpArguments:
         if self == HttpArguments():
             return None
         optional_package("httpx", "http", "ask an HTTP endpoint")
-        from unweave.access.adapters.http_options import HttpOptions
+        from unweave.targets.adapters.http_options import HttpOptions
 
         given = {
             "request": self.http_request,

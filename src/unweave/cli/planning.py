@@ -13,7 +13,7 @@ from unweave.cli.http_arguments import NO_HTTP, HttpArguments
 from unweave.cli.jsonable import print_json
 from unweave.cli.progress import watching
 from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
-from unweave.planning import MethodPlan, Plan, plan
+from unweave.recovery.plan import MethodPlan, Plan, plan
 
 
 @dataclass(frozen=True)

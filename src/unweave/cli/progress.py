@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from unweave.journal import Progress
+from unweave.search.journal import Progress
 
 _LEAST_SECONDS = 1.0  # of a stage before its pace is believed
 

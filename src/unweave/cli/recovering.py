@@ -20,9 +20,9 @@ from unweave.cli.tables import read_table
 from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
 from unweave.errors import Interrupted, InvalidInput, UnweaveError
 from unweave.files import check_can_save
-from unweave.journal import Progress
-from unweave.recovering import recover
-from unweave.result import Recovery
+from unweave.recovery.recover import recover
+from unweave.recovery.result import Recovery
+from unweave.search.journal import Progress
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unweave.access.target import is_url
 from unweave.cli.http_arguments import HttpArguments
 from unweave.cli.running import RunningOptions
 from unweave.cli.targets import COMMAND_START, CommandOptions
-from unweave.result import Recovery
-from unweave.settings import without_secrets
+from unweave.recovery.result import Recovery
+from unweave.recovery.settings import without_secrets
+from unweave.targets.target import is_url
 
 if TYPE_CHECKING:
     from unweave.cli.recovering import RecoverOptions
@@ -29,7 +29,7 @@ def with_command(recovery: Recovery, options: RecoverOptions) -> Recovery:
 
 
 def named_target(options: RecoverOptions) -> dict[str, str]:
-    """What was asked, by kind and name; see `unweave.settings.describe_target`."""
+    """What was asked, by kind and name; see `unweave.recovery.settings.describe_target`."""
     spec = options.source
     if options.table is not None:
         return {"kind": "table", "name": spec}

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from unweave.cli.console import Cell, print_line, print_pairs, print_table
-from unweave.describing import describe as describe
-from unweave.result import FRESH_CHECKS, Recovery, Status
+from unweave.recovery.describe import describe as describe
+from unweave.recovery.result import FRESH_CHECKS, Recovery, Status
 
 STATUS_STYLE: dict[Status, str] = {
     Status.RECOVERED: "bold green",

@@ -8,12 +8,12 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from unweave.access.probe import Findings
-from unweave.access.region import Region
 from unweave.arrays import Array
 from unweave.cli.console import Cell, print_line, print_pairs, print_table
 from unweave.cli.show import figure
 from unweave.diagnose import WeightDiagnostics
+from unweave.probing.look import Findings
+from unweave.targets.region import Region
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from unweave.access.samples import Samples
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.targets.samples import Samples
 
 TABLE_ENDINGS = (".csv", ".npy", ".npz")
 _MISSING = ("", "na", "nan", "null", "none")

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from unweave.access.adapters.answer_source import AnswerSource
-from unweave.access.adapters.command_target import CommandTarget
-from unweave.access.adapters.file_target import target_endings
-from unweave.access.target import is_target, is_url, open_target
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
+from unweave.targets.adapters.answer_source import AnswerSource
+from unweave.targets.adapters.command_target import CommandTarget
+from unweave.targets.adapters.file_target import target_endings
+from unweave.targets.target import is_target, is_url, open_target
 
 COMMAND_START = "cmd:"
 _LONGEST_ENDING = 8  # letters and the dot, as in .joblib: longer words after a dot are hardly a file's
@@ -110,7 +110,7 @@ def _named_like_a_file(spec: str) -> bool:
 def _open_endpoint(url: str, inputs: int | None, options: Any) -> AnswerSource:
     if options is None:
         return open_target(url, inputs)
-    from unweave.access.adapters.http_target import open_http_target
+    from unweave.targets.adapters.http_target import open_http_target
 
     return open_http_target(url, options)
 

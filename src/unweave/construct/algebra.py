@@ -19,8 +19,8 @@ import numpy as np
 from unweave.arrays import AnyArray
 from unweave.construct.exactness import Number, alike, array, depth, identity, is_exact, number, zeros
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.rationals import sparse_product
+from unweave.networks.network import Network
+from unweave.networks.rationals import sparse_product
 
 RELU, IDENTITY = "relu", "identity"
 

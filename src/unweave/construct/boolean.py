@@ -22,8 +22,8 @@ from unweave.arrays import AnyArray, IntArray
 from unweave.construct.algebra import IDENTITY, RELU, affine_network
 from unweave.construct.exactness import array, is_exact, zeros
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.rationals import rational_array
+from unweave.networks.network import Network
+from unweave.networks.rationals import rational_array
 
 Domain = Literal["signs", "bits"]
 """{-1, 1}^n or {0, 1}^n."""

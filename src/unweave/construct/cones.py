@@ -17,8 +17,8 @@ from typing import Any
 from unweave.arrays import AnyArray
 from unweave.construct.pieces import AffineMap, distinct_maps, pieces_on_line
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.rationals import rational_array
+from unweave.networks.network import Network
+from unweave.networks.rationals import rational_array
 
 
 @dataclass(frozen=True)

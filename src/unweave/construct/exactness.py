@@ -10,8 +10,8 @@ import numpy as np
 
 from unweave.arrays import AnyArray
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.rationals import fraction, holds_fractions, rational_array
+from unweave.networks.network import Network
+from unweave.networks.rationals import fraction, holds_fractions, rational_array
 
 Number = Any  # float or Fraction, never mixed
 

@@ -29,7 +29,7 @@ from unweave.construct.algebra import IDENTITY, RELU, compose
 from unweave.construct.exactness import Number, array, is_exact, number, numbers, zeros
 from unweave.construct.pwl import pwl1d_to_relu
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 
 
 def sawtooth(break_lists: Iterable[Sequence[Any]], height: Any = 1, exact: bool | None = None) -> Network:

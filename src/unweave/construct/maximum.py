@@ -17,8 +17,8 @@ from unweave.arrays import AnyArray
 from unweave.construct.algebra import IDENTITY, RELU
 from unweave.construct.exactness import identity, zeros
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.rationals import sparse_product
+from unweave.networks.network import Network
+from unweave.networks.rationals import sparse_product
 
 _HALF = Fraction(1, 2)
 _PAIR: dict[int, tuple[tuple[tuple[int, int], Fraction | int], ...]] = {

@@ -23,8 +23,8 @@ from unweave.arrays import AnyArray
 from unweave.construct.algebra import IDENTITY, RELU
 from unweave.construct.exactness import as_exact, identity, number, zeros
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.rationals import integers, rational_array, sparse_product
+from unweave.networks.network import Network
+from unweave.networks.rationals import integers, rational_array, sparse_product
 
 AffineMap = tuple[tuple[Fraction, ...], ...]
 """Columns of the matrix, one per input, then the offset; each a tuple over the outputs."""

@@ -33,7 +33,7 @@ from unweave.construct.algebra import IDENTITY, RELU, add, affine_network, compo
 from unweave.construct.exactness import Number, array, is_exact, number, numbers
 from unweave.construct.maximum import max_net
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 
 MAX_SUBSET_KINKS = 28
 """Kinks up to which a subset of jumps with the right sum is searched for: 2 * 2^14 sums, meeting in the

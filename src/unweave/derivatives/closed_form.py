@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from unweave.arrays import Array
 from unweave.derivatives.entangled import entangled_weights, hessian_terms
-from unweave.network import Network
+from unweave.networks.network import Network
 
 
 def network_gradients(network: Network, points: Array) -> Array:

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.activations import SOFTMAX, get_activation
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.activations import SOFTMAX, get_activation
+from unweave.networks.network import Network
 
 _KAPPA_REACH, _KAPPA_NODES = 30.0, 60_001
 """Grid on which the derivatives' suprema are looked for: beyond it every bounded activation is flat."""
@@ -76,7 +76,7 @@ def entangled_weights(network: Network, points: Array) -> EntangledWeights:
 
     Example
     -------
-    >>> from unweave.random_networks import random_network
+    >>> from unweave.networks.random import random_network
     >>> network = random_network([4, 3, 2], seed=1)
     >>> [matrix.shape for matrix in entangled_weights(network, np.zeros((5, 4))).matrices]
     [(5, 4, 3), (5, 4, 2)]

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from unweave.activations import Activation
 from unweave.arrays import Array
 from unweave.diagnose.incoherence import checked_unit_columns, hadamard_gram
 from unweave.errors import InvalidInput
+from unweave.networks.activations import Activation
 
 NODES = 200
 """Gauss-Hermite nodes, and as many coefficients: their squares then sum to the quadrature of the square."""

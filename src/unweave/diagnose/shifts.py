@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from unweave.activations import Activation
 from unweave.arrays import Array
 from unweave.diagnose.incoherence import checked_unit_columns
 from unweave.diagnose.learnability import derivative_gram
 from unweave.errors import InvalidInput
+from unweave.networks.activations import Activation
 
 _ROWS = 4096  # rows of N x m slopes formed at once
 

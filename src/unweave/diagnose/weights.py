@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.diagnose.frame_theory import FrameTheory, frame_theory
 from unweave.diagnose.incoherence import Incoherence, incoherence, unit_columns
 from unweave.diagnose.learnability import Learnability, expected_learnability
 from unweave.diagnose.shifts import ShiftProblem, shift_problem
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.activations import get_activation
+from unweave.networks.network import Network
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ def diagnose_network(network: Network, subspace_error: float = 0.0) -> WeightDia
 
     Example
     -------
-    >>> from unweave.random_networks import random_network
+    >>> from unweave.networks.random import random_network
     >>> diagnose_network(random_network([20, 40, 1], seed=1)).incoherence.independent
     True
     """

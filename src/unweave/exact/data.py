@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from unweave.arrays import Array, real_numbers
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 
 _FLAT = 1e-12  # of the largest extent: directions thinner than this hold rounding, not data
 _ROUNDING = 4.0  # relative rounding of a coordinate, in units of eps

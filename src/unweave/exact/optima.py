@@ -30,7 +30,7 @@ from unweave.exact.data import checked_points
 from unweave.exact.losses import ConvexLoss, loss_named
 from unweave.exact.result import ExactFit, ExactProgress, SearchInterrupted, Stop
 from unweave.exact.search import Executor, Programs, Serial
-from unweave.network import Network
+from unweave.networks.network import Network
 
 _BOUND_SLACK = 1e-9  # of the zero network's loss: rounding of lower bounds, which must not lose an optimum
 _PROBES = 1_000  # points at which optima are compared

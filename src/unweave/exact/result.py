@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from unweave.errors import UnweaveError
-from unweave.network import Network
+from unweave.networks.network import Network
 
 
 class Stop(Enum):

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unweave.comparison import compare
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.planted import deep_network
 from unweave.experiments.rules import at_most, shown
-from unweave.recovering import recover
-from unweave.result import Status
+from unweave.networks.comparison import compare
+from unweave.recovery.recover import recover
+from unweave.recovery.result import Status
 
 INPUTS, SHIFTS, TEST_POINTS = 50, 0.05, 10_000
 SETTINGS = (

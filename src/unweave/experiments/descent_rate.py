@@ -16,7 +16,7 @@ from unweave.arrays import Array, IntArray
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.planted_bias_free import matching, plant
 from unweave.experiments.rules import at_most, close
-from unweave.network import Network
+from unweave.networks.network import Network
 from unweave.tensor_start import (
     DescentOptions,
     empirical_hessian,

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.deep.published import ExactDerivatives, PublishedDeepOptions, recover_deep_as_published
 from unweave.derivatives.entangled import entangled_weights
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.planted import deep_network, distances
 from unweave.experiments.rules import at_least, at_most, equal
-from unweave.network import Network
+from unweave.networks.network import Network
+from unweave.published.deep import ExactDerivatives, PublishedDeepOptions, recover_deep_as_published
 from unweave.subspace import orthonormal_basis, symmetric_packing
 
 INPUTS, WIDTHS, SHIFTS = 50, (50, 25, 10), 0.05

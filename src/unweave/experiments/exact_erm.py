@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.comparison import compare
 from unweave.exact import exact_erm
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.rules import at_most, equal, shown, vanishes
-from unweave.network import Network
+from unweave.networks.comparison import compare
+from unweave.networks.network import Network
 
 CLEAN = ((1, 20), (2, 40))
 NOISY = ((1, 60), (2, 30))

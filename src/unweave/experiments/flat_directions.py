@@ -14,7 +14,7 @@ import scipy.linalg
 
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.rules import equal
-from unweave.network import Network
+from unweave.networks.network import Network
 from unweave.tensor_start import empirical_hessian
 
 INPUTS, SAMPLES = 6, 20_000

@@ -16,13 +16,13 @@ from scipy.special import ndtr
 from unweave.arrays import Array
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.rules import printed, vanishes
-from unweave.hermite.polynomials import hermite_polynomial, normal_density
-from unweave.relu.hermite_coefficients import (
+from unweave.numerics.hermite.polynomials import hermite_polynomial, normal_density
+from unweave.published.relu.hermite_coefficients import (
     affine_surrogate_risk,
     gaussian_risk,
     relu_coefficient,
 )
-from unweave.relu.relu_units import ReLUUnits
+from unweave.published.relu.relu_units import ReLUUnits
 
 ORDERS = 9
 BIASES = (-2.0, -1.0, -0.3, 0.0, 0.7, 1.0, 2.0)

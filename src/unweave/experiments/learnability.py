@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unweave.activations import get_activation
 from unweave.derivatives import network_hessians
 from unweave.diagnose import expected_learnability, learnability_estimate
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.rules import at_least
-from unweave.random_networks import random_network
+from unweave.networks.activations import get_activation
+from unweave.networks.random import random_network
 from unweave.subspace import hessian_span, symmetric_packing
 
 SETTINGS = ((20, 100), (20, 160))

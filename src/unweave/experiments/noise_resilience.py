@@ -16,7 +16,7 @@ from unweave.certify import draw_noise, noise_resilience_sigma
 from unweave.certify.perturbation import Form
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.rules import at_most
-from unweave.network import Network
+from unweave.networks.network import Network
 
 UNITS, MARGIN, FAILURE, DRAWS, POINTS = 30, 0.5, 0.5, 100, 500
 CASES: tuple[tuple[Form, float], ...] = (

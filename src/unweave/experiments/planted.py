@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.network import Network
+from unweave.networks.network import Network
 
 
 def unit_rows(rng: np.random.Generator, count: int, dimension: int) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from unweave.arrays import Array, IntArray
-from unweave.network import Network
+from unweave.networks.network import Network
 
 
 def plant(rng: np.random.Generator, inputs: int, width: int, activation: str) -> Network:

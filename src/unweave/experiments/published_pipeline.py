@@ -13,8 +13,8 @@ import numpy as np
 
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.rules import at_most, equal, shown
-from unweave.random_networks import random_network
-from unweave.smooth import PublishedOptions, recover_published
+from unweave.networks.random import random_network
+from unweave.published.shallow import PublishedOptions, recover_published
 
 SETTINGS = ((20, 100), (20, 160))
 """Inputs and units; the second is the widest published, m = 2/5 D^2."""

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unweave.comparison import compare
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.rules import vanishes
-from unweave.relu.hermite_coefficients import hermite_coefficients
-from unweave.relu.relu_units import ReLUUnits
-from unweave.relu.spectral_recovery import DirectionMethod, recover_from_coefficients
+from unweave.networks.comparison import compare
+from unweave.published.relu.hermite_coefficients import hermite_coefficients
+from unweave.published.relu.relu_units import ReLUUnits
+from unweave.published.relu.spectral_recovery import DirectionMethod, recover_from_coefficients
 
 SETTINGS: tuple[tuple[int, int, DirectionMethod], ...] = (
     (10, 5, "published"),

@@ -16,10 +16,10 @@ from unweave.arrays import Array
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.planted import distances
 from unweave.experiments.rules import shown
-from unweave.hermite.estimated_coefficients import Batches, estimate_coefficients
-from unweave.relu.hermite_coefficients import hermite_coefficients
-from unweave.relu.relu_units import ReLUUnits
-from unweave.relu.spectral_recovery import recover_from_coefficients
+from unweave.numerics.hermite.estimated_coefficients import Batches, estimate_coefficients
+from unweave.published.relu.hermite_coefficients import hermite_coefficients
+from unweave.published.relu.relu_units import ReLUUnits
+from unweave.published.relu.spectral_recovery import recover_from_coefficients
 
 INPUTS, UNITS, NETWORKS = 10, 5, 5
 SAMPLES = (100_000, 1_600_000)

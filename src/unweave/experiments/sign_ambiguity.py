@@ -14,9 +14,9 @@ from scipy.linalg import null_space
 
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.rules import equal, vanishes
-from unweave.relu.absolute_form import AbsoluteForm
-from unweave.relu.relu_units import ReLUUnits
-from unweave.relu.signs import solve_signs
+from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
+from unweave.methods.shared.kinked.signs import solve_signs
+from unweave.published.relu.relu_units import ReLUUnits
 
 INPUTS, UNITS, POINTS = 3, 5, 10_000
 _SAME = 1e-6  # distance of (w, b) up to which two units are one

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unweave.comparison import compare
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.planted_bias_free import matching, plant
 from unweave.experiments.rules import equal, shown, vanishes
+from unweave.networks.comparison import compare
 from unweave.tensor_start import recover_from_tensors
 
 SETTINGS = (("squared_relu", 10, 5, 10_000), ("relu", 10, 5, 30_000), ("squared_relu", 20, 5, 10_000))

@@ -11,12 +11,12 @@ import math
 import time
 from collections.abc import Iterator
 
-from unweave.comparison import compare
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.rules import at_most, shown
-from unweave.random_networks import random_network
-from unweave.recovering import recover
-from unweave.result import Status
+from unweave.networks.comparison import compare
+from unweave.networks.random import random_network
+from unweave.recovery.recover import recover
+from unweave.recovery.result import Status
 
 CELLS = ((20, 1.0, 4.75), (20, 1.5, 5.25), (20, 2.0, 7.63), (25, 2.0, 11.4), (30, 1.5, 8.53), (30, 2.0, 17.4))
 """Inputs D, beta, published seconds."""

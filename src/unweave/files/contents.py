@@ -9,7 +9,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 
 FORMAT = "unweave-network"
 VERSION = 1

@@ -15,7 +15,7 @@ from unweave.files.atomic import write_atomically
 from unweave.files.contents import Dtype, check_dtype, rounded
 from unweave.files.json_file import encode_json, read_json
 from unweave.files.npz_file import encode_npz, read_npz
-from unweave.network import Network
+from unweave.networks.network import Network
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib")
 """Endings of files that run code when they are opened: never written, never read."""

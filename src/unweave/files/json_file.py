@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from unweave.files.contents import FORMAT, VERSION, build_network, check_header, not_a_network
-from unweave.network import Network
+from unweave.networks.network import Network
 
 
 def encode_json(network: Network, dtype: str) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 
 from unweave.errors import InvalidInput
 from unweave.files.contents import network_arrays, network_from_arrays, not_a_network
-from unweave.network import Network
+from unweave.networks.network import Network
 
 
 def encode_npz(network: Network, dtype: str) -> bytes:

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from unweave.activations import SOFTMAX
-from unweave.activations.catalogue import CATALOGUE
 from unweave.arrays import Array
 from unweave.files.contents import build_network
-from unweave.network import Network
+from unweave.networks.activations import SOFTMAX
+from unweave.networks.activations.catalogue import CATALOGUE
+from unweave.networks.network import Network
 
 _FINE, _TAIL = np.linspace(-8, 8, 401), np.geomspace(8, 500, 33)[1:]
 GRID: Array = np.concatenate([-_TAIL[::-1], _FINE, _TAIL])

@@ -25,10 +25,10 @@ from numpy.polynomial.chebyshev import cheb2poly
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from scipy.special import erf, erfcx
 
-from unweave.activations import SOFTMAX
-from unweave.activations.catalogue import LEAKY_SLOPE
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.networks.activations import SOFTMAX
+from unweave.networks.activations.catalogue import LEAKY_SLOPE
 
 ERFCX_SCALE = 3.0
 """c of the map from [0, inf) to (-1, 1]; between 2.5 and 4 the coefficients fall fastest."""

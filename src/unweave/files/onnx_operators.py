@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, expit
 
-from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.files.onnx_chain import (
     Affine,
@@ -21,6 +20,7 @@ from unweave.files.onnx_chain import (
     as_affine,
     as_curve,
 )
+from unweave.networks.activations import get_activation
 
 Attributes = Mapping[str, Any]
 Rule = Callable[[Chain, Sequence[Value], Attributes], Value]

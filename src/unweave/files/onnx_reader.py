@@ -19,7 +19,7 @@ from onnx.external_data_helper import uses_external_data
 from unweave.errors import InvalidInput
 from unweave.files.onnx_chain import Chain, NotAChain, Scaled, Value
 from unweave.files.onnx_operators import RULES
-from unweave.network import Network
+from unweave.networks.network import Network
 
 STANDARD_DOMAINS = ("", "ai.onnx")
 CONSTANT = "Constant"

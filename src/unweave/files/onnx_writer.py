@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto, checker, helper
 from unweave.errors import InvalidInput
 from unweave.files.contents import FORMAT, VERSION
 from unweave.files.onnx_formulas import GraphBuilder, add_activation
-from unweave.network import Network
+from unweave.networks.network import Network
 
 OPERATOR_SET, IR_VERSION = 13, 8
 """Old enough for every runtime of the last years; nothing newer is needed."""

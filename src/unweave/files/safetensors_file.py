@@ -19,7 +19,7 @@ from safetensors.numpy import save as encode_tensors
 
 from unweave.errors import InvalidInput
 from unweave.files.contents import FORMAT, VERSION, build_network, check_header, not_a_network
-from unweave.network import Network
+from unweave.networks.network import Network
 
 SKIP = "skip.weight"
 """The tensor of the matrix from the inputs to the last pre-activation."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.network import Network
+from unweave.networks.network import Network
 
 
 def gate_network(weights: Array, activation: str = "relu") -> Network:

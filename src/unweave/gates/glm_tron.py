@@ -29,12 +29,12 @@ from typing import Any
 
 import numpy as np
 
-from unweave.activations import get_activation
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.gates.checks import checked_positive, checked_rows, checked_theta, checked_vector
 from unweave.gates.gate_network import gate_network
-from unweave.network import Network
+from unweave.networks.activations import get_activation
+from unweave.networks.network import Network
 
 LIPSCHITZ = {
     "relu": 1.0,

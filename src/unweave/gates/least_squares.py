@@ -24,7 +24,7 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.gates.checks import checked_rows, checked_theta, checked_vector
 from unweave.gates.gate_network import gate_network
-from unweave.network import Network
+from unweave.networks.network import Network
 
 _BLOCK = 4096  # rows folded into R at once
 

@@ -40,7 +40,7 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.gates.checks import checked_positive, checked_rows, checked_vector
 from unweave.gates.gate_network import gate_network, relu
-from unweave.network import Network
+from unweave.networks.network import Network
 
 _STEP_SHARE = 0.5  # of the largest step of Theorem 3.4.1, 1/(C^2 sqrt(2 T))
 _JUMP_GRID = np.linspace(0.05, 0.999, 200)  # b / sqrt(n) over which the second bound is minimised

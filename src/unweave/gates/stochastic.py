@@ -43,7 +43,7 @@ from unweave.gates.bounds import error_curve, error_floor
 from unweave.gates.checks import checked_positive, checked_rows, checked_theta, checked_vector
 from unweave.gates.constants import GateConstants, GateMoments
 from unweave.gates.gate_network import gate_network
-from unweave.network import Network
+from unweave.networks.network import Network
 
 StepRule = Literal["theorem", "sharper", "robust"]
 _BLOCK = 64  # rows per triangular solve; also the spacing of the recorded history

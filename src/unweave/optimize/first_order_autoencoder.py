@@ -21,7 +21,7 @@ import numpy as np
 
 from unweave.arrays import Array, BoolArray
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 
 
 @dataclass(frozen=True, eq=False)

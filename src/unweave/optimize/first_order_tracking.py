@@ -21,8 +21,8 @@ import numpy as np
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
+from unweave.numerics.lanczos import lanczos_extremes
 from unweave.optimize.first_order import Descent, FirstOrderMethod, Gradient, State, descend
-from unweave.optimize.lanczos import lanczos_extremes
 
 HessianProduct = Callable[[Array, Array], Array]
 """(x, v) -> H(x) v, all (d,)."""

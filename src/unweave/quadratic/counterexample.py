@@ -20,7 +20,7 @@ import scipy.linalg
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 from unweave.quadratic.energy import GAUSSIAN, InputMoments, population_risk
 from unweave.quadratic.recovery import quadratic_network
 from unweave.quadratic.span_test import checked_inputs, packed_rows

@@ -16,10 +16,10 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.candidate import Candidate, Evidence
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 from unweave.quadratic.exact_solve import QuadraticForm, factor, solve_quadratic_form
+from unweave.search.candidate import Candidate, Evidence
 
 _NO_FIT = 0.1  # residual relative to the labels' spread from which on they are no quadratic form
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from unweave.activations import SOFTMAX, get_activation
-from unweave.network import Network
-from unweave.result import Recovery, Status
+from unweave.networks.activations import SOFTMAX, get_activation
+from unweave.networks.network import Network
+from unweave.recovery.result import Recovery, Status
 
 
 def open_questions(recovery: Recovery) -> list[str]:

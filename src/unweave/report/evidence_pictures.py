@@ -7,6 +7,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from unweave.recovery.result import FRESH_CHECKS, Certificate, Recovery
 from unweave.report.drawing import (
     ACCENT,
     INK,
@@ -19,7 +20,6 @@ from unweave.report.drawing import (
     whole_numbers,
 )
 from unweave.report.facts import Facts
-from unweave.result import FRESH_CHECKS, Certificate, Recovery
 
 _SAME_GAP = 0.1  # difference of logarithms of two ratios that are one
 _ROOM = 1.8  # factor left above and below the points of a logarithmic axis

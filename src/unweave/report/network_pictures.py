@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from unweave.arrays import Array
-from unweave.network import Network
+from unweave.networks.network import Network
+from unweave.recovery.result import Recovery
 from unweave.report.drawing import (
     ACCENT,
     INK,
@@ -23,7 +24,6 @@ from unweave.report.drawing import (
     whole_numbers,
 )
 from unweave.report.facts import Facts
-from unweave.result import Recovery
 
 _LINE_POINTS = 600
 _SEEN_KINKS = (0.1, 0.9)  # quantiles of the kinks' positions between which the line is drawn

@@ -9,7 +9,7 @@ from unweave.errors import InvalidInput
 from unweave.files.atomic import write_atomically
 
 if TYPE_CHECKING:
-    from unweave.result import Recovery
+    from unweave.recovery.result import Recovery
 
 _ENDINGS = (".html", ".htm")
 
@@ -43,13 +43,13 @@ def report_html(recovery: Recovery) -> str:
 
 
 def _content(recovery: Recovery) -> dict[str, Any]:
+    from unweave.recovery.result import FRESH_CHECKS
     from unweave.report.advice import open_questions, suggestions
     from unweave.report.evidence_pictures import evidence_pictures, place_of
     from unweave.report.facts import Facts
     from unweave.report.network_pictures import network_pictures, stage_picture
     from unweave.report.repeating import python_call, shell_command
     from unweave.report.weight_pictures import weight_picture
-    from unweave.result import FRESH_CHECKS
 
     facts = Facts(recovery.to_dict())
     weights = weight_picture(recovery, facts)

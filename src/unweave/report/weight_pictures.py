@@ -14,10 +14,10 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from unweave.arrays import Array
-from unweave.network import Network
+from unweave.networks.network import Network
+from unweave.recovery.result import Recovery
 from unweave.report.drawing import WIDE, Picture, draw, whole_numbers
 from unweave.report.facts import Facts
-from unweave.result import Recovery
 
 MOST_CELLS = 24_000
 """Cells of one image: more are drawn block by block, by the entry of largest size."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from unweave.access.adapters.file_target import open_file_target
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.targets.adapters.file_target import open_file_target
 
 
 @dataclass(frozen=True)

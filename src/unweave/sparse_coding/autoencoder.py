@@ -27,7 +27,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 from unweave.sparse_coding.generative import SparseModel, checked_matrix
 
 

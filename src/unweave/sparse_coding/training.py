@@ -22,7 +22,7 @@ from scipy.optimize import linear_sum_assignment
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 from unweave.sparse_coding.autoencoder import autoencoder_gradient, autoencoder_loss, autoencoder_network
 from unweave.sparse_coding.generative import SparseModel, checked_matrix
 

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.activations import Activation, get_activation
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.networks.activations import Activation, get_activation
 
 _REACH = 12.0  # exp(-z^2/2) is 5e-32 there
 _PANEL = 0.5  # widest panel of the quadrature, in units of Z

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg.blas
 
-from unweave.activations import Activation, get_activation
 from unweave.arrays import Array, RealArray
 from unweave.errors import InvalidInput
-from unweave.network import Network
-from unweave.optimize.least_squares import Linearisation
+from unweave.networks.activations import Activation, get_activation
+from unweave.networks.network import Network
+from unweave.numerics.least_squares.problem import Linearisation
 
 _BLOCK_ENTRIES = 4_000_000  # of the Jacobian formed at once: 32 MB
 

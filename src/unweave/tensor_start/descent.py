@@ -16,8 +16,8 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array
-from unweave.network import Network
-from unweave.optimize import Fit, LevenbergMarquardtOptions, levenberg_marquardt
+from unweave.networks.network import Network
+from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.tensor_start.bias_free import BiasFreeFit, bias_free_parts
 
 _RENEWAL = 50  # steps for which one M0 serves

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.activations import Activation, get_activation
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.activations import Activation, get_activation
+from unweave.networks.network import Network
 from unweave.subspace.congruence import diagonalise_by_congruence
 from unweave.subspace.symmetric import symmetric_packing
 from unweave.tensor_start.bias_free import bias_free_network

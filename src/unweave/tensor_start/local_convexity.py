@@ -27,7 +27,7 @@ import scipy.linalg
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.network import Network
+from unweave.networks.network import Network
 from unweave.tensor_start.activation_properties import activation_properties
 from unweave.tensor_start.bias_free import bias_free_parts, gauss_newton_matrix
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.network import Network
-from unweave.optimize import Fit
+from unweave.networks.network import Network
+from unweave.numerics.least_squares import Fit
 from unweave.tensor_start.descent import Descent, DescentOptions, gauss_newton, gradient_descent
 from unweave.tensor_start.initialisation import TensorStart, tensor_start
 from unweave.tensor_start.local_convexity import LocalConvexity, local_convexity

@@ -17,8 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from unweave import __version__
-from unweave.activations import activation_names
 from unweave.errors import InvalidInput, UnweaveError
+from unweave.networks.activations import activation_names
 from unweave.web.checker import Checker
 from unweave.web.guards import LOGIN, REPORT_POLICY, SESSION_SECONDS, Access, Guard
 from unweave.web.results import FILES, REPORT

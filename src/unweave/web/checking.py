@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from unweave.access.adapters.file_target import open_file_target
-from unweave.access.samples import Samples
 from unweave.cli.tables import read_table
 from unweave.errors import InvalidInput, UnweaveError
+from unweave.targets.adapters.file_target import open_file_target
+from unweave.targets.samples import Samples
 from unweave.web.looking_inside import look_inside
 from unweave.web.run_folder import RunFolder
 from unweave.web.run_request import TABLE, FieldError, RunRequest

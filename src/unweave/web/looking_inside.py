@@ -89,7 +89,7 @@ def _check_safetensors(path: Path) -> None:
 
 
 def _check_onnx(path: Path) -> None:
-    from unweave.access.adapters.answer_source import optional_package
+    from unweave.targets.adapters.answer_source import optional_package
 
     onnx = optional_package("onnx", "onnx", "look into an ONNX file")
     try:

@@ -10,9 +10,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from unweave.access.adapters.answer_source import AnswerSource
 from unweave.arrays import Array
-from unweave.journal import Progress
+from unweave.search.journal import Progress
+from unweave.targets.adapters.answer_source import AnswerSource
 
 LEAST_SECONDS = 0.2
 """Between two writes, unless a stage begins: nobody looks more often."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from unweave.errors import UnweaveError
 from unweave.files import FORMATS
-from unweave.result import Recovery
+from unweave.recovery.result import Recovery
 from unweave.web.run_folder import LOG, write_json
 
 REPORT, RESULT, FACTS = "report.html", "result.npz", "result.json"

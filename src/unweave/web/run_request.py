@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from unweave.activations import SOFTMAX, activation_names, get_activation
 from unweave.cli.arguments import read_interval, read_widths
 from unweave.cli.tables import TABLE_ENDINGS
 from unweave.errors import InvalidInput
 from unweave.files import FORMATS, PICKLES
+from unweave.networks.activations import SOFTMAX, activation_names, get_activation
 
 T = TypeVar("T")
 
@@ -142,12 +142,12 @@ def _file(kind: str, file_name: str | None) -> dict[str, Any]:
 
 def _endpoint(form: Mapping[str, str]) -> dict[str, Any]:
     """Address and messages of an endpoint, checked as far as that goes without asking it."""
-    from unweave.access.adapters.answer_source import optional_package
+    from unweave.targets.adapters.answer_source import optional_package
 
     optional_package("httpx", "http", "ask an HTTP endpoint")
-    from unweave.access.adapters.http_connection import checked_url
-    from unweave.access.adapters.http_failures import shown_url
-    from unweave.access.adapters.http_options import HttpOptions
+    from unweave.targets.adapters.http_connection import checked_url
+    from unweave.targets.adapters.http_failures import shown_url
+    from unweave.targets.adapters.http_options import HttpOptions
 
     url, request, token_env = form.get("url", ""), form.get("http_request"), form.get("token_env")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from unweave.result import Status
+from unweave.recovery.result import Status
 from unweave.web.results import FILES, REPORT
 from unweave.web.run_folder import ENDED, RESUMABLE, RunState, RunStatus
 from unweave.web.run_queue import Runs

@@ -23,10 +23,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unweave.access.adapters.file_target import open_file_target
 from unweave.errors import Interrupted, UnweaveError
-from unweave.recovering import recover
-from unweave.result import Recovery
+from unweave.recovery.recover import recover
+from unweave.recovery.result import Recovery
+from unweave.targets.adapters.file_target import open_file_target
 from unweave.web.checking import open_table, worded
 from unweave.web.progress_file import ProgressFile, Watched
 from unweave.web.results import write_results
@@ -93,8 +93,8 @@ def _opened(folder: RunFolder, request: RunRequest) -> Iterator[Any]:
     if request.kind != ENDPOINT:
         yield open_file_target(folder.target(request))
         return
-    from unweave.access.adapters.http_options import HttpOptions
-    from unweave.access.adapters.http_target import open_http_target
+    from unweave.targets.adapters.http_options import HttpOptions
+    from unweave.targets.adapters.http_target import open_http_target
 
     given = {
         "request": request.http_request,

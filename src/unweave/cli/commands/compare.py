@@ -9,7 +9,7 @@ import typer
 
 from unweave.cli.declared_options import AsJson, LayerActivations
 from unweave.cli.exits import exit_code_of
-from unweave.comparison import SAME_PARAMETERS
+from unweave.networks.comparison import SAME_PARAMETERS
 
 
 def compare(

@@ -1,0 +1,31 @@
+"""Does a prediction interface give its weights away? One recovery of the target, then rehearsed attacks.
+
+    recover(target) -> stand-in -> attacks at every level and budget -> leakage curve -> advice
+
+jinja2 and matplotlib are loaded when a page is made, not when this package is imported.
+"""
+
+from unweave.audits.answer_log import LogCheck
+from unweave.audits.attack import Attack, StandIn, attack
+from unweave.audits.curve import LevelSummary, Point
+from unweave.audits.level import Level, OwnPrecision, Published
+from unweave.audits.measures import Knowledge, weight_errors
+from unweave.audits.result import Audit, Defence
+from unweave.audits.run import audit
+
+__all__ = [
+    "Attack",
+    "Audit",
+    "Defence",
+    "Knowledge",
+    "Level",
+    "LevelSummary",
+    "LogCheck",
+    "OwnPrecision",
+    "Point",
+    "Published",
+    "StandIn",
+    "attack",
+    "audit",
+    "weight_errors",
+]

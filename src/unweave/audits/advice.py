@@ -1,0 +1,252 @@
+"""The audit in words: the verdict, what each level gives away, what a defender can do.
+
+What is said about a level rests on attacks that were run. That an attack of ours fails shows nothing about
+others. The one limit that no attack passes is a count: with P parameters, up to symmetry, and K numbers per
+answer, fewer than P / K answers are fewer equations than unknowns, and leave a continuum of networks that
+fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from unweave.audits.answer_log import LogCheck
+from unweave.audits.curve import LevelSummary, Point
+from unweave.audits.level import Level, OwnPrecision
+from unweave.audits.result import Defence
+from unweave.audits.wording import about, listed, percent
+from unweave.networks.activations import SOFTMAX, get_activation
+from unweave.networks.network import Network
+from unweave.recovery.result import Recovery, Status
+
+_CAVEAT = (
+    "These are the attacks of this program. A level that holds against them is not proven safe: a better "
+    "attack may need fewer queries."
+)
+_HARDLY_KNOWN = 0.5  # median weight error from which on weights are not worth a figure
+
+
+def advise(
+    recovery: Recovery,
+    own: OwnPrecision,
+    check: LogCheck | None,
+    levels: Sequence[Level],
+    budgets: Sequence[int],
+    points: Sequence[Point],
+    summaries: Sequence[LevelSummary],
+    alarm: float,
+) -> tuple[str, tuple[str, ...], tuple[Defence, ...], tuple[str, ...]]:
+    """Verdict, recommendations, defences and notes."""
+    network = recovery.network
+    notes = _notes(recovery, own, check, levels)
+    if network is None or check is None or not check.agrees or not _found(recovery):
+        return _not_found(recovery, check), _for_unknown(recovery, check), _defences(None, None), notes
+    here = f"{_shape(network)} network with {network.n_parameters:,} parameters"
+    exactly = f"all parameters of this {here} can be computed from its answers"
+    if recovery.status is Status.RECOVERED_UP_TO_AMBIGUITY:
+        exactly = f"this {here} can be computed from its answers, up to an ambiguity ({recovery.message})"
+    verdict = (
+        f"Yes: {exactly}. As it is, {recovery.queries:,} queries were enough, and fresh answers agree to "
+        f"{percent(recovery.error)}."
+    )
+    advice = [_of_level(summary, points, alarm) for summary in summaries if summary.level != Level()]
+    advice += [line for budget in budgets if (line := _of_budget(budget, levels, points, alarm))]
+    advice += [_limit(network, summaries), _CAVEAT]
+    return verdict, tuple(advice), _defences(network, summaries), notes
+
+
+def _found(recovery: Recovery) -> bool:
+    return recovery.status in (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
+
+
+def _not_found(recovery: Recovery, check: LogCheck | None) -> str:
+    if _found(recovery) and check is not None and not check.agrees:
+        return (
+            "Not decided: a network was found that agrees with fresh answers, but not with all answers that "
+            "were given on the way, so that it may not stand in for the target."
+        )
+    return (
+        f"Not shown: this program did not recover the target within {recovery.queries:,} queries "
+        f"({recovery.message or recovery.status.value})."
+    )
+
+
+def _for_unknown(recovery: Recovery, check: LogCheck | None) -> tuple[str, ...]:
+    """What can still be said when nothing stands in for the target."""
+    lines = ["There is no leakage curve: without the network behind the target, attacks cannot be rehearsed."]
+    if recovery.network is not None and check is not None and check.rows:
+        shares = [f"{share:.1%} to {digits} decimals" for digits, share in sorted(check.alike.items())]
+        lines.append(
+            "What was found answers like the target, on the "
+            f"{check.rows:,} rows that were asked, in {listed(shares)}: a copy need not have the weights to "
+            "be useful."
+            if shares
+            else f"What was found misses the {check.rows:,} answers by at most {check.largest_error:.2g}."
+        )
+    lines.append(
+        "That the recovery did not succeed is no sign of safety: tell it what an attacker may know (hidden, "
+        "activation, examples, domain), or allow more queries."
+    )
+    return tuple(lines)
+
+
+def _of_level(summary: LevelSummary, points: Sequence[Point], alarm: float) -> str:
+    """What one level gives away, and when."""
+    label = _at(summary.level)
+    if summary.first_network is None:
+        why = f" ({summary.reason})" if summary.reason else ""
+        return f"{label}, {summary.tried:,} queries gave no network{why}."
+    mine = [point for point in points if point.level == summary.level and point.has_network]
+    if mine and min(point.median_weight_error for point in mine) > _HARDLY_KNOWN:
+        best = min(mine, key=lambda point: point.fresh_error)
+        return (
+            f"{label}, {best.queries:,} queries give a network that answers alike to "
+            f"{percent(best.fresh_error)}, but with other weights."
+        )
+    averaged = sorted((point for point in mine if point.way != "bisection"), key=lambda point: point.queries)
+    parts = [
+        f"{point.queries:,} queries give the weights to {percent(point.median_weight_error)}"
+        for point in averaged
+    ]
+    if summary.alarm_predicted and summary.alarm_after is not None:
+        parts.append(f"about {about(summary.alarm_after)} would give {percent(alarm)} (square-root law)")
+    if summary.exact_after is not None and summary.level.is_rounded:
+        left = percent(summary.exact_error)
+        parts.append(f"{summary.exact_after:,} give them to {left}, by bisection")
+    if not parts:
+        return f"{label}, no attack came to {percent(alarm)}."
+    return f"{label}, {listed(_shortened(parts))}."
+
+
+def _shortened(parts: list[str]) -> list[str]:
+    """The first says what is given, the others need not."""
+    return [parts[0], *(part.replace("queries give the weights to", "give") for part in parts[1:])]
+
+
+def _of_budget(budget: int, levels: Sequence[Level], points: Sequence[Point], alarm: float) -> str:
+    """What may be published if a client may ask so much."""
+    tried = [level for level in levels if any((p.level, p.budget) == (level, budget) for p in points)]
+    # Who is given more digits may throw them away: what is finer than a level that leaks, leaks as well.
+    leaks = [
+        point.level.sigma
+        for point in points
+        if point.budget == budget and point.has_network and point.median_weight_error <= alarm
+    ]
+    worst = max(leaks, default=-1.0)
+    held = sorted((level for level in tried if level.sigma > worst), key=lambda level: level.sigma)
+    if not tried:
+        return ""
+    allowed = f"With {budget:,} queries per client"
+    if not held:
+        return f"{allowed}, every level gives the weights to {percent(alarm)} or better: allow fewer."
+    if len(held) == len(tried):
+        return f"{allowed}, no attack came to {percent(alarm)} at any level that was tried."
+    names = listed([level.label for level in held])
+    if len(held) > 2:
+        names = f"{held[0].label} and everything coarser"
+    return f"{allowed}, {names} held; the rest gives the weights to {percent(alarm)} or better."
+
+
+def _limit(network: Network, summaries: Sequence[LevelSummary]) -> str:
+    firsts = [summary.first_network for summary in summaries if summary.first_network is not None]
+    ours = f"The attacks that were run need {min(firsts):,} queries or more. " if firsts else ""
+    return (
+        f"{ours}No attack can determine all parameters from fewer than {fewest_answers(network):,} answers "
+        "without knowing something about them beforehand: these are fewer equations than unknowns. A limit "
+        "per client below that is the only one that is proven."
+    )
+
+
+def fewest_answers(network: Network) -> int:
+    """Answers that give as many equations as there are parameters that symmetry does not leave open."""
+    unknowns, numbers = network.n_parameters, network.n_outputs
+    for width, name in zip(network.hidden, network.activations, strict=False):
+        if get_activation(name).homogeneity is not None:
+            unknowns -= width  # a factor moves from the incoming to the outgoing weights of a unit
+    if network.activations[-1] == SOFTMAX:
+        unknowns -= network.weights[-1].shape[0] + 1  # what is added to all classes
+        numbers -= 1  # probabilities sum to one
+    return math.ceil(unknowns / numbers)
+
+
+def _at(level: Level) -> str:
+    return f"With {level.label}" if level.noise > 0 else f"At {level.label}"
+
+
+def _shape(network: Network) -> str:
+    return "-".join(str(width) for width in (network.n_inputs, *network.hidden, network.n_outputs))
+
+
+def _defences(network: Network | None, summaries: Sequence[LevelSummary] | None) -> tuple[Defence, ...]:
+    rounded = [s for s in summaries or () if s.level.is_rounded and s.exact_after is not None]
+    measured = ""
+    if rounded:
+        coarsest = max(rounded, key=lambda summary: summary.level.sigma)
+        measured = f" Here {coarsest.exact_after:,} queries were enough at {coarsest.level.label}."
+    rows = "" if network is None else f" For this network that is {fewest_answers(network) - 1:,} answers."
+    return (
+        Defence(
+            "Round the answers",
+            "Each decimal less makes averaging ten times less precise, and n rows win sqrt(n) back. But "
+            "rounding that always answers alike is no noise: an attacker halves the input until the last "
+            "digit flips and has an exact equation, one bit per query, whatever the number of "
+            "decimals." + measured,
+        ),
+        Defence(
+            "Add noise, then round",
+            "Noise stops the halving. It has to be drawn afresh for every answer, repeated rows included: an "
+            "offset that stays, or changes slowly with the input, cancels in differences. It costs the "
+            "attacker only a square root: ten times the noise, a hundred times the queries for the same "
+            "error.",
+        ),
+        Defence(
+            "Limit the number of answers",
+            "Per client, over its lifetime, and with clients that act together in mind. Fewer answers than "
+            "parameters leave parameters open, whatever the attack." + rows,
+        ),
+        Defence(
+            "Return labels only",
+            "Takes the numbers away, not the leak: where the label changes, the boundary can be followed by "
+            "the same halving, at a far higher price per parameter, and gives the network up to a common "
+            "factor. Not attacked in this audit.",
+        ),
+        Defence(
+            "Coarsen the inputs",
+            "Rounding the inputs before the network sees them takes away the fine steps that halving and "
+            "short differences need. Averaging over coarse inputs goes on working. Not attacked in this "
+            "audit.",
+        ),
+        Defence(
+            "Watch what is asked",
+            "These attacks ask rows that no user would: dense crosses around one point, rows far outside of "
+            "the data, sequences that close in on one point. All of them can be seen in a log.",
+        ),
+    )
+
+
+def _notes(
+    recovery: Recovery, own: OwnPrecision, check: LogCheck | None, levels: Sequence[Level]
+) -> tuple[str, ...]:
+    notes = list(recovery.notes)
+    if own.decimals is not None and any((level.decimals or 0) > own.decimals for level in levels):
+        notes.append(
+            f"the target itself gives {own.decimals} decimals: levels with more are what it gives already"
+        )
+    elif own.kind == "noisy":
+        notes.append(
+            f"the target's answers are noisy by themselves (standard deviation {own.sigma:.2g}); the "
+            "stand-in answers with fresh noise of that size, and its own weights are only known to what that "
+            "noise leaves"
+        )
+    elif own.kind == "float32":
+        notes.append("the target answers in single precision, and so does the stand-in, inputs included")
+    if recovery.status is Status.RECOVERED_UP_TO_AMBIGUITY:
+        notes.append(
+            "other parameters fit as well: weight errors are distances to one of them, and may be large "
+            "where the answers agree"
+        )
+    if check is not None and check.rows < recovery.queries:
+        notes.append(
+            f"{check.rows:,} of {recovery.queries:,} answers were kept for the check of the stand-in"
+        )
+    return tuple(notes)

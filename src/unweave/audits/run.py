@@ -1,0 +1,239 @@
+"""The audit: recover the target once, then let the network found stand in for it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.audits.advice import advise
+from unweave.audits.answer_log import LogCheck, MemoryStore, answers_on_disk, check_log, logged_answers
+from unweave.audits.attack import FRESH_ROWS, StandIn
+from unweave.audits.curve import LeakageCurve, LevelSummary, Point
+from unweave.audits.level import Level, OwnPrecision, checked_levels
+from unweave.audits.result import Audit
+from unweave.errors import BudgetExhausted, InvalidInput
+from unweave.execution.checkpoint import Checkpoint
+from unweave.networks.network import Network
+from unweave.probing.look import look
+from unweave.recovery.recover import recover
+from unweave.recovery.result import Recovery, Status
+from unweave.search.journal import Progress
+from unweave.targets.queries import Queries
+from unweave.targets.query_log import QueryLog
+from unweave.targets.target import as_queries
+
+DECIMALS = (6, 4, 3, 2)
+ALARM = 0.01
+"""Median relative error of the weights from which on they count as given away."""
+_FRESH_STREAM = 0x61756469  # keeps fresh rows apart from everything that a recovery draws
+_STAND_IN_SEED = 1  # added to the seed: an attacker does not draw the auditor's random numbers
+_FOUND = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
+
+
+def audit(
+    target: Any,
+    decimals: Sequence[int] = DECIMALS,
+    noise: Sequence[float] = (),
+    budgets: Sequence[int] | None = None,
+    *,
+    alarm: float = ALARM,
+    hidden: Sequence[int] | None = None,
+    activation: str | None = None,
+    seed: int = 0,
+    input_dim: int | None = None,
+    output_activation: str | None = None,
+    domain: tuple[Any, Any] | None = None,
+    examples: Any = None,
+    max_queries: int | None = None,
+    deadline: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
+) -> Audit:
+    """Find out whether answers give the weights away, after how many queries, at which precision.
+
+    The target is recovered once, by `unweave.recover`. If that succeeds, the network found, checked against
+    every answer of the target, stands in for it: for every level (rounded to so many decimals, or with noise
+    of so much) and every budget, the stand-in is attacked by a recovery of its own, which costs the target
+    nothing.
+
+    Parameters
+    ----------
+    target
+        As in `unweave.recover`; the arguments that are not explained here too. What is said about the network
+        (``hidden``, ``activation``, ``domain``, ``examples``, ...) the attackers know as well.
+    decimals
+        Numbers of decimals that might be published.
+    noise
+        Standard deviations of noise that might be added, fresh for every answer.
+    budgets
+        Queries that a client might be allowed; None for three powers of ten from the number of parameters on.
+    alarm
+        Median relative error of the weights from which on they count as given away.
+    max_queries
+        Rows that may be sent to the target.
+    deadline
+        Seconds for everything; points that are not done by then are left out, and the result says so.
+    checkpoint
+        Keeps every answer of the target on disk.
+
+    Returns
+    -------
+    Audit
+        Verdict, recommendations, points of the curve; ``to_dict()``, ``save_html(path)``.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C during the recovery of the target. During the attacks, Ctrl-C ends them, and the points that
+        are done are returned.
+
+    Cost
+    ----
+    Queries: those of one recovery of the target. Time: about two recoveries of the stand-in per point.
+
+    Example
+    -------
+    >>> import unweave
+    >>> net = unweave.random_network([4, 3, 1], activation="tanh", seed=1, outer="normal")
+    >>> found = unweave.audit(net, decimals=[3], budgets=[10_000])
+    >>> found.target_queries == found.recovery.queries, sorted({point.way for point in found.points})
+    (True, ['averaging', 'bisection', 'direct'])
+    """
+    levels = checked_levels(decimals, noise)
+    allowed = None if budgets is None else _checked_budgets(budgets)
+    if not 0 < alarm < 1:
+        raise InvalidInput(f"alarm must be between 0 and 1. Got {alarm!r} instead. For example 0.01.")
+    began, cpu = time.monotonic(), time.process_time()
+    queries = as_queries(target, input_dim=input_dim, max_queries=max_queries, deadline=deadline)
+    known = {
+        "hidden": hidden,
+        "activation": activation,
+        "output_activation": output_activation,
+        "domain": domain,
+        "examples": examples,
+    }
+    sent = queries.sent
+    recovery, answers = _recovered(queries, seed, checkpoint, progress, known)
+    own = OwnPrecision.of(recovery.stages)
+    check = None
+    if recovery.network is not None:
+        digits = [level.decimals for level in levels if level.decimals is not None]
+        check = check_log(recovery.network, answers, own, recovery.error, digits)
+    notes: list[str] = []
+    curve = _Collected()
+    if _may_stand_in(recovery, check) and recovery.network is not None:
+        allowed = allowed or default_budgets(recovery.network.n_parameters)
+        rows = _fresh_rows(recovery.network, seed, domain, examples)
+        stand_in = StandIn(recovery.network, own, rows, seed + _STAND_IN_SEED, known)
+        left = None if deadline is None else max(0.0, deadline - (time.monotonic() - began))
+        curve.run(LeakageCurve(stand_in, levels, allowed, alarm, left, progress))
+        notes += curve.notes
+    verdict, recommendations, defences, more = advise(
+        recovery, own, check, levels, allowed or (), curve.points, curve.summaries, alarm
+    )
+    return Audit(
+        recovery=recovery,
+        target_queries=queries.sent - sent,
+        own=own,
+        check=check,
+        levels=levels,
+        budgets=allowed or (),
+        points=tuple(curve.points),
+        summaries=tuple(curve.summaries),
+        alarm=alarm,
+        verdict=verdict,
+        recommendations=recommendations,
+        defences=defences,
+        notes=(*notes, *more),
+        interrupted=curve.interrupted,
+        seconds=time.monotonic() - began,
+        cpu_seconds=time.process_time() - cpu,
+    )
+
+
+def default_budgets(n_parameters: int) -> tuple[int, ...]:
+    """Three powers of ten, from the number of parameters on.
+
+    >>> default_budgets(641)
+    (1000, 10000, 100000)
+    """
+    first = max(2, math.ceil(math.log10(max(n_parameters, 1))))
+    return tuple(10**power for power in range(first, first + 3))
+
+
+class _Collected:
+    """What the attacks have given so far, however they end."""
+
+    def __init__(self) -> None:
+        self.points: list[Point] = []
+        self.summaries: list[LevelSummary] = []
+        self.notes: list[str] = []
+        self.interrupted = False
+
+    def run(self, curve: LeakageCurve) -> None:
+        try:
+            for found in curve:
+                if isinstance(found, Point):
+                    self.points.append(found)
+                else:
+                    self.summaries.append(found)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self.notes.append("interrupted: the points that are missing were not computed")
+        except BudgetExhausted:
+            self.notes.append("the deadline passed: the points that are missing were not computed")
+
+
+def _recovered(
+    queries: Queries,
+    seed: int,
+    checkpoint: str | Path | Checkpoint | None,
+    progress: Callable[[Progress], None] | None,
+    known: dict[str, Any],
+) -> tuple[Recovery, Callable[[], Iterator[tuple[Array, Array]]]]:
+    """The one recovery of the target, and a way to read everything it was answered."""
+    store = MemoryStore()
+    if checkpoint is None:
+        queries.attach_log(QueryLog(store))
+    try:
+        recovery = recover(queries, seed=seed, progress=progress, checkpoint=checkpoint, **known)
+    finally:
+        if checkpoint is None:
+            queries.detach_log()
+    if checkpoint is None:
+        return recovery, lambda: logged_answers(store, queries.n_inputs)
+    path = checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint
+    return recovery, lambda: answers_on_disk(path, queries.n_inputs)
+
+
+def _may_stand_in(recovery: Recovery, check: LogCheck | None) -> bool:
+    return recovery.status in _FOUND and check is not None and check.agrees
+
+
+def _fresh_rows(network: Network, seed: int, domain: Any, examples: Any) -> Array:
+    """Rows (n, D) from the region in which the network acts, found by looking at the network itself."""
+    rng = np.random.default_rng([_FRESH_STREAM, seed])
+    region = look(as_queries(network), rng=rng, domain=domain, examples=examples).region
+    return region.to_inputs(region.sample(FRESH_ROWS, rng))
+
+
+def _checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
+    whole: list[int] = []
+    with suppress(TypeError, ValueError):
+        whole = [int(budget) for budget in budgets if not isinstance(budget, bool) and int(budget) == budget]
+    if not whole or len(whole) != len(budgets) or min(whole) < 1:
+        raise InvalidInput(
+            f"budgets must be whole numbers of queries, 1 or more. Got {budgets!r} instead. "
+            "For example (1000, 10000, 100000)."
+        )
+    return tuple(sorted(set(whole)))
+
+
+__all__ = ["ALARM", "DECIMALS", "Level", "audit", "default_budgets"]

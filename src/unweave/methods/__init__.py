@@ -1,0 +1,1 @@
+"""One folder per method of recovery, and the table that lists them."""

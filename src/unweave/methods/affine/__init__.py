@@ -1,0 +1,1 @@
+"""Targets without a hidden layer."""

@@ -1,0 +1,1 @@
+"""The published algorithms for one smooth hidden layer as a method of recovery."""

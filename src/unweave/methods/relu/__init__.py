@@ -1,0 +1,1 @@
+"""One hidden layer of kinked units from precise answers along lines."""

@@ -1,0 +1,1 @@
+"""One hidden layer of kinked units behind noise, rounding or a link."""

@@ -1,0 +1,294 @@
+"""One hidden layer of kinked units from coarse answers, or behind a sigmoid, tanh or softmax: the route.
+
+Coarse answers do not show where a kink lies. But sums of kinked units are found by least squares from random
+starts, noise or not:
+
+1. random rows; their answers behind the link, z = T^{-1}(y), where z is known nearly as well as anywhere;
+2. units of z up to signs by `variable_projection`, signs from the affine part; more rows
+   while these explain more;
+3. all parameters by least squares on the answers themselves, T included;
+4. more rows to average noise out, or the flips of rounded answers (`refinement`).
+
+Cost: 12 rows per parameter, divided by the outputs; half as many more for noise, 60 per parameter for flips.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unweave.arrays import Array, BoolArray
+from unweave.errors import BudgetExhausted
+from unweave.methods.shared.coarse_answers.averaging import AveragedFit, fit_averaged
+from unweave.methods.shared.coarse_answers.leaving_out import pruned
+from unweave.methods.shared.coarse_answers.refinement import Refinement
+from unweave.methods.shared.coarse_answers.rows import AnsweredRows
+from unweave.methods.shared.coarse_answers.strength import link_of
+from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples, units_may_turn
+from unweave.methods.shared.kinked.signs import (
+    KINKED,
+    MOST_ALTERNATIVES,
+    negative_slope,
+    solve_signs,
+    to_form,
+    to_network,
+)
+from unweave.networks.evaluation import single_threaded_blas
+from unweave.networks.layered_model import LayeredModel
+from unweave.networks.links import Link
+from unweave.networks.network import Network
+from unweave.numerics.variable_projection.search import OutOfTime, SearchOptions
+from unweave.probing.look import Findings
+from unweave.probing.noise import NoiseKind
+from unweave.search.candidate import Candidate
+from unweave.search.journal import Journal
+from unweave.targets.region import NormalisedQueries, Region
+
+ROWS_PER_PARAMETER = 12.0
+"""Rows on which units are searched for, per parameter and divided by the outputs."""
+FIRST_WIDTHS: dict[NoiseKind, int] = {"float64": 8, "float32": 8, "noisy": 8, "rounded": 16}
+"""Units that rows are asked for at first, where no width is told; flips will cost far more in any case."""
+
+_ROUNDS = 2  # of asking for more rows, where kinks were seen; without, no more is spent on a guess
+_MORE = 4.0  # factor of the rows in a further round
+_STARTS = 2  # of a search, which repairs itself as it goes; one where no kinks were seen
+_FEWEST_ROWS = 6.0  # per parameter of the widest network that is tried
+_AS_WELL = 5.0  # errors of z within this factor of the smallest are as good ...
+_PRECISE = {"float64": 1e-9, "float32": 1e-4}  # ... and so are those below this part of the spread
+_PILOT_ROWS = 32
+_FEW_SEEN, _NEARER, _NARROWINGS = (
+    0.5,
+    0.5,
+    5,
+)  # share of rows behind a link below which the region is narrowed
+_OVER_ERRORS = {"rounded": 1.1, "noisy": 1.1}  # residual of a search that is done, in errors of z
+_OVER_ROUNDING = 11.0  # the same where these are roughly known
+_FINEST = 1e-10  # relative residual of a search that is done, however precise the answers
+_DAMPING = 1e-6
+_LARGEST_SIGN_MISFIT = 0.2  # of the affine part, up to which a pattern of signs is tried on the answers
+
+
+@dataclass(frozen=True)
+class KinkedOptions:
+    """What the user said about the network, and how many rows may average out the noise."""
+
+    width: int | None = None
+    activation: str | None = None
+    """None: ReLU or leaky ReLU."""
+    output_activation: str | None = None
+    rows_per_parameter: float | None = None
+    """Rows of the final fit per parameter; None: flips where the answers are rounded, else a default."""
+
+
+class KinkedRecovery:
+    """Runs the route; `run` never raises when budget or time is gone but hands back what there is."""
+
+    def __init__(
+        self,
+        view: NormalisedQueries,
+        findings: Findings,
+        options: KinkedOptions,
+        journal: Journal,
+        rng: np.random.Generator,
+    ) -> None:
+        self._findings, self._options = findings, options
+        self._journal, self._rng = journal, rng
+        self._rows = AnsweredRows(view, findings.noise, rng)
+        told = options.output_activation
+        # A link that the range of the answers suggests is likelier than none.
+        self._links = [Link(name) for name in (findings.links[::-1] if told is None else (told,))]
+        self._best = Refinement(self._rows, findings, options.width, options.rows_per_parameter, journal)
+        self._certain = findings.kinks or options.activation is not None
+        self._ambiguity: str | None = None
+
+    def run(self) -> Candidate:
+        """Recover the network, as far as the budget goes."""
+        problem, interrupted = None, False
+        try:
+            with single_threaded_blas():
+                problem = self._recover()
+        except BudgetExhausted as error:
+            problem = str(error)
+        except KeyboardInterrupt:
+            problem, interrupted = "interrupted", True
+        except np.linalg.LinAlgError as error:
+            problem = f"the numbers broke down ({error}): not a network of this class"
+        found = self._best.candidate(problem, interrupted=interrupted)
+        return replace(found, ambiguity=self._still_open(found))
+
+    def _still_open(self, found: Candidate) -> str | None:
+        """What is open of the signs in the end: flips are exact, and leave less open than averages did."""
+        network = found.network
+        exact = network is not None and network.skip is None and found.evidence.flips > 0
+        if self._ambiguity is None or network is None or not exact or network.activations[0] not in KINKED:
+            return self._ambiguity
+        solution = solve_signs(to_form(network), negative_slope(network.activations[0]))
+        if solution.alternatives:
+            return units_may_turn([signs * solution.signs for signs in solution.alternatives])
+        return None if solution.solved and solution.unique else self._ambiguity
+
+    def _recover(self) -> str | None:
+        region, ordinary = self._rows.region, Region.standard(self._rows.n_inputs)
+        if self._findings.searched and not region.has_box and region.covers(ordinary):
+            # Units may switch where inputs are by default, though a found region shows more of others.
+            self._rows.mix_in(ordinary)
+        self._best.measure_noise()
+        self._narrow()
+        first = self._options.width or FIRST_WIDTHS[self._findings.noise.kind]
+        goal = ROWS_PER_PARAMETER * self._parameters(first)
+        for _ in range(_ROUNDS if self._certain else 1):
+            self._rows.extend_to(goal)
+            for link in self._links:
+                self._search(link)
+                if self._best.is_explained:
+                    self._best.refine(self._searched_again, self._pruned)
+                    return None
+            if self._is_late():
+                break
+            goal *= _MORE
+        fit = self._best.fit
+        if fit is None:
+            return "no unit with a kink stands out of the noise"
+        return (
+            f"{fit.model.weights[0].shape[1]} units with a kink leave {fit.misfit:.2g} standard deviations "
+            "where noise alone would leave 1: another activation, more than one hidden layer, more units "
+            "(hidden=[m] tells their number), or too much noise"
+        )
+
+    def _narrow(self) -> None:
+        """Look nearer to the centre where a link is saturated nearly everywhere."""
+        saturating = [link for link in self._links if link.name != "identity"]
+        if not saturating or self._rows.region.has_box:
+            return
+        with self._journal.stage("region") as stage:
+            narrowed = 1.0
+            for _ in range(_NARROWINGS):
+                answers = self._rows.view(self._rows.sample(_PILOT_ROWS))
+                seen = min(float(self._seen(link, answers)[0].mean()) for link in saturating)
+                if seen >= _FEW_SEEN:
+                    break
+                self._rows.widen(_NEARER)
+                narrowed *= _NEARER
+            stage.figures["region narrowed to"] = narrowed
+
+    def _search(self, link: Link) -> None:
+        """Units of z, then all parameters to the answers; kept if better than what there is."""
+        with self._journal.stage(f"fit {self._options.activation or 'relu or leaky_relu'}") as stage:
+            found = self._units_behind(link)
+            if found is None or not found.network.hidden:
+                return
+            fit = self._pruned(self._fitted(found.network, link))
+            stage.figures.update(
+                rows=len(self._rows),
+                width=fit.model.weights[0].shape[1],
+                starts=found.search.starts,
+                link=link.name,
+                misfit=fit.misfit,
+                signs=found.signs_method,
+            )
+        if self._best.fit is None or fit.misfit < self._best.fit.misfit:
+            fit, self._ambiguity = self._with_signs(fit, found)
+            self._best.keep(fit)
+
+    def _searched_again(self, fit: AveragedFit) -> AveragedFit:
+        """A fit that more rows have refuted: units are searched for on all of them."""
+        link = link_of(fit.model)
+        found = self._units_behind(link)
+        if found is None or not found.network.hidden:
+            return fit
+        other = self._fitted(found.network, link)
+        if other.misfit >= fit.misfit:
+            return fit
+        other, self._ambiguity = self._with_signs(other, found)
+        return other
+
+    def _with_signs(self, fit: AveragedFit, found: SampleFit) -> tuple[AveragedFit, str | None]:
+        """The fit, and what is open of its signs: patterns that z leaves open are tried on the answers."""
+        rows, name = self._rows, found.network.activations[0]
+        still_open = found.other_signs()
+        if still_open is None or name not in KINKED or fit.misfit > rows.acceptable_misfit():
+            return fit, still_open
+        form = to_form(fit.model.to_network())
+        solution = solve_signs(form, negative_slope(name), _LARGEST_SIGN_MISFIT)
+        if not solution.solved:
+            return fit, still_open
+        patterns = [solution.signs, *solution.alternatives]
+        tried = [to_network(form, replace(solution, signs=signs), name) for signs in patterns]
+        fits = [self._fitted(network, link_of(fit.model)) for network in tried]
+        explained = [i for i, each in enumerate(fits) if each.misfit <= rows.acceptable_misfit()]
+        if not explained:
+            return fit, still_open
+        best = min(explained, key=lambda i: fits[i].misfit)
+        others = [patterns[i] * patterns[best] for i in explained if i != best]
+        if others:
+            return fits[best], units_may_turn(others)
+        # Of all patterns only one is explained, if all were there to be tried.
+        all_tried = solution.method == "enumeration" and len(solution.alternatives) < MOST_ALTERNATIVES
+        return fits[best], None if solution.unique or all_tried else still_open
+
+    def _units_behind(self, link: Link) -> SampleFit | None:
+        """The network of z = T^{-1}(y) that fits best; None if z is hardly known anywhere."""
+        rows = self._rows
+        used, errors = self._seen(link, rows.answers)
+        x, z = rows.points[used], link.undone(rows.answers[used], self._findings.noise)
+        if len(x) < _FEWEST_ROWS * self._parameters(1):
+            return None
+        spread = np.where(z.std(axis=0) > 0, z.std(axis=0), 1.0)
+        share = float(np.sqrt(np.mean((errors[used] / spread) ** 2)))
+        kind = self._findings.noise.kind
+        width = self._options.width
+        per_unit = (self._parameters(2) - self._parameters(1)) * _FEWEST_ROWS
+        return fit_samples(
+            x,
+            z,
+            width,
+            self._options.activation,
+            floor=max(_OVER_ERRORS.get(kind, _OVER_ROUNDING) * share, _FINEST),
+            rng=self._rng,
+            noisy=kind in _OVER_ERRORS,
+            options=SearchOptions(
+                starts=_STARTS if self._certain else 1, most=max(int(len(x) / per_unit), width or 0)
+            ),
+            on_step=self._on_step,
+        )
+
+    def _seen(self, link: Link, answers: Array) -> tuple[BoolArray, Array]:
+        """(n,) the rows in which z is known well enough to search in, and its errors (n, K)."""
+        errors = link.undone_errors(answers, self._findings.noise)
+        if link.name == "identity":
+            return np.ones(len(answers), dtype=np.bool_), errors
+        largest = errors.max(axis=1)
+        smallest = largest.min(initial=np.inf)
+        if not np.isfinite(smallest):
+            return np.zeros(len(answers), dtype=np.bool_), errors
+        finite = np.isfinite(largest)
+        spread = link.undo(answers[finite], self._rows.largest_sigma).std()
+        return largest <= max(
+            _AS_WELL * smallest, _PRECISE.get(self._findings.noise.kind, 0.0) * spread
+        ), errors
+
+    def _fitted(self, network: Network, link: Link) -> AveragedFit:
+        """All parameters, to all answers at hand."""
+        rows = self._rows
+        behind = Network(network.weights, network.biases, [network.activations[0], link.name], network.skip)
+        model = LayeredModel.from_network(behind)
+        return fit_averaged(model, rows.points, rows.answers, rows.sigma, damping=_DAMPING)
+
+    def _pruned(self, fit: AveragedFit) -> AveragedFit:
+        """Without units that only fit noise, or errors of z that are not those of the answers."""
+        return pruned(fit, self._rows) if fit.misfit <= self._rows.acceptable_misfit() else fit
+
+    def _parameters(self, width: int) -> float:
+        """Of a network of this width, its affine part included, per output."""
+        inputs, outputs = self._rows.n_inputs, self._rows.n_outputs
+        return (width * (inputs + outputs) + (inputs + 1) * outputs) / outputs
+
+    def _on_step(self, steps: int, residual: float) -> None:
+        self._journal.tell(steps, None, f"steps, residual {residual:.1e}")
+        if self._is_late():
+            raise OutOfTime
+
+    def _is_late(self) -> bool:
+        left = self._rows.view.seconds_left
+        return left is not None and left <= 0

@@ -1,0 +1,201 @@
+"""Gauss-Newton on all parameters of a network of kinked units, and how well its rows determine them.
+
+Away from every unit's surface f is a polynomial of its parameters, so a few steps of
+
+    min_delta |w (y - f - J delta)|
+
+end at the rounding of the answers. The length of every hidden unit's weights is free (what reads it makes up
+for it): its largest weight is held. Rows far out are weighted by 1 / (1 + |x|), as their rounding grows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from unweave.arrays import Array, BoolArray, IntArray
+from unweave.networks.activations import get_activation
+from unweave.networks.layered_model import LayeredModel
+from unweave.networks.network import Network
+from unweave.networks.value_fit import ValueJacobian
+
+_STEPS = 8
+_ROWS_PER_WEIGHT = 2.0  # on either side of a unit, for each number it is made of
+_WORTHWHILE = 0.5  # ratio of residuals after and before a step beyond which it was the last one
+_CLEAR_OF_KINKS = 1e-5  # distance, relative to 1 + |x|, from which on a row's pattern is certain
+_RANK = 1e-11  # relative singular values below which a direction is not determined
+_CERTAIN = 1e-6  # smallest diagonal of the Cholesky factor from which on squaring J loses nothing that counts
+_CANDIDATES = 20_000  # points among which those are taken where an open parameter acts
+_SPREADS = np.array([1.0, 3.0, 10.0, 100.0])
+_ROWS_PER_OPEN = 5
+_OPEN = 1e-3  # share of a parameter's unit vector that lies in the null space of an open one
+
+
+@dataclass(frozen=True, eq=False)
+class Polished:
+    """A network after Gauss-Newton."""
+
+    network: Network
+    history: tuple[float, ...]
+    """Weighted root mean square residual, the start first."""
+    error_bars: Array
+    """(P,) standard errors as `LayeredModel` has them: zero for what is held, infinite for what is open"""
+
+    @property
+    def error_bar(self) -> float:
+        """The largest."""
+        return float(self.error_bars.max(initial=0.0))
+
+
+def polish(network: Network, points: Array, answers: Array) -> Polished:
+    """Fit ``network`` to answers (n, K) at points (n, d); it never gets worse."""
+    clear = clear_of_kinks(network, points)
+    points, answers = points[clear], answers[clear]
+    weights = 1 / (1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1]))
+    model = LayeredModel.from_network(network)
+    free = _free_parameters(model)
+    factors = np.repeat(weights[:, None], answers.shape[1], axis=1)
+
+    def residual(candidate: LayeredModel) -> Array:
+        return np.asarray((factors * (answers - candidate.values(points))).reshape(-1))
+
+    current = residual(model)
+    history = [_rms(current)]
+    # So near the end that one Jacobian serves all steps.
+    solver = _Solver(ValueJacobian(model, points, factors).dense()[:, free])
+    for _ in range(_STEPS):
+        step = np.zeros(model.size)
+        step[free] = solver.solve(current)
+        moved = model.from_vector(model.to_vector() + step)
+        new = residual(moved)
+        if not _rms(new) < history[-1]:
+            break
+        model, current = moved, new
+        history.append(_rms(new))
+        if history[-1] > _WORTHWHILE * history[-2]:
+            break
+    bars = np.zeros(model.size)
+    roots = solver.covariance_roots()
+    bars[free] = np.where(np.isinf(roots), np.inf, history[-1] * np.where(np.isinf(roots), 0.0, roots))
+    return Polished(model.to_network(), tuple(history), bars)
+
+
+def enough_rows(network: Network, points: Array, wanted: int, rng: np.random.Generator) -> IntArray:
+    """Numbers of ``wanted`` points (n, d) at random, and of more on either side of rare units."""
+    order = rng.permutation(len(points))
+    chosen = np.zeros(len(points), dtype=bool)
+    chosen[order[:wanted]] = True
+    state = points
+    for layer, name in enumerate(network.activations[:-1]):
+        z = state @ network.weights[layer] + network.biases[layer]
+        quota = int(_ROWS_PER_WEIGHT * (len(network.weights[layer]) + 1))
+        for unit in range(z.shape[1]):
+            for side in (z[order, unit] > 0, z[order, unit] <= 0):
+                chosen[order[np.flatnonzero(side)[:quota]]] = True
+        state = get_activation(name)(z)
+    return np.flatnonzero(chosen)
+
+
+def clear_of_kinks(network: Network, points: Array) -> BoolArray:
+    """(n,) which points are so far from every unit's surface that its error cannot change their side."""
+    size = 1 + np.linalg.norm(points, axis=1)
+    result = np.ones(len(points), dtype=bool)
+    model = LayeredModel.from_network(network)
+    state = points
+    for layer, function in enumerate(model.activations[:-1]):
+        assert function is not None
+        z = state @ model.weights[layer] + model.biases[layer]
+        length = np.linalg.norm(model.weights[layer], axis=0)
+        result &= (np.abs(z) > _CLEAR_OF_KINKS * size[:, None] * length).all(axis=1)
+        state = function(z)
+    return result
+
+
+def open_parameters(polished: Polished) -> list[tuple[int, int, int]]:
+    """(layer, row, unit) of the parameters that no row determines; the bias is the row after the last."""
+    model = LayeredModel.from_network(polished.network)
+    found, start = [], 0
+    for layer, (rows, columns) in enumerate(model.shapes):
+        part = polished.error_bars[start : start + rows * columns].reshape(rows, columns)
+        found += [(layer, int(row), int(unit)) for row, unit in zip(*np.nonzero(np.isinf(part)), strict=True)]
+        start += rows * columns
+    return found
+
+
+def rows_for_open_parameters(polished: Polished, rng: np.random.Generator) -> Array:
+    """Points (n, d) where the parameters that are open act, as far as there are any."""
+    wanted = open_parameters(polished)
+    if not wanted:
+        return np.zeros((0, polished.network.n_inputs))
+    points = rng.standard_normal((_CANDIDATES, polished.network.n_inputs))
+    points *= _SPREADS[rng.integers(len(_SPREADS), size=_CANDIDATES)][:, None]
+    states = LayeredModel.from_network(polished.network).forward(points)
+    chosen: set[int] = set()
+    for layer, row, unit in wanted:
+        read = states.inputs[layer]
+        acts = np.abs(states.slopes[layer][:, unit] * (read[:, row] if row < read.shape[1] else 1.0))
+        acts /= 1 + np.linalg.norm(points, axis=1)
+        best = np.argsort(acts)[-_ROWS_PER_OPEN:]
+        chosen.update(int(index) for index in best if acts[index] > 0)
+    return points[sorted(chosen)]
+
+
+def _free_parameters(model: LayeredModel) -> IntArray:
+    """All but the largest weight of every hidden unit."""
+    held, start = [], 0
+    for layer, (_, columns) in enumerate(model.shapes[:-1]):
+        largest = np.abs(model.weights[layer]).argmax(axis=0)
+        held.append(start + largest * columns + np.arange(columns))
+        start = model.ends[layer]
+    return np.setdiff1d(np.arange(model.size), np.concatenate(held))
+
+
+class _Solver:
+    """Least squares with one Jacobian (n, P), its columns scaled to one."""
+
+    def __init__(self, jacobian: Array) -> None:
+        size = np.linalg.norm(jacobian, axis=0)
+        self._size = np.where(size > 0, size, 1.0)
+        self._scaled = jacobian / self._size
+        gram = scipy.linalg.blas.dsyrk(1.0, self._scaled.T, lower=1)
+        self._factor: Array | None = None
+        try:
+            factor = scipy.linalg.cholesky(gram, lower=True, check_finite=False)
+            if np.diag(factor).min() > _CERTAIN:
+                self._factor = factor
+                return
+        except scipy.linalg.LinAlgError:
+            pass
+        self._left, self._values, self._right = np.linalg.svd(self._scaled, full_matrices=False)
+
+    def solve(self, residual: Array) -> Array:
+        """The step (P,); the shortest one where not everything is determined."""
+        if self._factor is not None:
+            right = self._scaled.T @ residual
+            step = scipy.linalg.cho_solve((self._factor, True), right, check_finite=False)
+        else:
+            rank = self._rank()
+            step = self._right[:rank].T @ (self._left[:, :rank].T @ residual / self._values[:rank])
+        return np.asarray(step / self._size)
+
+    def covariance_roots(self) -> Array:
+        """(P,) roots of the diagonal of (J^T J)^-1; infinite for what is open."""
+        if self._factor is not None:
+            inverse = scipy.linalg.solve_triangular(
+                self._factor, np.eye(len(self._factor)), lower=True, check_finite=False
+            )
+            return np.asarray(np.linalg.norm(inverse, axis=0) / self._size)
+        rank = self._rank()
+        seen = self._right[:rank]
+        roots = np.linalg.norm(seen / self._values[:rank, None], axis=0) / self._size
+        roots[1 - np.linalg.norm(seen, axis=0) ** 2 > _OPEN**2] = np.inf
+        return np.asarray(roots)
+
+    def _rank(self) -> int:
+        return int((self._values > _RANK * self._values[0]).sum())
+
+
+def _rms(residual: Array) -> float:
+    return float(np.sqrt(np.mean(residual**2)))

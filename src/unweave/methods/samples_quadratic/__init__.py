@@ -1,0 +1,1 @@
+"""Quadratic units from samples."""

@@ -1,0 +1,1 @@
+"""One hidden layer of kinked units from samples."""

@@ -1,0 +1,1 @@
+"""One hidden layer of smooth units from samples."""

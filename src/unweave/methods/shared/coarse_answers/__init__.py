@@ -1,0 +1,1 @@
+"""Rows, fits and error bars for answers that are rounded or noisy."""

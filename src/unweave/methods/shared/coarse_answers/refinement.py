@@ -1,0 +1,300 @@
+"""The last steps from coarse answers, whatever found the network: more rows, flips, error bars, evidence.
+
+1. least squares on all parameters with more and more rows, which average the noise out;
+2. rounded answers of a target that repeats itself are bisected instead, and the flips fitted exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.methods.shared.coarse_answers.averaging import AveragedFit, fit_averaged
+from unweave.methods.shared.coarse_answers.bisection import FlipFit, Flips, find_flips, fit_flips
+from unweave.methods.shared.coarse_answers.error_bars import (
+    is_homogeneous,
+    standard_error_network,
+    standard_errors,
+    with_fixed_lengths,
+)
+from unweave.methods.shared.coarse_answers.rows import AnsweredRows
+from unweave.methods.shared.coarse_answers.strength import contributions, link_of
+from unweave.networks.activations import SOFTMAX
+from unweave.networks.layered_model import LayeredModel
+from unweave.networks.network import Network
+from unweave.probing.look import Findings
+from unweave.search.candidate import Candidate, Evidence
+from unweave.search.journal import Journal
+from unweave.targets.change_of_inputs import in_own_inputs
+
+Change = Callable[[AveragedFit], AveragedFit]
+
+DEFAULT_ROWS_PER_PARAMETER = 32.0
+"""Rows of the final fit to noisy answers, per parameter, unless told otherwise."""
+
+_STAGE = 4.0  # factor between the numbers of rows of successive fits
+_DAMPING_NEAR = 1e-6  # of a fit that starts from one with fewer rows
+_ROWS_BEFORE_FLIPS = 8.0
+_FLIPS_PER_PARAMETER = 1.35
+_FLIPS_LOST = 1.1  # times as many lines are tried: some lead out of the region
+_FLIPS_IF_OPEN = 2.3  # the same where these left something open: units with a kink are seen by few of them
+_FEWEST_FLIPS = 1.05  # per parameter
+_EXACT = 1e-3  # of the grid: what flips leave of a network that is right but answers in float32, at most
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+class Refinement:
+    """The best fit so far, and what is known about it."""
+
+    def __init__(
+        self,
+        rows: AnsweredRows,
+        findings: Findings,
+        width: int | None,
+        rows_per_parameter: float | None,
+        journal: Journal,
+    ) -> None:
+        self._rows, self._findings, self._journal = rows, findings, journal
+        self._told_width, self._told_rows = width, rows_per_parameter
+        self.fit: AveragedFit | None = None
+        self.evidence = Evidence()
+        self.notes: list[str] = []
+        self._exact: LayeredModel | None = None
+        self._errors: Array | None = None
+        self._fitted = rows.points, rows.answers
+        """Rows of the last fit, and one over the standard deviations of their answers"""
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether the fit leaves no more of the answers than their errors."""
+        return self.fit is not None and self.fit.misfit <= self._rows.acceptable_misfit()
+
+    def measure_noise(self) -> None:
+        """Sigma of answers that differ from call to call, to a few per cent: fits are judged by it."""
+        noise = self._findings.noise
+        if noise.kind != "noisy" or noise.repeatable:
+            return
+        with self._journal.stage("noise") as stage:
+            self._rows.measure_sigma()
+            stage.figures["sigma"] = self._rows.largest_sigma
+
+    def refine(self, mend: Change, settle: Change) -> None:
+        """Improve the fit, which explains the rows so far.
+
+        ``mend`` may add what more rows show to be missing, ``settle`` leaves out what they do not ask for.
+        """
+        if self._may_bisect():
+            self._grow_to(_ROWS_BEFORE_FLIPS, mend, settle)
+            self._bisect()
+        else:
+            noisy = self._findings.noise.kind == "noisy"
+            default = DEFAULT_ROWS_PER_PARAMETER if noisy else _ROWS_BEFORE_FLIPS
+            self._grow_to(self._told_rows or default, mend, settle)
+        self._note_width()
+
+    def keep(self, fit: AveragedFit) -> None:
+        """Take ``fit``, and what it says about itself, as the result so far."""
+        rows, findings = self._rows, self._findings
+        self.fit = fit
+        self._fitted = (
+            rows.points,
+            np.broadcast_to(1 / (rows.sigma * max(fit.misfit, 1.0)), rows.answers.shape),
+        )
+        self._errors = self._error_bars_of(fit.model, fit.standard_errors)
+        floor = rows.largest_sigma / max(float(findings.output_scale.max()), _TINY)
+        self.evidence = replace(
+            self.evidence,
+            width=_width(fit.model),
+            found=_width(fit.model),
+            fit_history=tuple(value * floor for value in fit.history),
+            fit_floor=floor,
+            prediction_floor=floor * float(np.sqrt(fit.model.size / max(fit.equations - fit.model.size, 1))),
+            condition=self._condition(fit.model, fit.condition),
+            parameter_error_bar=None if self._errors is None else float(self._errors.max()),
+            misfit=fit.misfit,
+            acceptable_misfit=rows.acceptable_misfit(),
+            answer_sigma=self._answer_sigma(fit),
+            weakest_neuron=self._weakest(fit),
+        )
+
+    def candidate(self, problem: str | None, *, interrupted: bool) -> Candidate:
+        """What there is, in the target's own inputs."""
+        model = self._exact if self._exact is not None else None if self.fit is None else self.fit.model
+        network = None if model is None else self._in_inputs(model)
+        errors = None
+        if network is not None and self._errors is not None:
+            points, weights = self._fitted
+            model = LayeredModel.from_network(network)
+            errors = standard_error_network(model, self._rows.region, points, weights)
+        return Candidate(
+            network,
+            self.evidence,
+            tuple(self.notes),
+            problem,
+            interrupted=interrupted,
+            standard_errors=errors,
+        )
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def _grow_to(self, rows_per_parameter: float, mend: Change, settle: Change) -> None:
+        """Fits on more and more rows."""
+        assert self.fit is not None
+        fit, rows = self.fit, self._rows
+        independent = rows.n_outputs - (link_of(fit.model).name == SOFTMAX)
+        goal = rows_per_parameter * fit.model.size / independent
+        with self._journal.stage("averaging") as stage:
+            while len(rows) < goal:
+                rows.extend_to(min(goal, _STAGE * len(rows)))
+                fit = fit_averaged(
+                    fit.model,
+                    rows.points,
+                    rows.answers,
+                    rows.sigma,
+                    damping=_DAMPING_NEAR,
+                    on_step=lambda step, _: self._journal.tell(step, None, "steps"),
+                )
+                if fit.misfit > rows.acceptable_misfit():
+                    fit = mend(fit)  # with more rows a weak neuron stands out
+                self.fit = fit
+            fit = settle(fit)  # ... and one that was only fitted to the noise of few does not
+            self.keep(fit)
+            stage.figures.update(rows=len(rows), misfit=fit.misfit)
+
+    def _may_bisect(self) -> bool:
+        noise = self._findings.noise
+        rounded = noise.kind == "rounded" and noise.decimals is not None and noise.repeatable
+        return self._told_rows is None and rounded
+
+    def _bisect(self) -> None:
+        """Exact equations from the flips of rounded answers."""
+        assert self.fit is not None
+        decimals = self._findings.noise.decimals
+        assert decimals is not None
+        model, grid = self.fit.model, 10.0**-decimals
+        with self._journal.stage("bisection") as stage:
+            for share in (_FLIPS_PER_PARAMETER, _FLIPS_IF_OPEN):
+                # What was asked before is known: only the further lines cost anything.
+                flips = self._flips_of(model, grid, int(np.ceil(share * model.size)))
+                stage.figures["flips"] = len(flips.values)
+                if len(flips.values) < _FEWEST_FLIPS * model.size:
+                    self.notes.append(
+                        f"only {len(flips.values)} flips of the last digit were found where {model.size} "
+                        "parameters need as many: the parameters are those of averaging"
+                    )
+                    return
+                fit = fit_flips(model, flips)
+                stage.figures["residual"] = fit.residual
+                if fit.residual > _EXACT * grid or self._answers_alike(fit.model, grid):
+                    break
+        self._take(fit, flips, grid)
+
+    def _answers_alike(self, model: LayeredModel, grid: float) -> bool:
+        """Whether a network that meets the flips answers all rows as the target did, up to rounding.
+
+        One that does not is no target's: the flips left it open.
+        """
+        off = float(np.abs(model.values(self._rows.points) - self._rows.answers).max())
+        return off <= grid * (0.5 + _EXACT)
+
+    def _flips_of(self, model: LayeredModel, grid: float, wanted: int) -> Flips:
+        """``wanted`` flips, or as many as there are: lines are lost where the target is flat or ends."""
+        rows, begin = self._rows, 0
+        found: list[Flips] = []
+        while (missing := wanted - sum(len(part.values) for part in found)) > 0 and begin < len(rows):
+            chosen = slice(begin, begin + int(np.ceil(_FLIPS_LOST * missing)))
+            found.append(
+                find_flips(
+                    rows.view,
+                    model,
+                    rows.region,
+                    rows.points[chosen],
+                    rows.answers[chosen],
+                    grid,
+                    on_round=lambda done, _: self._journal.tell(done, None, "bits"),
+                )
+            )
+            begin = chosen.stop
+        return Flips.joined(found)
+
+    def _take(self, fit: FlipFit, flips: Flips, grid: float) -> None:
+        """The network of the flips, if it meets them to a part of the grid and answers as the target did."""
+        scale = max(float(self._findings.output_scale.max()), _TINY)
+        # Whoever judges sees how well the exact equations were met.
+        history = tuple(value / scale for value in fit.history)
+        if fit.residual <= _EXACT * grid and self._answers_alike(fit.model, grid):
+            self._exact = fit.model
+            free = max(fit.equations - fit.model.size, 1)
+            sigma = max(fit.residual * float(np.sqrt(fit.equations / free)), _TINY)
+            self._fitted = flips.points, flips.selected(1 / sigma, fit.model.n_outputs)
+            self._errors = self._error_bars_of(fit.model, fit.standard_errors)
+            self.evidence = replace(
+                self.evidence,
+                condition=self._condition(fit.model, fit.condition),
+                parameter_error_bar=None if self._errors is None else float(self._errors.max()),
+                flips=fit.equations,
+                fit_history=history,
+                fit_floor=max(float(np.finfo(np.float64).eps), fit.residual / scale),
+                prediction_floor=fit.residual / scale,
+            )
+            return
+        self.notes.append(
+            f"the flips of the last digit fit no such network (residual {fit.residual:.1e}): another "
+            "activation or width, or answers not rounded to nearest; the parameters are those of averaging"
+        )
+        self.evidence = replace(self.evidence, fit_history=history, fit_floor=_EXACT * grid / scale / 1e3)
+
+    # -- what the steps share --------------------------------------------------------------------------
+
+    def _error_bars_of(self, model: LayeredModel, from_fit: Array | None) -> Array | None:
+        """(P,) standard errors in normalised inputs; None if the rows do not determine all parameters.
+
+        Least squares has them for all but homogeneous neurons, whose lengths it leaves open.
+        """
+        if not is_homogeneous(model):
+            return from_fit
+        return standard_errors(with_fixed_lengths(model), *self._fitted)
+
+    def _condition(self, model: LayeredModel, of_fit: float) -> float | None:
+        """Of the final fit; of homogeneous neurons it says only whether all but the lengths is determined."""
+        if not is_homogeneous(model):
+            return of_fit
+        return np.inf if self._errors is None else None
+
+    def _answer_sigma(self, fit: AveragedFit) -> Array:
+        """(K,) standard deviation of an answer: of precise ones, of unknown arithmetic, from the fit."""
+        if self._findings.noise.kind != "float64":
+            return self._rows.sigma
+        return self._rows.sigma * float(np.clip(fit.misfit, 1.0, self._rows.acceptable_misfit()))
+
+    def _weakest(self, fit: AveragedFit) -> float:
+        """Contribution of the weakest neuron over the largest that an accepted misfit could hide."""
+        hidden = float(np.sqrt(self._rows.acceptable_misfit() ** 2 - 1))
+        return float(contributions(fit.model, self._rows).min()) / hidden
+
+    def _note_width(self) -> None:
+        given, fit = self._told_width, self.fit
+        if given is None or fit is None:
+            return
+        found = _width(fit.model)
+        if found < given:
+            self.notes.append(
+                f"the target needs {found} neurons where {given} were given: the others are dead, "
+                "duplicates, or too weak to be seen at this precision; the smaller network is returned"
+            )
+        elif found > given:
+            self.notes.append(f"the target has {found} neurons where {given} were given")
+
+    def _in_inputs(self, model: LayeredModel) -> Network:
+        """The network in the target's own inputs, homogeneous neurons with weights of length one."""
+        result = in_own_inputs(model.to_network(), self._rows.region)
+        if not is_homogeneous(model):
+            return result
+        return with_fixed_lengths(LayeredModel.from_network(result)).to_network()
+
+
+def _width(model: LayeredModel) -> int:
+    return int(model.weights[0].shape[1])

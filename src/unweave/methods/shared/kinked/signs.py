@@ -1,0 +1,251 @@
+"""From a layer of kinked units known up to signs to an ordinary network.
+
+In f(x) = sum_i h_i |z_i| + S^T x + c (see `absolute_form`) the signs of the units only enter
+the affine part. With g(z) = z for z > 0 and p z below, a_i = 2 h_i / (1-p), a network without skip
+connection has
+
+    S = (1+p)/2 sum_i xi_i w_i a_i^T,        xi_i = +-1:
+
+d K linear equations M xi = r for m signs. (The constant row is not among them: the output bias is free.)
+Where M has full column rank, least squares solves them and rounding proves it; elsewhere signs are searched
+for (`unweave.numerics.sign_search`). Two patterns that both fit differ on a set F of units with
+sum_F a_i w_i = 0 (Claim 4.8 of the analysis of depth two networks with biases): these are listed, never
+chosen silently. If no pattern fits, the affine rest becomes a skip matrix: the same function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.errors import InvalidInput
+from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
+from unweave.networks.activations import get_activation
+from unweave.networks.network import Network
+from unweave.numerics.sign_search import (
+    box_point,
+    branch_and_bound,
+    lattice_search,
+    longest_point,
+    meet_in_the_middle,
+    narrowed_signs,
+)
+
+SIGN_TOLERANCE = 1e-6
+"""Misfit of the equations, relative to the size of their terms, up to which a pattern solves them."""
+MOST_ALTERNATIVES = 16
+"""Patterns that are listed beside the one found: with so many, there may be more."""
+KINKED = ("relu", "leaky_relu")
+"""Activations that an absolute form can be written in."""
+_RANK = 1e-8  # singular values of M below this part of the largest one are zero
+_AS_GOOD = 30.0  # misfits within this factor of the best are as good
+_ROUNDING = 1e-11  # relative misfit that is rounding, whatever the best one is
+_SAME_POINT = 1e-3  # distance up to which a linear program ended where it was sent away from
+_EASY_ENUMERATION = 26  # widths for which going through all patterns takes milliseconds
+_FAST_ENUMERATION = 34  # and for which it takes less than a lattice reduction
+_ACCIDENTS = (
+    1e-6  # expected number of patterns that fit by accident, below which one that fits is no accident
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SignSolution:
+    """Signs of the units of an absolute form, and how sure they are."""
+
+    signs: Array
+    """xi (m,), +-1; all one if unsolved."""
+    residual: float
+    """|M xi - r| relative to the size of the terms."""
+    method: str
+    """How: least squares, enumeration, linear program, branch and bound, lattice reduction, none."""
+    solved: bool
+    """Whether the signs explain the affine part: then the network needs no skip matrix."""
+    unique: bool
+    """Whether no other pattern does, proven or (lattice reduction) beyond accident."""
+    alternatives: tuple[Array, ...] = ()
+    """Other patterns (m,) that fit as well, at most 16."""
+
+
+def solve_signs(
+    form: AbsoluteForm,
+    negative_slope: float = 0.0,
+    tolerance: float = SIGN_TOLERANCE,
+    seed: int = 0,
+) -> SignSolution:
+    """Find the signs of the units of ``form``, for units with slope ``negative_slope`` below zero.
+
+    ``tolerance`` is the relative misfit that the errors of the form may cause.
+
+    Cost: a least-squares problem (d K, m) where m <= d K. Beyond, up to 2^(m/2) sums for m <= 40, some
+    linear programs for m < 2 d K, lattice reduction otherwise (seconds for m = 100 and d = 20).
+
+    Example
+    -------
+    >>> slope, zeros = np.array([[0.5], [-0.5]]), np.zeros(2)
+    >>> form = AbsoluteForm(np.eye(2), zeros, np.full((2, 1), 0.5), slope, zeros[:1])
+    >>> solve_signs(form).signs
+    array([ 1., -1.])
+    """
+    if not -1 < negative_slope < 1:
+        raise InvalidInput(f"negative_slope must lie between -1 and 1. Got {negative_slope} instead.")
+    if form.width == 0:
+        size = float(np.linalg.norm(form.slope))
+        return SignSolution(np.zeros(0), float(size > 0), "least squares", size == 0, True)
+    return _Solver(form, negative_slope, tolerance, seed).solve()
+
+
+def to_network(form: AbsoluteForm, solution: SignSolution, activation: str = "relu") -> Network:
+    """The network with these signs; where they are not solved, with a skip matrix for the affine rest."""
+    name = get_activation(activation).name
+    if name not in KINKED:
+        raise InvalidInput(f"activation must be one of {', '.join(KINKED)}. Got {activation!r} instead.")
+    if form.width == 0:
+        return Network([form.slope], [form.offset], ["identity"])
+    slope_below = negative_slope(name)
+    weights, biases = form.weights * solution.signs, form.biases * solution.signs
+    outer = 2 / (1 - slope_below) * form.heights
+    half = (1 + slope_below) / 2
+    offset = form.offset - half * biases @ outer
+    rest = None if solution.solved else form.slope - half * weights @ outer
+    return Network([weights, outer], [biases, offset], [name, "identity"], skip=rest)
+
+
+def to_form(network: Network) -> AbsoluteForm:
+    """One hidden layer of kinked units, of whatever signs, with its skip matrix if there is one."""
+    name, (incoming, outer), (biases, offset) = network.activations[0], network.weights, network.biases
+    slope_below = negative_slope(name)
+    half = (1 + slope_below) / 2
+    slope = half * incoming @ outer + (0.0 if network.skip is None else network.skip)
+    lengths = np.linalg.norm(incoming, axis=0)
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    heights = (1 - slope_below) / 2 * outer * lengths[:, None]
+    return AbsoluteForm(incoming / lengths, biases / lengths, heights, slope, offset + half * biases @ outer)
+
+
+def negative_slope(activation: str) -> float:
+    """The slope p of g(z) = p z for z < 0."""
+    return float(-get_activation(activation)(np.array([-1.0]))[0])
+
+
+class _Solver:
+    """One system M xi = r, reduced to independent equations."""
+
+    def __init__(self, form: AbsoluteForm, slope_below: float, tolerance: float, seed: int) -> None:
+        factor = (1 + slope_below) / (1 - slope_below)
+        matrix = factor * np.einsum("di,ik->dki", form.weights, form.heights).reshape(-1, form.width)
+        right = form.slope.reshape(-1)
+        self._width = form.width
+        self._size = max(float(np.linalg.norm(matrix)), np.finfo(np.float64).tiny)
+        basis, values, _ = np.linalg.svd(matrix, full_matrices=False)
+        rank = int((values > _RANK * values[0]).sum())
+        self._smallest = float(values[rank - 1]) if rank else 0.0
+        self._full_rank = rank == form.width
+        # Coordinates in the column space: no more equations than unknowns, and the same misfit for every
+        # pattern up to what no pattern explains.
+        self._matrix = basis[:, :rank].T @ matrix / self._size
+        self._right = basis[:, :rank].T @ right / self._size
+        outside = right - basis[:, :rank] @ (self._right * self._size)
+        self._outside = float(np.linalg.norm(outside)) / self._size
+        self._tolerance = tolerance
+        self._rng = np.random.default_rng(seed)
+
+    def solve(self) -> SignSolution:
+        """Try what is certain first."""
+        if self._outside > self._tolerance:
+            return self._unsolved()
+        if self._full_rank:
+            found = np.linalg.lstsq(self._matrix, self._right, rcond=None)[0]
+            signs: Array = np.where(found >= 0, 1.0, -1.0)
+            # Another pattern is off by 2 in some coordinate, so its misfit is at least 2 sigma_min less ours.
+            beyond = 2 * self._smallest / self._size - self._misfit(signs) > self._tolerance
+            if beyond:
+                return self._judged(signs, "least squares", unique=True)
+        if self._width <= _EASY_ENUMERATION:
+            return self._enumerated() or self._unsolved()
+        point = box_point(self._matrix, self._right)
+        if point is None:
+            return self._unsolved()  # not even signs between -1 and 1 would do
+        corner, method = longest_point(self._matrix, self._right, point, self._rng), "linear program"
+        if not self._fits(corner):
+            # The first node, with all that a solver tries there, often shows it.
+            corner = branch_and_bound(self._matrix, self._right, [], nodes=1)[0]
+            method = "branch and bound"
+        if not self._fits(corner):
+            known = narrowed_signs(self._matrix, self._right, self._rng)
+            corner, method = known, "linear program"
+            if not known.all():
+                corner = branch_and_bound(self._matrix, self._right, [], known)[0]
+                method = "branch and bound"
+        if corner is not None and self._fits(corner):
+            return self._judged(corner, method, *self._others(corner))
+        if self._width > _FAST_ENUMERATION:
+            return self._reduced() or self._enumerated() or self._unsolved()
+        return self._enumerated() or self._reduced() or self._unsolved()
+
+    def _others(self, signs: Array) -> tuple[bool, tuple[Array, ...]]:
+        """Whether a pattern that a program found is the only one, and others that fit."""
+        point = box_point(self._matrix, self._right, away_from=signs)
+        if point is not None and float(np.abs(point - signs).max()) <= _SAME_POINT:
+            return True, ()
+        allowed, proven = max(_AS_GOOD * self._misfit(signs), _ROUNDING), False
+        others: list[Array] = []
+        while len(others) < MOST_ALTERNATIVES and not proven:
+            other, proven = branch_and_bound(self._matrix, self._right, [signs, *others])
+            if other is None or self._misfit(other) > allowed:
+                break
+            others.append(other)
+            proven = False
+        return not others and (proven or self._no_accident()), tuple(others)
+
+    def _enumerated(self) -> SignSolution | None:
+        patterns = meet_in_the_middle(self._matrix, self._right, self._tolerance)
+        if patterns is None:
+            return None
+        if not len(patterns):
+            return self._unsolved()
+        misfits = np.linalg.norm(patterns @ self._matrix.T - self._right, axis=1)
+        best = int(np.argmin(misfits))
+        as_good = misfits <= max(_AS_GOOD * misfits[best], _ROUNDING)
+        as_good[best] = False
+        others = tuple(patterns[np.flatnonzero(as_good)[:MOST_ALTERNATIVES]])
+        return self._judged(patterns[best], "enumeration", not others, others)
+
+    def _reduced(self) -> SignSolution | None:
+        patterns, kernel = lattice_search(self._matrix, self._right)
+        fitting = [signs for signs in patterns if self._misfit(signs) <= self._tolerance]
+        if not fitting:
+            return None
+        signs = min(fitting, key=self._misfit)
+        # Flipping the units of v gives another solution if M v = 0 and v or -v carries their signs.
+        flips = [v for v in kernel if abs(float(v @ signs)) == float(np.abs(v).sum())]
+        flipped = [np.where(v != 0, -signs, signs) for v in flips]
+        allowed = max(_AS_GOOD * self._misfit(signs), _ROUNDING)
+        others = tuple(other for other in flipped if self._misfit(other) <= allowed)
+        unique = not others and self._no_accident()
+        return self._judged(signs, "lattice reduction", unique, others[:MOST_ALTERNATIVES])
+
+    def _no_accident(self) -> bool:
+        """Whether 2^m patterns against q equations of this tolerance leave no room for a chance fit."""
+        equations = len(self._matrix)
+        return bool(self._width * np.log(2) + equations * np.log(_ROUNDING) < np.log(_ACCIDENTS))
+
+    def _fits(self, signs: Array | None) -> bool:
+        return signs is not None and self._misfit(signs) <= self._tolerance
+
+    def _misfit(self, signs: Array) -> float:
+        return float(np.linalg.norm(self._matrix @ signs - self._right))
+
+    def _judged(
+        self, signs: Array, method: str, unique: bool, others: tuple[Array, ...] = ()
+    ) -> SignSolution:
+        residual = float(np.hypot(self._misfit(signs), self._outside))
+        if residual > self._tolerance:
+            return self._unsolved(residual)
+        return SignSolution(signs, residual, method, True, unique, others)
+
+    def _unsolved(self, residual: float | None = None) -> SignSolution:
+        ones = np.ones(self._width)
+        misfit = float(np.hypot(self._misfit(ones), self._outside)) if residual is None else residual
+        return SignSolution(ones, misfit, "none", False, False)

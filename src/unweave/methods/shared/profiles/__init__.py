@@ -1,0 +1,1 @@
+"""Scale, bias and outgoing weights of smooth units from their profiles."""

@@ -1,0 +1,286 @@
+"""One neuron at a time: scale, bias and outgoing weights from samples of its own profile.
+
+Once the direction u_k of a neuron is known, least squares on rank-one terms turns every sampled Hessian
+into a sample of a function of one variable t = u_k . x,
+
+    c_k(t) = a_k s_k^2 g''(s_k t + b_k),
+
+with s_k = |w_k| and a_k the outgoing weights, one per output. When there are no more neurons than
+inputs, plain values on a line along which only neuron k moves do the same,
+
+    c_k(t) = a_k g(s_k t + b_k) + a function affine in t.
+
+The amplitude (and the affine function) enter linearly and are projected out, so each neuron is a
+nonlinear least-squares problem in (s, b) alone: a grid that is as fine as the function is steep, then
+Levenberg-Marquardt from the best grid points, for all neurons at once. No interval of invertibility is
+needed and outgoing weights are free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.arrays import Array, IntArray
+from unweave.networks.activations import Activation
+
+_SCALES = np.geomspace(0.08, 8.0, 22)  # of |w_k| in normalised inputs
+_CENTRES_PER_WIDTH = 2.5  # grid points across 1/s, the width of the profile
+_GRID_SAMPLES = 64  # samples of each profile that the grid looks at
+_GRID_ENTRIES = 2_000_000  # numbers held at once while the grid is searched
+_CANDIDATES = 10  # grid points per neuron that are refined
+_REFINEMENTS = 40
+_LOG_SCALE_RANGE = (np.log(1e-3), np.log(1e3))
+_DAMPING = (1e-3, 0.2, 5.0)  # initial, factor after success, factor after failure
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """Fitted neurons g(s_k t + b_k), k = 1..m."""
+
+    scales: Array
+    """(m,)"""
+    biases: Array
+    """(m,)"""
+    outgoing: Array
+    """(m, K)"""
+    residuals: Array
+    """(m,) norm of the misfit relative to the norm of the samples."""
+
+    def updated(self, index: IntArray, other: Profiles) -> Profiles:
+        """These neurons with those at ``index`` replaced, where better, or appended from ``other``."""
+        known = len(self.scales)
+        better = (index >= known) | (other.residuals < self.residuals[np.minimum(index, known - 1)])
+        index, size = index[better], max(known, int(index.max(initial=-1)) + 1)
+        parts = []
+        for name in ("scales", "biases", "outgoing", "residuals"):
+            old, new = getattr(self, name), getattr(other, name)
+            result = np.empty((size, *old.shape[1:]))
+            result[:known] = old
+            result[index] = new[better]
+            parts.append(result)
+        return Profiles(*parts)
+
+    def pooled_residual(self) -> float:
+        """Root mean square of the neurons' relative misfits: how well the activation explains them all."""
+        return pooled(self.residuals)
+
+
+def pooled(residuals: Array) -> float:
+    """Root mean square of relative misfits (m,)."""
+    return float(np.sqrt(np.mean(residuals**2)))
+
+
+def fit_profiles(
+    projections: Array, samples: Array, activation: Activation, order: int, rng: np.random.Generator
+) -> Profiles:
+    """Fit every neuron's profile; the grid looks at some of the samples, chosen by ``rng``.
+
+    See `fit_profiles_from` for the parameters.
+    """
+    return fit_profiles_from(grid_subset(len(projections), rng), projections, samples, activation, order)
+
+
+def grid_subset(n: int, rng: np.random.Generator) -> IntArray:
+    """The samples, of n, that the grid looks at."""
+    if n <= _GRID_SAMPLES:
+        return np.arange(n, dtype=np.int64)
+    return np.sort(rng.permutation(n)[:_GRID_SAMPLES]).astype(np.int64)
+
+
+def fit_profiles_from(
+    subset: IntArray, projections: Array, samples: Array, activation: Activation, order: int
+) -> Profiles:
+    """Fit every neuron's profile.
+
+    Parameters
+    ----------
+    subset
+        The samples that the grid looks at; all of them count in the end.
+    projections : (n, m)
+        t_ik = u_k . x_i.
+    samples : (n, m, K)
+        c_k(t_ik), one per output.
+    order
+        Order of the derivative that was sampled: 2, or 0 for values along lines (then every neuron must
+        have the same projections, and the sampling points are few).
+    """
+    samples = _without_affine(samples, projections, order)
+    scales, biases = _grid_search(projections[subset], samples[subset], activation, order)
+    few_t, few_c = projections[subset][:, :, None], samples[subset][:, :, None, :]
+    scales, biases, misfit = _refine(scales, biases, few_t, few_c, activation, order)
+    best = np.argmin(misfit, axis=1)[:, None]
+    scales, biases = np.take_along_axis(scales, best, 1), np.take_along_axis(biases, best, 1)
+    all_t, all_c = projections[:, :, None], samples[:, :, None, :]
+    scales, biases, misfit = _refine(scales, biases, all_t, all_c, activation, order)
+    shape, _ = _shape(scales, biases, all_t, activation, order)
+    amplitude = _project(shape, all_c)[:, 0]
+    size = np.einsum("nmk,nmk->m", samples, samples)
+    return Profiles(
+        scales=scales[:, 0],
+        biases=biases[:, 0],
+        outgoing=amplitude / scales**order,
+        residuals=np.sqrt(np.maximum(misfit[:, 0], 0.0) / np.maximum(size, np.finfo(np.float64).tiny)),
+    )
+
+
+def refine_profiles(
+    projections: Array, samples: Array, activation: Activation, order: int, start: Profiles
+) -> Profiles:
+    """Fit again from a good start, for instance after the samples were corrected."""
+    samples = _without_affine(samples, projections, order)
+    t, c = projections[:, :, None], samples[:, :, None, :]
+    scales, biases, misfit = _refine(start.scales[:, None], start.biases[:, None], t, c, activation, order)
+    shape, _ = _shape(scales, biases, t, activation, order)
+    size = np.einsum("nmk,nmk->m", samples, samples)
+    return Profiles(
+        scales=scales[:, 0],
+        biases=biases[:, 0],
+        outgoing=_project(shape, c)[:, 0] / scales**order,
+        residuals=np.sqrt(np.maximum(misfit[:, 0], 0.0) / np.maximum(size, np.finfo(np.float64).tiny)),
+    )
+
+
+def _grid_search(t: Array, c: Array, activation: Activation, order: int) -> tuple[Array, Array]:
+    """Best (s, b) of a grid, ``_CANDIDATES`` per neuron: (m, candidates) each. t (n, m), c (n, m, K)."""
+    n, m = t.shape
+    grid_s, grid_b = profile_grid(float(np.abs(t).max(initial=1.0)))
+    best_s = np.ones((m, _CANDIDATES))
+    best_b = np.zeros((m, _CANDIDATES))
+    block = max(1, _GRID_ENTRIES // (n * len(grid_s)))
+    for start in range(0, m, block):
+        rows = slice(start, start + block)
+        z = t[:, rows, None] * grid_s + grid_b  # (n, block, grid)
+        shape = _without_affine(activation.jet(z, order)[order], t, order)
+        norm = np.einsum("nmg,nmg->mg", shape, shape)
+        overlap = np.einsum("nmg,nmk->mgk", shape, c[:, rows])
+        explained = np.einsum("mgk,mgk->mg", overlap, overlap)
+        explained = np.divide(explained, norm, out=np.zeros_like(norm), where=norm > 0)
+        chosen = _separated_best(explained)
+        best_s[rows], best_b[rows] = grid_s[chosen], grid_b[chosen]
+    return best_s, best_b
+
+
+def profile_grid(reach: float) -> tuple[Array, Array]:
+    """(s, b) pairs whose centres -b/s cover [-reach, reach] and a little more, finer for steeper ones."""
+    pairs = []
+    for s in _SCALES:
+        extent = reach + 1.5 / s
+        count = int(np.ceil(2 * extent * s * _CENTRES_PER_WIDTH)) | 1
+        pairs.append(np.stack([np.full(count, s), -s * np.linspace(-extent, extent, count)]))
+    grid_s, grid_b = np.concatenate(pairs, axis=1)
+    return grid_s, grid_b
+
+
+def _separated_best(explained: Array) -> IntArray:
+    """Indices (m, candidates) of the best grid points, neighbours of a better one left out."""
+    working = explained.copy()
+    rows = np.arange(len(working))
+    chosen = np.empty((len(working), _CANDIDATES), dtype=np.int64)
+    for i in range(_CANDIDATES):
+        best = np.argmax(working, axis=1)
+        chosen[:, i] = best
+        for shift in (-1, 0, 1):
+            working[rows, np.clip(best + shift, 0, working.shape[1] - 1)] = -np.inf
+    return chosen
+
+
+def _shape(s: Array, b: Array, t: Array, activation: Activation, order: int) -> tuple[Array, Array]:
+    """g^(n)(s t + b) and its derivative with respect to b, (n, m, candidates) each."""
+    jet = activation.jet(s * t + b, order + 1)
+    return _without_affine(jet[order], t, order), jet[order + 1]
+
+
+def _without_affine(columns: Array, t: Array, order: int) -> Array:
+    """Remove from columns (n, ...) what is affine in t, if values (order 0) were sampled."""
+    if order != 0:
+        return columns
+    line = t.reshape(len(t), -1)[:, 0]  # the same for every neuron
+    q = np.linalg.qr(np.stack([np.ones_like(line), line], axis=1))[0]
+    flat = columns.reshape(len(columns), -1)
+    return np.asarray((flat - q @ (q.T @ flat)).reshape(columns.shape))
+
+
+def _project(shape: Array, c: Array) -> Array:
+    """Best amplitude (m, candidates, K) of ``shape`` (n, m, candidates) for the samples c (n, m, 1, K)."""
+    norm = np.einsum("nmc,nmc->mc", shape, shape)
+    overlap = np.einsum("nmc,nmk->mck", shape, c[:, :, 0, :])
+    usable = norm[:, :, None] > 0
+    return np.asarray(np.divide(overlap, norm[:, :, None], out=np.zeros_like(overlap), where=usable))
+
+
+def _misfit(shape: Array, amplitude: Array, c: Array) -> Array:
+    """Squared norm (m, candidates) of c - shape * amplitude, one output at a time to save memory."""
+    total = np.zeros(shape.shape[1:])
+    for k in range(c.shape[3]):
+        residual = c[:, :, :, k] - shape * amplitude[None, :, :, k]
+        total += np.einsum("nmc,nmc->mc", residual, residual)
+    return total
+
+
+def _refine(
+    s: Array, b: Array, t: Array, c: Array, activation: Activation, order: int
+) -> tuple[Array, Array, Array]:
+    """Levenberg-Marquardt on (log s, b) with the amplitude projected out (Kaufman's Jacobian).
+
+    Every (neuron, candidate) has its own damping and is accepted or not by itself.
+    """
+    log_s, b = np.log(s), b.copy()
+    damping = np.full(s.shape, _DAMPING[0])
+    shape, slope = _shape(np.exp(log_s), b, t, activation, order)
+    amplitude = _project(shape, c)
+    misfit = _misfit(shape, amplitude, c)
+    tolerance = np.finfo(np.float64).eps
+    for _ in range(_REFINEMENTS):
+        step_s, step_b = _refinement_step(np.exp(log_s), t, c, shape, slope, amplitude, damping, order)
+        new_log_s = np.clip(log_s + np.clip(step_s, -0.5, 0.5), *_LOG_SCALE_RANGE)
+        new_b = b + np.clip(step_b, -2.0, 2.0)
+        new_shape, new_slope = _shape(np.exp(new_log_s), new_b, t, activation, order)
+        new_amplitude = _project(new_shape, c)
+        new_misfit = _misfit(new_shape, new_amplitude, c)
+        better = new_misfit < misfit
+        log_s, b = np.where(better, new_log_s, log_s), np.where(better, new_b, b)
+        misfit = np.where(better, new_misfit, misfit)
+        amplitude = np.where(better[:, :, None], new_amplitude, amplitude)
+        shape, slope = np.where(better, new_shape, shape), np.where(better, new_slope, slope)
+        damping = np.clip(np.where(better, damping * _DAMPING[1], damping * _DAMPING[2]), 1e-12, 1e12)
+        moving = better & (np.abs(step_s) + np.abs(step_b) > tolerance)
+        if not moving.any() and (damping > 1.0).all():
+            break
+        if not better.any() and (damping > 1e6).all():
+            break
+    return np.exp(log_s), b, misfit
+
+
+def _refinement_step(
+    s: Array,
+    t: Array,
+    c: Array,
+    shape: Array,
+    slope: Array,
+    amplitude: Array,
+    damping: Array,
+    order: int,
+) -> tuple[Array, Array]:
+    """Damped Gauss-Newton step in (log s, b) for every (neuron, candidate)."""
+    norm = np.maximum(np.einsum("nmc,nmc->mc", shape, shape), np.finfo(np.float64).tiny)
+    by_b = _without_affine(slope, t, order)
+    by_b = by_b - shape * (np.einsum("nmc,nmc->mc", shape, by_b) / norm)
+    by_s = _without_affine(slope * (s * t), t, order)
+    by_s -= shape * (np.einsum("nmc,nmc->mc", shape, by_s) / norm)
+    power = np.einsum("mck,mck->mc", amplitude, amplitude)
+    h_ss = power * np.einsum("nmc,nmc->mc", by_s, by_s)
+    h_bb = power * np.einsum("nmc,nmc->mc", by_b, by_b)
+    h_sb = power * np.einsum("nmc,nmc->mc", by_s, by_b)
+    weighted = np.einsum("nmk,mck->nmc", c[:, :, 0, :], amplitude)  # the part along shape projects out
+    g_s = np.einsum("nmc,nmc->mc", by_s, weighted)
+    g_b = np.einsum("nmc,nmc->mc", by_b, weighted)
+    h_ss, h_bb = h_ss * (1 + damping), h_bb * (1 + damping)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        determinant = h_ss * h_bb - h_sb**2
+        step_s = (h_bb * g_s - h_sb * g_b) / determinant
+        step_b = (h_ss * g_b - h_sb * g_s) / determinant
+    # Neurons that hardly act have a degenerate fit; they stay where they are.
+    usable = (determinant > 0) & np.isfinite(step_s) & np.isfinite(step_b)
+    return np.where(usable, step_s, 0.0), np.where(usable, step_b, 0.0)

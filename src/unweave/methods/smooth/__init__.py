@@ -1,0 +1,1 @@
+"""One smooth hidden layer from precise answers, through its derivatives."""

@@ -1,0 +1,161 @@
+"""From the neurons' directions in a frame to a first network there.
+
+One neuron at a time: scale, bias and outgoing weights from its profile, for each possible activation. The
+network predicts the truncation error of its own Hessians; with it removed, directions and neurons once more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.execution.executor import Executor
+from unweave.methods.shared.profiles.neuron_fits import (
+    model_of,
+    rank_activations,
+    rank_one_coefficients,
+    refit,
+)
+from unweave.methods.shared.profiles.profiles import Profiles, fit_profiles
+from unweave.methods.shared.profiles.typical_profile import typical_profile
+from unweave.methods.smooth.found_so_far import FoundSoFar
+from unweave.methods.smooth.frame_directions import DirectionFinder, Directions
+from unweave.methods.smooth.frame_target import FrameTarget
+from unweave.methods.smooth.hessian_route import SampledSpan, refine_directions, width_shown
+from unweave.methods.smooth.options import ShallowOptions
+from unweave.networks.activations import get_activation
+from unweave.networks.shallow_model import ShallowModel
+from unweave.search.journal import Journal
+from unweave.subspace.hessian_span import CLEAR_GAP, hessian_span
+from unweave.subspace.rank_one_space import RankOneSpace
+from unweave.subspace.symmetric import symmetric_packing
+
+_LINE_POINTS = 17
+_LINE_REACH = 3.5  # standard deviations of u_k . x covered by a line
+_CORRECTIONS = 4
+_SETTLED = 1e-9  # change of the weights below which another correction is not worth its time
+
+
+class ProfileSamples(NamedTuple):
+    """Samples of the neurons' own profiles."""
+
+    projections: Array
+    """(n, m)"""
+    samples: Array
+    """(n, m, K)"""
+    order: int
+    """Of the derivative that was sampled."""
+
+
+class NeuronFitter:
+    """Fits neurons along directions and writes to ``found`` the network they make."""
+
+    def __init__(
+        self,
+        target: FrameTarget,
+        options: ShallowOptions,
+        directions: DirectionFinder,
+        found: FoundSoFar,
+        journal: Journal,
+        rng: np.random.Generator,
+        executor: Executor | None,
+    ) -> None:
+        self._target, self._directions, self._found = target, directions, found
+        self._width, self._names = options.width, options.activations
+        self._journal, self._rng, self._executor = journal, rng, executor
+
+    def rank_activations(self, directions: Directions) -> tuple[ProfileSamples, list[str]]:
+        """Samples of the neurons' profiles, and the activations that explain them, best first."""
+        names = self._names
+        with self._journal.stage("activation") as stage:
+            profiles = self._profile_samples(directions)
+            residuals = rank_activations(
+                names,
+                *profiles,
+                self._rng,
+                on_name=lambda done: self._journal.tell(done, len(names), "activations"),
+                executor=self._executor,
+            )
+            ranking = sorted(residuals, key=lambda name: residuals[name])
+            stage.figures["best"] = ranking[0]
+        self._found.note(activation_residuals=residuals)
+        return profiles, ranking
+
+    def fit(self, directions: Directions, samples: ProfileSamples, name: str) -> None:
+        """The network of one activation, its truncation removed where the directions came from a span."""
+        with self._journal.stage("neurons") as stage:
+            activation = get_activation(name)
+            profiles = fit_profiles(
+                samples.projections, samples.samples, activation, samples.order, self._rng
+            )
+            model = self._found.model = model_of(directions.rows, profiles, activation)
+            stage.figures["residual"] = profiles.pooled_residual()
+        self._note_profile(samples, profiles, model)
+        if directions.sampled is not None:
+            self._correct_truncation(model, directions.rows, directions.sampled, profiles)
+
+    def _profile_samples(self, directions: Directions) -> ProfileSamples:
+        if directions.sampled is None:
+            return self._line_samples(directions.rows)
+        jets = directions.sampled.jets
+        assert jets.hessians is not None
+        coefficients = rank_one_coefficients(directions.rows, jets.hessians)
+        return ProfileSamples(jets.sites @ directions.rows.T, coefficients, 2)
+
+    def _line_samples(self, rows: Array) -> ProfileSamples:
+        """Values on lines through the centre along which a single neuron moves (the dual directions)."""
+        duals = np.asarray(np.linalg.inv(rows).T, dtype=np.float64)
+        reach = self._target.longest_reach(duals, _LINE_REACH)
+        t = reach * np.sin(np.linspace(-np.pi / 2, np.pi / 2, _LINE_POINTS))
+        points = (t[:, None, None] * duals).reshape(-1, duals.shape[1])
+        samples = self._target.ask(points).reshape(_LINE_POINTS, len(duals), -1)
+        return ProfileSamples(np.broadcast_to(t[:, None], samples.shape[:2]), samples, 0)
+
+    def _note_profile(self, samples: ProfileSamples, profiles: Profiles, model: ShallowModel) -> None:
+        example = typical_profile(
+            samples.projections, samples.samples, profiles, model.activation, samples.order
+        )
+        self._found.note(**example)
+
+    def _correct_truncation(
+        self, model: ShallowModel, rows: Array, sampled: SampledSpan, profiles: Profiles
+    ) -> None:
+        """Refine directions and neurons on Hessians from which the predicted truncation was taken away.
+
+        Weak neurons that the truncation had hidden come out of the corrected spectrum and are added.
+        """
+        assert sampled.jets.hessians is not None
+        d, rank, jets, source = self._target.dimension, sampled.rank, sampled.jets, self._target.source
+        with self._journal.stage("refinement" if source.exact else "truncation") as stage:
+            for done in range(_CORRECTIONS):
+                corrected = sampled.jets.hessians - source.hessian_truncation(model, jets)
+                span = hessian_span(corrected.reshape(-1, corrected.shape[2]))
+                seen, gap = width_shown(span, self._width)
+                if gap >= CLEAR_GAP and rank < seen <= d * (d - 1) // 2:
+                    rank = seen
+                rows = refine_directions(span, rank, rows, d)
+                if len(rows) < rank:
+                    rows = self._directions.search(span, rank, rows)
+                samples = ProfileSamples(jets.sites @ rows.T, rank_one_coefficients(rows, corrected), 2)
+                profiles = refit(samples.projections, samples.samples, model.activation, profiles, self._rng)
+                previous, model = model, model_of(rows, profiles, model.activation)
+                self._journal.tell(done + 1, _CORRECTIONS, "corrections")
+                if previous.width == model.width:
+                    change = float(np.abs(model.weights - previous.weights).max())
+                    stage.figures["change"] = change
+                    if change < _SETTLED:
+                        break
+            rates = RankOneSpace(span.basis(rank), symmetric_packing(d)).contraction_rates(rows)
+            stage.figures.update(width=rank, gap=span.gap(rank), residual=profiles.pooled_residual())
+            stage.figures["slowest rate"] = float(rates.max())
+        self._found.model = model
+        self._note_profile(samples, profiles, model)
+        self._found.note(
+            width=rank,
+            found=len(rows),
+            gap=span.gap(rank),
+            spectrum=span.singular_values,
+            rates=rates,
+        )

@@ -1,0 +1,268 @@
+"""One-hidden-layer smooth networks from queries: the default route.
+
+0. float64 answers and ten inputs or more: the whole network through a random slice of its inputs
+   (`lattice_route`), from a fifth of the queries of what follows; only if that fails, or would
+   take long, or the neurons are nearly as many as their directions allow:
+1. gradients at random sites: do all inputs matter, or only a subspace (active subspace)? From here on
+   everything happens in that subspace (`frame_recovery`), and is lifted back at the end
+   without further queries;
+2. Hessians; as many neurons as dimensions: matrix pencils on a handful of them; more: the span of about
+   1.15 m of them and its rank-one members;
+3. one neuron at a time: scale, bias and outgoing weights from its profile, for each possible activation;
+4. the network predicts the truncation error of its own Hessians; with it removed, 2 and 3 once more;
+5. Gauss-Newton on all parameters, on the values and gradients already paid for and a few more.
+
+Queries per parameter (K = 1) of 1 to 5: about 1.15 (D^2+D+1)/(D+2) + 1.5 for m > D, and 2.2 + 6 m/D for
+m << D. With ``autodiff`` 1 to 5 run on the target's own derivatives (`jet_sources`): there is
+no truncation to remove, and they take about 1.15 for m > D, and less for m << D.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unweave.derivatives.active_subspace import SPARE_GRADIENTS, active_subspace
+from unweave.derivatives.derivative_check import LARGEST_MISMATCH, derivative_mismatch
+from unweave.derivatives.stencils import Jets
+from unweave.derivatives.steps import difference_steps
+from unweave.errors import BudgetExhausted
+from unweave.methods.smooth.found_so_far import FoundSoFar
+from unweave.methods.smooth.frame_neurons import ProfileSamples
+from unweave.methods.smooth.frame_recovery import FrameRecovery
+from unweave.methods.smooth.frame_target import FrameTarget
+from unweave.methods.smooth.lattice_route import FEWEST_INPUTS, LatticeRoute
+from unweave.methods.smooth.lifting import lift
+from unweave.methods.smooth.mixed_activations import activations_seen
+from unweave.methods.smooth.options import ShallowOptions
+from unweave.networks.evaluation import single_threaded_blas
+from unweave.networks.network import Network
+from unweave.networks.shallow_model import ShallowModel
+from unweave.probing.look import Findings
+from unweave.search.candidate import Candidate, Evidence
+from unweave.search.journal import Journal
+from unweave.targets.region import NormalisedQueries
+
+_CHECKED_GRADIENTS = 3  # by autodiff, compared with answers
+_FIRST_GRADIENTS = 6
+_COARSEST_FOR_LATTICES = 1e-12  # relative noise up to which third differences show a span
+_LIFT_ABOVE_FLOOR = 1e4  # times the floor: far above what lifting loses, far below a missing direction
+_MOST_EXPLAINED = 0.7  # of the neurons must be explained by an activation each, for a mixture to be named
+_ONE_THREAD = 24  # inputs up to which matrices are so small that a second BLAS thread gains nothing,
+# but on busy cores makes every product wait for it
+
+
+class ShallowRecovery:
+    """Runs the route; `run` never raises when budget or time is gone but hands back what there is."""
+
+    def __init__(
+        self,
+        view: NormalisedQueries,
+        findings: Findings,
+        options: ShallowOptions,
+        journal: Journal,
+        rng: np.random.Generator,
+    ) -> None:
+        self._region = findings.region
+        self._scale = np.where(findings.output_scale > 0, findings.output_scale, 1.0)
+        self._noise = float(np.max(findings.noise.sigma_per_output / self._scale))
+        self._exact = findings.noise.kind == "float64" and self._noise <= _COARSEST_FOR_LATTICES
+        self._options, self._journal, self._rng = options, journal, rng
+        self._executor = view.executor
+        inputs = len(self._region.location)
+        self._target = FrameTarget(
+            view,
+            self._region,
+            self._scale,
+            np.eye(inputs),
+            self._noise,
+            journal,
+            rng,
+            autodiff=options.autodiff,
+        )
+        self._in_all_inputs: Jets | None = None
+        """Gradients in all inputs, which locate the active subspace."""
+        self._found = FoundSoFar()
+        self._notes: list[str] = []
+        self._ambiguity: str | None = None
+
+    def run(self) -> Candidate:
+        """Recover the network, as far as the budget goes."""
+        problem, interrupted = None, False
+        try:
+            if len(self._target.frame) <= _ONE_THREAD:
+                with single_threaded_blas():
+                    problem = self._recover()
+            else:
+                problem = self._recover()
+        except BudgetExhausted as error:
+            problem = str(error)
+        except KeyboardInterrupt:
+            problem, interrupted = "interrupted", True
+        except np.linalg.LinAlgError as error:
+            problem = f"the numbers broke down ({error}): not a network of this class"
+        model = self._found.model
+        network = None if model is None else self._in_inputs(model)
+        notes = tuple(self._notes)
+        return Candidate(network, self._found.evidence, notes, problem, self._ambiguity, interrupted)
+
+    def _recover(self) -> str | None:
+        if self._recover_by_lattices():
+            return None
+        if self._options.autodiff:
+            problem = self._check_derivatives()
+            if problem is not None:
+                return problem
+        gradients = self._enter_active_subspace()
+        frame = self._in_frame(gradients)
+        problem = frame.run()
+        if self._target.reduced and not self._lift_fits(gradients):
+            # A direction was missing: few gradients happened to lie along it, or a neuron is very weak.
+            self._leave_active_subspace()
+            frame = self._in_frame(gradients)
+            problem = frame.run()
+        found = self._found
+        if problem is None and found.model is not None:
+            self._compare_width(found.model.width)
+            if not found.at_floor:
+                problem = (
+                    f"{found.model.width} neurons leave a residual of {found.residual:.2g} where "
+                    f"rounding or noise would leave {found.evidence.fit_floor:.2g}: "
+                    f"{self._what_else(frame.profiles)}"
+                )
+        return problem
+
+    def _in_frame(self, gradients: Jets) -> FrameRecovery:
+        return FrameRecovery(
+            self._target,
+            gradients,
+            self._noise,
+            self._options,
+            self._found,
+            self._journal,
+            self._rng,
+            self._executor,
+        )
+
+    def _what_else(self, profiles: ProfileSamples | None) -> str:
+        """What the target may be, when one layer of equal neurons is not it."""
+        if profiles is not None and len(self._options.activations) > 1:
+            seen = activations_seen(self._options.activations, *profiles, self._rng)
+            if len(seen) > 1 and sum(seen.values()) >= _MOST_EXPLAINED * profiles.projections.shape[1]:
+                named = ", ".join(f"{count} as {name}" for name, count in seen.items())
+                return f"the neurons are not alike ({named}): mixed activations, which are not handled"
+        return (
+            "another activation or a mixture of several, more than one hidden layer (residual blocks and "
+            "pooling count), or Hessians that are no sum of neurons"
+        )
+
+    def _recover_by_lattices(self) -> bool:
+        """Whether the network was found through a slice of the inputs, from the fewest queries."""
+        if not self._exact or self._options.autodiff or len(self._target.frame) < FEWEST_INPUTS:
+            return False
+        route = LatticeRoute(
+            self._target.ask,
+            self._region,
+            self._target.outputs,
+            self._noise,
+            self._options.width,
+            self._options.activations,
+            self._journal,
+            self._rng,
+            self._options.power_method,
+            self._executor,
+        )
+        try:
+            result = route.run()
+        except np.linalg.LinAlgError:  # a fit ran away: what is no network of this class may do that
+            return False
+        if result is None:
+            return False
+        self._found.model, self._found.evidence = result.model, result.evidence
+        self._compare_width(result.model.width)
+        return True
+
+    def _check_derivatives(self) -> str | None:
+        """What is wrong with the target's derivatives, seen at the first few gradients; None if nothing."""
+        with self._journal.stage("derivatives") as stage:
+            step = difference_steps(self._noise, self._target.dimension).gradient
+            jets = self._target.source.gradients(self._target.sample(_CHECKED_GRADIENTS, step))
+            mismatch = derivative_mismatch(self._target.ask, jets, step, self._rng)
+            stage.figures["mismatch"] = mismatch
+        self._in_all_inputs = jets
+        self._found.note(derivative_mismatch=mismatch)
+        if mismatch <= LARGEST_MISMATCH:
+            return None
+        return (
+            f"the target's derivatives by autodiff are not those of its answers (off by {mismatch:.2g} of "
+            "their size): a part is detached, or has a backward pass of its own; leave derivatives at "
+            '"queries"'
+        )
+
+    def _enter_active_subspace(self) -> Jets:
+        """Take gradients until their span is seen to end, or to be everything, and go there."""
+        with self._journal.stage("gradients") as stage:
+            inputs, outputs, width = len(self._target.frame), self._target.outputs, self._options.width
+            everything = -(-(inputs + SPARE_GRADIENTS) // outputs) + 1
+            goal = _FIRST_GRADIENTS if width is None else -(-(min(width, inputs) + 1) // outputs) + 1
+            while True:
+                jets = self._in_all_inputs = self._target.gradients(
+                    self._in_all_inputs, min(goal, everything)
+                )
+                active = active_subspace(jets, self._noise)
+                if active.complete or len(jets) >= everything:
+                    break
+                goal = max(len(jets) + 1, int(np.ceil(1.1 * len(jets))))
+            stage.figures.update(sites=len(jets), **{"active dimension": active.dimension})
+        self._found.note(active_dimension=active.dimension)
+        if active.reduces:
+            self._target = self._target.seen_through(active.frame)
+        return jets
+
+    def _leave_active_subspace(self) -> None:
+        inputs = len(self._target.frame)
+        self._target = self._target.seen_through(np.eye(inputs))
+        mismatch = self._found.evidence.derivative_mismatch
+        self._found.model = None
+        self._found.evidence = Evidence(active_dimension=inputs, derivative_mismatch=mismatch)
+
+    def _lift_fits(self, gradients: Jets) -> bool:
+        """Whether the network, lifted to all inputs, explains the gradients taken there."""
+        if self._found.model is None:
+            return False
+        lifted = lift(self._found.model, self._target.frame, gradients)
+        left = gradients.gradients - lifted.difference_gradients(
+            gradients.sites, gradients.step, gradients.rule
+        )
+        size = float(np.sqrt(np.mean(gradients.gradients**2)))
+        floor = max(self._noise * gradients.gradient_noise, np.finfo(np.float64).eps * size)
+        return float(np.sqrt(np.mean(left**2))) <= _LIFT_ABOVE_FLOOR * floor
+
+    def _compare_width(self, seen: int) -> None:
+        given, shown = self._options.width, self._found.evidence.width
+        if shown is not None and seen < shown:
+            self._notes.append(f"{seen} of {shown} directions were found in the span of the Hessians")
+        if given is not None and seen < given and self._region.has_box:
+            self._ambiguity = (
+                f"{given - seen} of the {given} neurons that were given do not act inside the domain: "
+                "nothing is known about them"
+            )
+        elif given is not None and seen < given:
+            self._notes.append(
+                f"the target needs {seen} neurons where {given} were given: the others are dead, "
+                "duplicates, or have no outgoing weight; the minimal network is returned"
+            )
+        elif given is not None and seen > given:
+            self._notes.append(f"the target has {seen} neurons where {given} were given")
+
+    def _in_inputs(self, model: ShallowModel) -> Network:
+        """The network in the target's own inputs and outputs."""
+        if self._target.reduced and self._in_all_inputs is not None:
+            model = lift(model, self._target.frame, self._in_all_inputs)
+        weights = model.weights / self._region.scale[:, None]
+        biases = model.biases - self._region.location @ weights
+        outgoing, offset = model.outgoing * self._scale, model.offset * self._scale
+        skip = None
+        if model.skip is not None:
+            skip = model.skip / self._region.scale[:, None] * self._scale
+            offset = offset - self._region.location @ skip
+        return Network([weights, outgoing], [biases, offset], [model.activation.name, "identity"], skip=skip)

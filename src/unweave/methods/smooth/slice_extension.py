@@ -1,0 +1,221 @@
+"""From a network on a slice to all inputs: one linear system for every direction outside.
+
+A network that is known on the slice y -> f(E y) lacks the weights' components u_kj = w_k . q_j along the
+directions q_j outside. One step t along q_j from a point y_i of the slice,
+
+    f(E y_i + t q_j) - f(E y_i) = sum_k a_k [g(z_ik + t u_kj) - g(z_ik)] + t s_j,        z_ik known,
+
+is one equation per output for the m unknowns u_.j (and s_j, a skip's components). f(E y_i) itself is known
+from the network, so every row is an equation, and the same sites serve all directions: to first order one
+matrix G with rows a_k g'(z_ik), chosen well conditioned among many candidates before anything is asked.
+Gauss-Newton with G, and where that is too slow with each direction's own Jacobian, solves them exactly.
+
+Cost: about (m + K)/K rows per direction: not more than there are parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+
+from unweave.arrays import Array, IntArray
+from unweave.methods.smooth.random_slice import RandomSlice, sites_for_other_inputs
+from unweave.networks.shallow_model import ShallowModel
+
+SHIFT = 0.02
+"""Step t along a direction outside, times 1 / sqrt(D): how far it moves a neuron of norm one."""
+
+_CANDIDATES_PER_UNKNOWN = 20
+_FEWEST_CANDIDATES = 200
+_WELL_CONDITIONED = 1e4  # sites are added, up to a half more, until G is
+_MORE_SITES = 1.05
+_MOST_SITES = 1.5
+_SHARED_STEPS = 40  # with one factorisation for all directions
+_OWN_STEPS = 40  # with one for each
+_WORTHWHILE = 0.99  # ratio of residuals after and before a step that goes on
+_SETTLED = 3.0  # times the noise: residual that nothing can be gained from
+_SKIP_NEGLIGIBLE = 1e-9  # relative to the weights' contribution to slopes: below, rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Extension:
+    """A network in all inputs, and how well the equations beside the slice determine it."""
+
+    model: ShallowModel
+    residual: float
+    """Root mean square of what the equations leave."""
+    condition: float
+    """Of G with columns of norm one."""
+    error_bar: float
+    """Largest standard error of a component outside the slice."""
+    prediction_error: float
+    """Standard error of a prediction from these components, at typical points."""
+    sites: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Sites:
+    points: Array
+    """(n, d) slice coordinates"""
+    slopes: Array
+    """G (n K, m + K)"""
+    typical: Array
+    """Rows of G at many other points, for what a prediction makes of an error."""
+
+
+def extend(model: ShallowModel, slices: RandomSlice, noise: float) -> Extension:
+    """The network that is ``model`` on a slice, in all inputs.
+
+    Parameters
+    ----------
+    model
+        In slice coordinates y (not rescaled), exact up to rounding.
+    noise
+        Standard deviation of an answer.
+    """
+    d, inputs = len(model.weights), len(slices.frame)
+    sites = _choose_sites(model, slices)
+    step = SHIFT * float(np.sqrt(inputs))
+    known = model.values(sites.points)
+    change = slices.ask_beside(sites.points, step) - known[:, None]  # (n, D - d, K)
+    equations = change.transpose(1, 0, 2).reshape(inputs - d, known.size)
+    components, left = _solve(model, sites, equations, step, noise)
+    norms = np.linalg.norm(sites.slopes, axis=0)
+    scaled = sites.slopes / norms
+    inverse = np.linalg.pinv(scaled)
+    sensitivity = np.linalg.norm(inverse, axis=1) / norms
+    carried = (sites.typical / norms) @ inverse
+    residual = float(np.sqrt(np.mean(left**2))) if left.size else 0.0
+    per_direction = float(np.sqrt(np.mean(np.einsum("nk,nk->n", carried, carried))))
+    outside = np.sqrt(inputs - d)
+    return Extension(
+        model=_joined(model, components, slices, sites.slopes),
+        residual=residual,
+        condition=float(np.linalg.cond(scaled)),
+        error_bar=noise / step * float(sensitivity.max()),
+        prediction_error=noise / step * per_direction * float(outside),
+        sites=len(sites.points),
+    )
+
+
+def _choose_sites(model: ShallowModel, slices: RandomSlice) -> _Sites:
+    """Points of the slice whose slopes determine all components well; nothing is asked."""
+    (d, m), outputs = model.weights.shape, model.outgoing.shape[1]
+    unknowns = m + outputs
+    count = max(_FEWEST_CANDIDATES, _CANDIDATES_PER_UNKNOWN * unknowns // outputs)
+    points = slices.draw(count, d)
+    rows = _slope_rows(model, points)
+    # Pivoting takes the most independent rows first; the sites are taken in the order of their first row.
+    pivots = scipy.linalg.qr(rows.reshape(-1, unknowns).T, mode="r", pivoting=True, check_finite=False)[1]
+    order = _first_occurrences(np.asarray(pivots) // outputs)
+    needed = sites_for_other_inputs(m, outputs)
+    size = min(needed, count)
+    while size < min(_MOST_SITES * needed, count):
+        chosen = rows[order[:size]].reshape(-1, unknowns)
+        norms = np.maximum(np.linalg.norm(chosen, axis=0), np.finfo(np.float64).tiny)
+        if np.linalg.cond(chosen / norms) <= _WELL_CONDITIONED:
+            break
+        size = int(np.ceil(_MORE_SITES * size)) + 1
+    first, rest = order[:size], order[size : size + count // 2]
+    return _Sites(points[first], rows[first].reshape(-1, unknowns), rows[rest].reshape(-1, unknowns))
+
+
+def _slope_rows(model: ShallowModel, points: Array) -> Array:
+    """(n, K, m + K): what a unit of every component, and of a skip, changes of every output's slope."""
+    slope = model.activation.jet(points @ model.weights + model.biases, 1)[1]
+    outputs = model.outgoing.shape[1]
+    by_skip = np.broadcast_to(np.eye(outputs), (len(points), outputs, outputs))
+    return np.concatenate([slope[:, None, :] * model.outgoing.T, by_skip], axis=2)
+
+
+def _first_occurrences(values: IntArray) -> IntArray:
+    """The distinct ``values`` in the order in which they occur first."""
+    _, first = np.unique(values, return_index=True)
+    return np.asarray(values[np.sort(first)])
+
+
+def _solve(
+    model: ShallowModel, sites: _Sites, equations: Array, step: float, noise: float
+) -> tuple[Array, Array]:
+    """Components (D - d, m + K) and what they leave of the equations (D - d, n K)."""
+    beside = _Beside(model, sites.points, step)
+    components = np.zeros((len(equations), sites.slopes.shape[1]))
+    left = equations - beside.change(components)
+    factors = np.linalg.svd(sites.slopes, full_matrices=False)
+    for _ in range(_SHARED_STEPS):
+        trial = components + _damped(factors, left, step, beside.typical)
+        trial_left = equations - beside.change(trial)
+        better = np.linalg.norm(trial_left, axis=1) < _WORTHWHILE * np.linalg.norm(left, axis=1)
+        if not better.any():
+            break
+        components[better], left[better] = trial[better], trial_left[better]
+    for j in np.flatnonzero(np.sqrt(np.mean(left**2, axis=1)) > _SETTLED * noise):
+        components[j], left[j] = _own_steps(beside, components[j], equations[j], step)
+    return components, left
+
+
+class _Beside:
+    """What the outputs change when every neuron moves by a component outside the slice."""
+
+    def __init__(self, model: ShallowModel, points: Array, step: float) -> None:
+        self._model, self._step = model, step
+        self._z = points @ model.weights + model.biases
+        self._value = model.activation(self._z)
+        self.typical = float(np.sqrt(np.mean(model.weights**2)))
+        """Size of a component: those inside the slice are drawn alike."""
+
+    def change(self, components: Array) -> Array:
+        """(directions, n K) for components (directions, m + K)."""
+        m = self._model.width
+        moved = self._model.activation(self._z + self._step * components[:, None, :m]) - self._value
+        result = moved @ self._model.outgoing + self._step * components[:, None, m:]
+        return np.asarray(result.reshape(len(components), -1))
+
+    def slopes(self, components: Array) -> Array:
+        """G (n K, m + K) at the components (m + K,) of one direction."""
+        m, outputs = self._model.outgoing.shape
+        slope = self._model.activation.jet(self._z + self._step * components[:m], 1)[1]
+        by_skip = np.broadcast_to(np.eye(outputs), (len(self._z), outputs, outputs))
+        both = np.concatenate([slope[:, None, :] * self._model.outgoing.T, by_skip], axis=2)
+        return np.asarray(both.reshape(-1, m + outputs))
+
+
+def _damped(factors: tuple[Array, Array, Array], left: Array, step: float, typical: float) -> Array:
+    """Solutions (directions, m + K) of step G u = ``left`` with a ridge as large as ``left`` itself is.
+
+    What bending leaves in the first steps would throw weak neurons far off; the ridge, in units of a typical
+    component, keeps them until the residual has come down to what they contribute.
+    """
+    vectors, values, right = factors
+    ridge = np.sqrt(np.mean(left**2, axis=1, keepdims=True)) / (step * typical)
+    filtered = values / (values**2 + ridge**2 + np.finfo(np.float64).tiny)
+    return np.asarray((left @ vectors) * filtered @ right / step)
+
+
+def _own_steps(beside: _Beside, start: Array, equations: Array, step: float) -> tuple[Array, Array]:
+    """Gauss-Newton for a single direction: its components (m + K,) and what they leave (n K,)."""
+    current, left = start, equations - beside.change(start[None])[0]
+    for _ in range(_OWN_STEPS):
+        factors = np.linalg.svd(beside.slopes(current), full_matrices=False)
+        trial = current + _damped(factors, left[None], step, beside.typical)[0]
+        trial_left = equations - beside.change(trial[None])[0]
+        if not np.linalg.norm(trial_left) < _WORTHWHILE * np.linalg.norm(left):
+            break
+        current, left = trial, trial_left
+    return current, left
+
+
+def _joined(model: ShallowModel, components: Array, slices: RandomSlice, slopes: Array) -> ShallowModel:
+    """Slice and components outside in the target's normalised inputs; a skip only if there is one."""
+    d, m = model.weights.shape
+    frame = slices.frame
+    weights = frame[:, :d] @ model.weights + frame[:, d:] @ components[:, :m]
+    outside = components[:, m:]
+    size = float(np.abs(slopes[:, :m] @ components[:, :m].T).max(initial=0.0))
+    inside = np.zeros((d, outside.shape[1])) if model.skip is None else model.skip
+    skip = None
+    if model.skip is not None or np.abs(outside).max(initial=0.0) > _SKIP_NEGLIGIBLE * max(size, 1.0):
+        skip = frame[:, :d] @ inside + frame[:, d:] @ outside
+    return replace(model, weights=weights, skip=skip)

@@ -1,0 +1,294 @@
+"""Fitting a one-hidden-layer network to values and gradients.
+
+Values and central-difference gradients at n sites are D + 1 equations per output and site that share the
+site's pre-activations, so a product with the Jacobian costs a few n x D x m matrix products, where the
+same number of plain values would cost D + 1 times as much. The model's side of each gradient equation
+is its own difference quotient,
+
+    (f(x + h e) - f(x - h e)) / 2h = f'(x) e + h^2/6 f'''(x) e^3 + h^4/120 f^(5)(x) e^5 + ...
+
+(or the gradient rule's combination of such), so the truncation of the differences is no error of the
+fit. The Jacobian takes the h^2 term along, so that ill-conditioned fits converge as well. Exact gradients
+have no such terms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unweave.arrays import Array, RealArray
+from unweave.derivatives.gradient_rules import odd_power_gradient, odd_power_jacobian
+from unweave.derivatives.stencils import Jets
+from unweave.networks.shallow_model import ShallowModel
+from unweave.numerics.least_squares.problem import Linearisation
+
+_FOURTH_DERIVATIVE_STEP = 1e-4  # the fourth derivative enters with h^2/6, and into the Jacobian only
+
+
+@dataclass(frozen=True, eq=False)
+class SobolevFit:
+    """Least squares on values and gradients: the problem that Gauss-Newton solves.
+
+    Rows are ordered by jets, site and output: the value, then the d gradient entries.
+    """
+
+    template: ShallowModel
+    jets: tuple[Jets, ...]
+
+    @cached_property
+    def _data(self) -> Array:
+        parts = [np.concatenate([part.values[:, :, None], part.gradients], axis=2) for part in self.jets]
+        return np.concatenate([part.reshape(-1) for part in parts])
+
+    @property
+    def n_equations(self) -> int:
+        """Number of rows."""
+        return int(self._data.size)
+
+    def residual(self, vector: Array) -> Array:
+        """Data minus model, (rows,)."""
+        model = self.template.from_vector(vector)
+        rows = []
+        for part in self.jets:
+            gradients = model.difference_gradients(part.sites, part.step, part.rule)
+            values = model.values(part.sites)
+            rows.append(np.concatenate([values[:, :, None], gradients], axis=2).reshape(-1))
+        residual: Array = self._data - np.concatenate(rows)
+        return residual
+
+    def linearise(self, vector: Array) -> Linearisation:
+        """The Jacobian at ``vector``."""
+        return SobolevJacobian(self.template.from_vector(vector), self.jets)
+
+
+class SobolevJacobian(Linearisation):
+    """Jacobian of values and difference gradients of a `ShallowModel` with respect to its parameters.
+
+    ``dtype`` float32 makes products twice as fast; a linear solve to a few digits needs no more.
+    """
+
+    def __init__(
+        self,
+        model: ShallowModel,
+        jets: tuple[Jets, ...],
+        dtype: type[np.floating[Any]] = np.float64,
+        truncation: bool = True,
+    ) -> None:
+        self._model, self._jets, self._dtype, self._truncation = model, jets, dtype, truncation
+        self._ends = np.cumsum([part.values.size * (1 + part.sites.shape[1]) for part in jets])[:-1]
+
+    @cached_property
+    def _parts(self) -> list[_PartJacobian]:
+        return [_PartJacobian(self._model, part, self._dtype, self._truncation) for part in self._jets]
+
+    def in_single_precision(self) -> SobolevJacobian:
+        """The same Jacobian with products in float32, the small truncation terms left out."""
+        return SobolevJacobian(self._model, self._jets, np.float32, truncation=False)
+
+    def apply(self, vector: RealArray) -> RealArray:
+        """J v."""
+        change = self._model.from_vector(vector)
+        return np.concatenate([part.apply(change) for part in self._parts])
+
+    def adjoint(self, rows: RealArray) -> RealArray:
+        """J^T r."""
+        pieces = np.split(rows, self._ends)
+        result = self._parts[0].adjoint(pieces[0])
+        for part, piece in zip(self._parts[1:], pieces[1:], strict=True):
+            result += part.adjoint(piece)
+        return result
+
+    def dense(self) -> Array:
+        """J itself, (rows, parameters)."""
+        return np.concatenate([part.dense() for part in self._parts])
+
+    def precondition(self, vector: RealArray) -> RealArray:
+        """Approximate (J^T J)^{-1} v: exact inverses of the neurons' own blocks, truncation left out."""
+        g = self._model.from_vector(vector)
+        d = len(self._model.weights)
+        stacked = np.concatenate([g.weights.T, g.biases[:, None], g.outgoing], axis=1)
+        solved = np.matmul(self._blocks, stacked[:, :, None])[:, :, 0]
+        linear = self._linear_diagonal.astype(vector.dtype, copy=False)
+        parts = [solved[:, :d].T, solved[:, d], solved[:, d + 1 :], g.offset * linear[: len(g.offset)]]
+        if g.skip is not None:
+            parts.append(g.skip * linear[len(g.offset) :].reshape(g.skip.shape))
+        return np.concatenate([part.reshape(-1) for part in parts])
+
+    def preconditioner_diagonal(self) -> Array:
+        """Diagonal of M^{-1} in the order of the parameters."""
+        d = len(self._model.weights)
+        diagonal = np.einsum("mii->mi", self._blocks)
+        parts = [diagonal[:, :d].T, diagonal[:, d], diagonal[:, d + 1 :], self._linear_diagonal]
+        return np.concatenate([part.reshape(-1) for part in parts]).astype(np.float64)
+
+    @cached_property
+    def _linear_diagonal(self) -> Array:
+        """Inverse diagonal of J^T J for the offset and the skip."""
+        sites = sum(len(part) for part in self._jets)
+        outputs = len(self._model.offset)
+        parts = [np.full(outputs, 1 / sites)]
+        if self._model.skip is not None:
+            squares = sum(np.einsum("nd,nd->d", part.sites, part.sites) for part in self._jets)
+            parts.append(np.repeat(1 / (sites + squares), outputs))
+        return np.concatenate(parts)
+
+    @cached_property
+    def _blocks(self) -> Array:
+        """(m, d+1+K, d+1+K) inverse diagonal blocks of J^T J, one per neuron (its w, b and row of A)."""
+        gram = np.sum([part.neuron_blocks() for part in self._parts], axis=0)
+        index = np.arange(gram.shape[1])
+        # A relative ridge keeps the inverse finite for neurons that hardly act; it only slows them down.
+        trace = np.einsum("mii->m", gram) / gram.shape[1]
+        gram[:, index, index] += (1e-12 * np.maximum(trace, np.finfo(np.float64).tiny))[:, None]
+        scale = 1 / np.sqrt(gram[:, index, index])
+        inverse = np.linalg.inv(gram * scale[:, :, None] * scale[:, None, :])
+        inverse *= scale[:, :, None] * scale[:, None, :]
+        return np.asarray(inverse, dtype=self._dtype)
+
+
+class _PartJacobian:
+    """The rows of the Jacobian that belong to the sites of one `Jets`.
+
+    With dz = X dW + db, C = h^2/6 times the rule's cubes of the weights and T its derivative,
+
+        d value    = (g' dz) A + g dA + dc
+        d gradient = W (g'' dz A + g' dA) + dW (g' A) + C (g'''' dz A + g''' dA) + (T dW) (g''' A).
+    """
+
+    def __init__(
+        self, model: ShallowModel, jets: Jets, dtype: type[np.floating[Any]], truncation: bool
+    ) -> None:
+        truncation = truncation and jets.rule != "exact"
+        self._model, self._jets, self._truncation = model, jets, truncation
+        self._sites = jets.sites.astype(dtype, copy=False)
+        z = jets.sites @ model.weights + model.biases
+        derivatives = model.activation.jet(z, 3 if truncation else 2)
+        self._weights = model.weights.astype(dtype, copy=False)
+        self._outgoing = model.outgoing.astype(dtype, copy=False)
+        if truncation:
+            delta = _FOURTH_DERIVATIVE_STEP
+            above, below = model.activation.jet(z + delta, 3)[3], model.activation.jet(z - delta, 3)[3]
+            derivatives = (*derivatives, (above - below) / (2 * delta))
+            factor = jets.step**2 / 6
+            self._cubes = (factor * odd_power_gradient(model.weights, 3, jets.rule)).astype(dtype)
+            self._bend = (factor * odd_power_jacobian(model.weights, 3, jets.rule)).astype(dtype)
+        self._g = [part.astype(dtype, copy=False) for part in derivatives]
+        # a_ko g^(n)(z_ik), n >= 1, for every output o: used by every product.
+        self._scaled = [[part * row for part in self._g[1:]] for row in self._outgoing.T]
+
+    def apply(self, change: ShallowModel) -> RealArray:
+        x, w = self._sites, self._weights
+        value, first = self._g[:2]
+        dz = x @ change.weights
+        dz += change.biases
+        if self._truncation:
+            bent = np.matmul(self._bend, change.weights.T[:, :, None])[:, :, 0]  # (m, d): T dW
+        result = np.empty((len(x), len(self._scaled), 1 + x.shape[1]), dtype=x.dtype)
+        by_outgoing = value @ change.outgoing + change.offset
+        for o, (slope, bend, *higher) in enumerate(self._scaled):
+            result[:, o, 0] = np.einsum("nm,nm->n", slope, dz) + by_outgoing[:, o]
+            rows = slope @ change.weights.T
+            inner = bend * dz
+            inner += first * change.outgoing[:, o]
+            rows += inner @ w.T
+            if self._truncation:
+                skew, kurt = higher
+                rows += skew @ bent
+                rows += (kurt * dz + self._g[3] * change.outgoing[:, o]) @ self._cubes.T
+            result[:, o, 1:] = rows
+        if change.skip is not None:
+            result[:, :, 0] += x @ change.skip
+            result[:, :, 1:] += change.skip.T
+        return result.reshape(-1)
+
+    def adjoint(self, rows: RealArray) -> RealArray:
+        x, w = self._sites, self._weights
+        value, first = self._g[:2]
+        rows = rows.reshape(len(x), len(self._scaled), 1 + x.shape[1])
+        by_value = np.ascontiguousarray(rows[:, :, 0])
+        by_z = first * (by_value @ self._outgoing.T)
+        by_weights, by_bent = np.zeros_like(w), np.zeros_like(w)
+        by_outgoing = value.T @ by_value
+        for o, (slope, bend, *higher) in enumerate(self._scaled):
+            by_gradient = np.ascontiguousarray(rows[:, o, 1:])
+            along = by_gradient @ w
+            by_z += bend * along
+            by_weights += by_gradient.T @ slope
+            by_outgoing[:, o] += np.einsum("nm,nm->m", first, along)
+            if self._truncation:
+                skew, kurt = higher
+                along = by_gradient @ self._cubes
+                by_z += kurt * along
+                by_bent += by_gradient.T @ skew
+                by_outgoing[:, o] += np.einsum("nm,nm->m", self._g[3], along)
+        by_weights += x.T @ by_z
+        if self._truncation:
+            by_weights += np.matmul(by_bent.T[:, None, :], self._bend)[:, 0, :].T
+        parts = [by_weights, by_z.sum(axis=0), by_outgoing, by_value.sum(axis=0)]
+        if self._model.skip is not None:
+            parts.append(x.T @ by_value + rows[:, :, 1:].sum(axis=0).T)
+        return np.concatenate([part.reshape(-1) for part in parts])
+
+    def dense(self) -> Array:
+        """The rows as a matrix; only of the Jacobian with its truncation terms, where there are any."""
+        x, w = self._sites, self._weights
+        value, first = self._g[:2]
+        (n, d), (m, k) = x.shape, self._outgoing.shape
+        extended = np.concatenate([x, np.ones((n, 1))], axis=1)
+        by_hidden = np.zeros((n, k, 1 + d, d + 1, m))
+        by_outgoing = np.zeros((n, k, 1 + d, m, k))
+        by_offset = np.zeros((n, k, 1 + d, k))
+        axes = np.arange(d)
+        for o, (slope, bend, *higher) in enumerate(self._scaled):
+            by_hidden[:, o, 0] = extended[:, :, None] * slope[:, None, :]
+            curved = bend[:, None, :] * w  # (n, d, m)
+            by_outgoing[:, o, 0, :, o] = value
+            by_outgoing[:, o, 1:, :, o] = first[:, None, :] * w
+            if self._truncation:
+                skew, kurt = higher
+                curved += kurt[:, None, :] * self._cubes
+                by_outgoing[:, o, 1:, :, o] += self._g[3][:, None, :] * self._cubes
+            by_hidden[:, o, 1:] = curved[:, :, None, :] * extended[:, None, :, None]
+            if self._truncation:
+                by_hidden[:, o, 1:, :d] += skew[:, None, None, :] * self._bend.transpose(1, 2, 0)  # (d, d, m)
+            by_hidden[:, o, 1 + axes, axes] += slope[:, None, :]
+            by_offset[:, o, 0, o] = 1.0
+        blocks = [by_hidden, by_outgoing, by_offset]
+        if self._model.skip is not None:
+            by_skip = np.zeros((n, k, 1 + d, d, k))
+            for o in range(k):
+                by_skip[:, o, 0, :, o] = x
+                by_skip[:, o, 1:, :, o] = np.eye(d)
+            blocks.append(by_skip)
+        return np.concatenate([block.reshape(n * k * (1 + d), -1) for block in blocks], axis=1)
+
+    def neuron_blocks(self) -> Array:
+        """(m, d+1+K, d+1+K) diagonal blocks of J^T J without the truncation terms."""
+        x, w, a = self._jets.sites, self._model.weights, self._model.outgoing
+        value, first, second = (part.astype(np.float64, copy=False) for part in self._g[:3])
+        (n, d), (m, k) = x.shape, a.shape
+        extended = np.concatenate([x, np.ones((n, 1))], axis=1)
+        power = np.einsum("mk,mk->m", a, a)
+        length = np.einsum("dm,dm->m", w, w)
+        gram = np.zeros((m, d + 1 + k, d + 1 + k))
+        products = (extended[:, :, None] * extended[:, None, :]).reshape(n, -1)
+        curved = first**2 + length * second**2
+        gram[:, : d + 1, : d + 1] = (curved.T @ products).reshape(m, d + 1, d + 1) * power[:, None, None]
+        cross = (second * first).T @ extended  # (m, d+1)
+        mixed = cross[:, :, None] * w.T[:, None, :] * power[:, None, None]
+        gram[:, : d + 1, :d] += mixed
+        gram[:, :d, : d + 1] += mixed.transpose(0, 2, 1)
+        squares = np.einsum("nm,nm->m", first, first)
+        axes = np.arange(d)
+        gram[:, axes, axes] += (squares * power)[:, None]
+        outer = (first * value).T @ extended + length[:, None] * cross
+        outer[:, :d] += squares[:, None] * w.T
+        gram[:, : d + 1, d + 1 :] = outer[:, :, None] * a[:, None, :]
+        gram[:, d + 1 :, : d + 1] = gram[:, : d + 1, d + 1 :].transpose(0, 2, 1)
+        last = d + 1 + np.arange(k)
+        gram[:, last, last] = (np.einsum("nm,nm->m", value, value) + length * squares)[:, None]
+        return gram

@@ -1,0 +1,274 @@
+"""One smooth hidden layer from coarse answers: the route.
+
+1. what the last transformation may be; a radius for the stencils at which Hessians tell most;
+2. rotated Hessians until their spectrum, against the sample of noise they carry, shows all neurons; the link
+   behind which there are fewest is the right one;
+3. directions, then scale, bias and outgoing weights of every neuron, for each activation;
+4. least squares on answers: scales first, then all parameters, with more and more rows; neurons that are
+   missing come out of the residual Hessians, neurons that do not act are taken out;
+5. rounded answers of a target that repeats itself are bisected, and the flips fitted exactly.
+
+The noise level decides radius, number of sites, acceptance and when to stop. Nothing here passes a verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.errors import BudgetExhausted
+from unweave.methods.shared.coarse_answers.averaging import AveragedFit
+from unweave.methods.shared.coarse_answers.refinement import Refinement
+from unweave.methods.shared.coarse_answers.rows import AnsweredRows
+from unweave.methods.shared.profiles.typical_profile import hessian_profile
+from unweave.methods.smooth_coarse.behind_links import HessiansBehindLinks, Seen
+from unweave.methods.smooth_coarse.fitting import ROWS_TO_LOOK, NeuronFits, is_determined
+from unweave.methods.smooth_coarse.radius import choose_radius
+from unweave.methods.smooth_coarse.start import noisy_directions, noisy_profiles
+from unweave.networks.activations import get_activation
+from unweave.networks.evaluation import single_threaded_blas
+from unweave.networks.links import Link
+from unweave.probing.look import Findings
+from unweave.search.candidate import Candidate
+from unweave.search.journal import Journal
+from unweave.subspace.symmetric import symmetric_packing
+from unweave.targets.region import NormalisedQueries
+
+_SURPLUS = (1.25, 2.5, 6.0)  # Hessians per neuron seen, at least; more where a fit to the answers failed
+_RIVAL = 4.0  # activations are tried in full if their profiles fit at most so much worse than the best
+_RIVALS_AT_FIRST = 2  # of them, as long as more Hessians may be taken instead
+_HIDES = 3e-3  # relative error of rounded answers from which a wrong activation may explain few rows
+_CLEARLY_SEEN = 10.0  # singular value of the weakest neuron over the noise: there are no others
+_BEST_RADIUS = 6.4  # (sigma / F)^(1/4) times this is the best radius for unit weights
+_WORTH_WIDENING, _WIDEST = 1.25, 6.0  # factors on the region
+_BOX_SHARE = 0.35  # of the narrowest side of a box: the longest radius
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class CoarseOptions:
+    """What the user said about the network, and how many rows may average out the noise."""
+
+    width: int | None = None
+    activations: tuple[str, ...] = ()
+    output_activation: str | None = None
+    rows_per_parameter: float | None = None
+    """Rows of the final fit per parameter; None: flips where the answers are rounded, else a default."""
+
+
+class CoarseRecovery:
+    """Runs the route; `run` never raises when budget or time is gone but hands back what there is."""
+
+    def __init__(
+        self,
+        view: NormalisedQueries,
+        findings: Findings,
+        options: CoarseOptions,
+        journal: Journal,
+        rng: np.random.Generator,
+    ) -> None:
+        self._findings, self._options = findings, options
+        self._journal, self._rng = journal, rng
+        self._rows = AnsweredRows(view, findings.noise, rng)
+        told = options.output_activation
+        self._links = [Link(name) for name in (findings.links if told is None else (told,))]
+        self._hessians = HessiansBehindLinks(
+            self._rows, self._links, rng, lambda count: journal.tell(count, None, "Hessians")
+        )
+        self._fits = NeuronFits(self._rows, rng, lambda step, _: journal.tell(step, None, "steps"))
+        self._best = Refinement(self._rows, findings, options.width, options.rows_per_parameter, journal)
+
+    def run(self) -> Candidate:
+        """Recover the network, as far as the budget goes."""
+        problem, interrupted = None, False
+        try:
+            with single_threaded_blas():
+                problem = self._recover()
+        except BudgetExhausted as error:
+            problem = str(error)
+        except KeyboardInterrupt:
+            problem, interrupted = "interrupted", True
+        except np.linalg.LinAlgError as error:
+            problem = f"the numbers broke down ({error}): not a network of this class"
+        return self._best.candidate(problem, interrupted=interrupted)
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def _recover(self) -> str | None:
+        self._best.measure_noise()
+        radius = self._choose_radius()
+        for attempt, surplus in enumerate(_SURPLUS):
+            seen = self._look_behind_links(radius, surplus)
+            problem = self._out_of_place(seen) or self._too_wide(seen)
+            if problem is not None:
+                return problem
+            directions = self._directions(seen)
+            if len(directions):
+                self._fit_best_activation(seen, directions, last=attempt == len(_SURPLUS) - 1)
+            if self._is_determined() or self._is_hopeless(seen):
+                break
+        fit = self._best.fit
+        if fit is None:
+            return "no Hessian stands out of the noise: there is nothing curved to see at this precision"
+        if not self._best.is_explained:
+            return (
+                f"{_width(fit)} neurons leave {fit.misfit:.2g} standard deviations where noise alone would "
+                "leave 1: another activation, more than one hidden layer, or too few Hessians for this noise"
+            )
+        self._best.refine(lambda fit: self._fits.peeled(fit, seen), self._fits.settled)
+        return None
+
+    def _choose_radius(self) -> float:
+        """The radius of the stencils; a region in which the neurons hardly bend is widened."""
+        likeliest = self._links[-1]
+        bounds = self._rows.region.normalised_bounds
+        longest = np.inf if bounds is None else _BOX_SHARE * float((bounds[1] - bounds[0]).min())
+        relative = self._findings.noise.relative
+        with self._journal.stage("radius") as stage:
+            radius = choose_radius(
+                self._hessians.behind(likeliest),
+                lambda count, margin: self._hessians.sites(count, margin, [likeliest]),
+                relative,
+                longest,
+                self._rng,
+            )
+            # For weights of unit length the best radius is about this; a larger one means shorter weights, of
+            # which a wider region shows more.
+            wider = float(np.clip(radius / (_BEST_RADIUS * relative**0.25), 1.0, _WIDEST))
+            if bounds is None and wider > _WORTH_WIDENING:
+                self._rows.widen(wider)
+                radius /= wider
+                stage.figures["region widened by"] = wider
+            stage.figures["radius"] = radius
+        return radius
+
+    def _look_behind_links(self, radius: float, surplus: float) -> Seen:
+        """Hessians behind every possible link, from the same rows; the link with the fewest neurons wins."""
+        told = self._options.width
+        known = max(told or 0, 0 if self._best.fit is None else int(self._best.evidence.width or 0))
+        with self._journal.stage("Hessians") as stage:
+            best = self._hessians.sample(radius, surplus, told, known)
+            span = best.span
+            stage.figures.update(sites=len(best.taken), width=span.width, gap=span.gap, link=best.link.name)
+        self._best.evidence = replace(
+            self._best.evidence,
+            spectrum=span.singular_values,
+            width=span.width,
+            gap=span.gap,
+            hessians=span.columns,
+        )
+        return best
+
+    def _out_of_place(self, seen: Seen) -> str | None:
+        """Why another method is better for this target, or None."""
+        if self._findings.noise.kind == "float64" and seen.link.name == "identity":
+            return "the answers are precise and seem to have no last transformation: short steps see more"
+        return None
+
+    def _too_wide(self, seen: Seen) -> str | None:
+        """Why the span of the Hessians determines no neurons, or None."""
+        width, columns, inputs = seen.span.width, seen.span.columns, self._rows.n_inputs
+        full = symmetric_packing(inputs).size
+        if self._options.width is not None:
+            return None
+        if width > inputs * (inputs - 1) // 2 or width >= min(columns, full - 1):
+            return (
+                f"{columns} Hessians span {width} dimensions, all that they can: more neurons than "
+                "their span determines, more than one hidden layer, or not a network of this class"
+            )
+        return None
+
+    def _directions(self, seen: Seen) -> Array:
+        width = max(seen.span.width, self._options.width or 0)
+        width = min(width, len(seen.span.singular_values))
+        if width == 0:
+            return np.empty((0, self._rows.n_inputs))
+        with self._journal.stage("power method") as stage:
+            rows = noisy_directions(
+                seen.span,
+                width,
+                self._findings.noise.relative,
+                self._rng,
+                lambda found, wanted, _: self._journal.tell(found, wanted, "neurons"),
+            )
+            stage.figures.update(found=len(rows), needed=width)
+        self._best.evidence = replace(self._best.evidence, found=len(rows))
+        return rows
+
+    def _fit_best_activation(self, seen: Seen, directions: Array, last: bool) -> None:
+        """Fit the network with the activations whose profiles fit best, and keep the best network."""
+        names = self._options.activations
+        with self._journal.stage("activation") as stage:
+            profiles, residuals = {}, {}
+            for done, name in enumerate(names):
+                self._journal.tell(done, len(names), "activations")
+                profiles[name] = noisy_profiles(seen.taken, directions, get_activation(name), self._rng)
+                # The geometric mean: one neuron whose fit went astray must not decide.
+                residuals[name] = float(np.exp(np.log(np.maximum(profiles[name].residuals, _TINY)).mean()))
+            ranking = sorted(residuals, key=lambda name: residuals[name])
+            stage.figures["best"] = ranking[0]
+        self._best.evidence = replace(self._best.evidence, activation_residuals=residuals)
+        rivals = [name for name in ranking if not residuals[name] > _RIVAL * residuals[ranking[0]]]
+        rivals = rivals if last else rivals[:_RIVALS_AT_FIRST]
+        self._rows.extend_to(ROWS_TO_LOOK * self._parameters(len(directions)))
+        noise = self._findings.noise
+        hides = noise.kind == "noisy" or (noise.kind == "rounded" and noise.relative > _HIDES)
+        for name in rivals:
+            with self._journal.stage(f"fit {name}") as stage:
+                fit = self._fits.from_directions(seen, directions, name, profiles[name])
+                stage.figures.update(misfit=fit.misfit, width=_width(fit))
+            if self._is_better(fit):
+                self._best.fit = fit
+                if seen.taken.selectors is None:  # contrasts of classes have no profile of their own
+                    example = hessian_profile(
+                        seen.taken.sites,
+                        seen.taken.hessians,
+                        directions,
+                        profiles[name],
+                        get_activation(name),
+                    )
+                    self._best.evidence = replace(self._best.evidence, **example)
+            # Much noise hides small differences at first: the two best are compared then.
+            compared = name != rivals[0] or not hides
+            if self._best.is_explained and compared:
+                break
+        assert self._best.fit is not None
+        self._best.keep(self._best.fit)
+
+    # -- what the steps share --------------------------------------------------------------------------
+
+    def _is_determined(self) -> bool:
+        """Whether the network explains the answers, and they determine all its neurons.
+
+        Few rows are also explained by wrong networks that have some neurons more, which the rows leave open.
+        """
+        best = self._best
+        return best.fit is not None and best.is_explained and is_determined(best.fit)
+
+    def _is_better(self, fit: AveragedFit) -> bool:
+        """Whether the fit is better than the one at hand; by BIC if both explain: more neurons fit more."""
+        best, enough = self._best.fit, self._rows.acceptable_misfit()
+        if best is None or max(fit.misfit, best.misfit) > enough:
+            return best is None or fit.misfit < best.misfit
+        return self._criterion(fit) < self._criterion(best)
+
+    def _criterion(self, fit: AveragedFit) -> float:
+        """log(mean square residual) + P log(n) / n, on as many rows as there are now."""
+        n, parameters = self._rows.answers.size, fit.model.size
+        mean_square = fit.misfit**2 * max(1 - parameters / n, _TINY)
+        return float(np.log(max(mean_square, _TINY)) + parameters * np.log(n) / n)
+
+    def _is_hopeless(self, seen: Seen) -> bool:
+        """Whether the fit leaves most of the answers though all neurons were seen: more sites do not help."""
+        fit = self._best.fit
+        return fit is not None and self._rows.leaves_most(fit.misfit) and seen.span.gap >= _CLEARLY_SEEN
+
+    def _parameters(self, width: int) -> int:
+        inputs, outputs = self._rows.n_inputs, self._rows.n_outputs
+        return width * (inputs + 1 + outputs) + outputs
+
+
+def _width(fit: AveragedFit) -> int:
+    return int(fit.model.weights[0].shape[1])

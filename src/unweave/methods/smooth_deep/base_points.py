@@ -1,0 +1,111 @@
+"""Where to ask about an inner layer: points that push its pre-activations far out, yet leave room for
+stencils.
+
+The states of a layer live in a shrinking part of the box (-1, 1)^m as depth grows. To make a deep unit's
+pre-activation large, its wanted direction is pulled back through the known layers as signs: the first layer's
+states are put near the corner that all of them point to, with some signs flipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.methods.smooth_deep.known_layers import KnownLayers, States
+from unweave.targets.region import Region
+
+AMPLITUDE = 0.93
+"""Size of the first layer's states."""
+
+_SPREAD = 1.5  # of inputs without bounds
+_VALUE_AMPLITUDE = 0.95
+_DRAWN = 4
+_FLIPPED = 0.15
+_SMALLEST_STEP = 0.12  # of the longest: points with less room are dropped
+_SMALLER_STEPS = 0.4  # factor on that when too few points have room
+_ROUNDS = 40
+_ENOUGH_PASS = 0.3
+_CALMER = 0.9  # factor on the pre-activations when too few points have room
+_FEWEST = 20
+
+
+@dataclass(frozen=True, eq=False)
+class BasePoints:
+    """Base points with the steps that stencils around them may take."""
+
+    states: States
+    steps: Array
+
+
+class PointSource:
+    """Draws base points for layers of any depth, inside ``region``'s box if it has one."""
+
+    def __init__(self, region: Region, rng: np.random.Generator) -> None:
+        self._region = region
+        self._rng = rng
+
+    def inputs(self, count: int, margin: float = 0.0) -> Array:
+        """Normalised inputs (n, D) at which first-layer units are partly saturated."""
+        if self._region.has_box:
+            return self._region.sample(count, self._rng, margin=margin)
+        return _SPREAD * self._rng.standard_normal((count, self._region.n_inputs))
+
+    def for_values(self, known: KnownLayers, count: int) -> Array:
+        """Normalised inputs for fits to values: half of them where the first layer's units act."""
+        points = self.inputs(count)
+        if not self._region.has_box and known.layers:
+            width = known.layers[0].width
+            states = _VALUE_AMPLITUDE * self._rng.uniform(-1, 1, (_DRAWN * (count // 2), width))
+            drawn = known.inputs_with_first_states(states)
+            # Those nearest to the origin: far out, pre-activations are rounded more coarsely.
+            nearest = np.argsort(np.linalg.norm(drawn, axis=1))[: count // 2]
+            points[: count // 2] = drawn[nearest]
+        return points
+
+    def around(
+        self,
+        known: KnownLayers,
+        frame: Array,
+        count: int,
+        longest: float,
+        reach: float,
+        amplitude: float = AMPLITUDE,
+        shortest_radius: float = 1.0,
+    ) -> BasePoints | None:
+        """About ``count`` points for stencils of ``reach`` steps in frame^T y, or None if none has room.
+
+        Amplitudes are uniform between ``shortest_radius`` and one times ``amplitude``.
+        """
+        smallest = _SMALLEST_STEP
+        while smallest > 1e-3:
+            found, steps, size = [], [], amplitude
+            for _ in range(_ROUNDS):
+                inputs = self._drawn(known, frame, count, size, shortest_radius)
+                bounds = self._region.normalised_bounds
+                h = known.safe_steps(known.states(inputs), frame, longest, reach, bounds)
+                room = h >= smallest * longest
+                found.append(inputs[room])
+                steps.append(h[room])
+                if sum(map(len, steps)) >= count:
+                    break
+                if room.mean() < _ENOUGH_PASS:
+                    size = float(known.g.values(_CALMER * known.g.inverse(np.array(size))))
+            if sum(map(len, steps)) >= min(count, max(_FEWEST, count // 4)):
+                kept = np.concatenate(found)[:count]
+                return BasePoints(known.states(kept), np.concatenate(steps)[:count])
+            smallest *= _SMALLER_STEPS
+        return None
+
+    def _drawn(
+        self, known: KnownLayers, frame: Array, count: int, amplitude: float, shortest: float
+    ) -> Array:
+        if self._region.has_box or not known.layers:
+            return self.inputs(count)
+        wanted = self._rng.standard_normal((count, frame.shape[1])) @ frame.T
+        for layer in reversed(known.layers[1:]):
+            wanted = wanted @ layer.weights.T
+        signs = np.sign(wanted) * np.where(self._rng.random(wanted.shape) < _FLIPPED, -1.0, 1.0)
+        sizes = amplitude * self._rng.uniform(shortest, 1.0, (count, 1)) if shortest < 1 else amplitude
+        return known.inputs_with_first_states(signs * sizes)

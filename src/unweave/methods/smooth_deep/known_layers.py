@@ -1,0 +1,178 @@
+"""The layers already found: forwards, and undone (peeling).
+
+Layer l is kept as W^l = Q B with an orthonormal frame Q (m_{l-1}, m_l) and a square mixing matrix B
+(m_l, m_l); its pre-activation is z = B^T c + tau with c = Q^T y the coordinates it reads. With layers
+1..l-1 known, the rest of the network is a function of c_l = Q_l^T y^{l-1} alone, and it can be asked:
+
+    y^{l-1} = y_0 + Q_l dc,    z = g^{-1}(y^{l-1}),    dc_{l-1} = B_{l-1}^{-T} (z - z_0),  ...  down to x,
+
+as long as no y leaves (-1, 1). The rest is then a black box with the rounding of the target itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from unweave.arrays import Array, IntArray
+from unweave.methods.smooth_deep.saturating import Saturating
+from unweave.networks.network import Network
+
+Ask = Callable[[Array], Array]
+"""(n, D) normalised inputs to (n, K) answers."""
+
+_SATURATED = 1e-150  # slope that stands for zero: such a unit leaves no room anyway
+_NO_ROOM = 1e100  # a move that stands for infinite
+_SAFE = 0.25  # part of the distance to the box +-1 that a stencil may use up, in every layer
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """z = B^T Q^T y + tau."""
+
+    frame: Array
+    """Q, (m_{l-1}, m_l) orthonormal."""
+    mixing: Array
+    """B, (m_l, m_l)."""
+    biases: Array
+    """tau, (m_l,)."""
+
+    @property
+    def width(self) -> int:
+        """m_l"""
+        return len(self.biases)
+
+    @property
+    def weights(self) -> Array:
+        """W = Q B, (m_{l-1}, m_l)."""
+        return np.asarray(self.frame @ self.mixing)
+
+    @cached_property
+    def unmixing(self) -> Array:
+        """B^{-1}."""
+        return np.asarray(np.linalg.inv(self.mixing), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """What the known layers make of a set of base points."""
+
+    inputs: Array
+    """(n, D)"""
+    pre: list[Array]
+    """z^l, (n, m_l) each."""
+    post: list[Array]
+    """y^l = g(z^l), (n, m_l) each."""
+
+    @property
+    def last(self) -> Array:
+        """What the first unknown layer reads."""
+        return self.post[-1] if self.post else self.inputs
+
+    def take(self, rows: Array) -> States:
+        """The states of some of the points."""
+        return States(self.inputs[rows], [z[rows] for z in self.pre], [y[rows] for y in self.post])
+
+
+class KnownLayers:
+    """Layers 1..l-1 of a network whose deeper layers are still unknown."""
+
+    def __init__(self, layers: tuple[Layer, ...], g: Saturating) -> None:
+        self.layers = layers
+        self.g = g
+
+    def with_layer(self, layer: Layer) -> KnownLayers:
+        """One more."""
+        return KnownLayers((*self.layers, layer), self.g)
+
+    def states(self, inputs: Array) -> States:
+        """Pre- and post-activations of every known layer at ``inputs`` (n, D)."""
+        pre, post, y = [], [], inputs
+        for layer in self.layers:
+            z = (y @ layer.frame) @ layer.mixing + layer.biases
+            y = self.g.values(z)
+            pre.append(z)
+            post.append(y)
+        return States(inputs, pre, post)
+
+    def lifted(self, base: States, sites: IntArray, frame: Array, displacement: Array) -> Array:
+        """Inputs (n, D) at which c = frame^T y has moved by ``displacement`` (n, d) from ``base``'s
+        ``sites``.
+        """
+        step = displacement @ frame.T
+        for depth in reversed(range(len(self.layers))):
+            layer = self.layers[depth]
+            moved = self.g.inverse(base.post[depth][sites] + step)
+            step = ((moved - base.pre[depth][sites]) @ layer.unmixing) @ layer.frame.T
+        return np.asarray(base.inputs[sites] + step)
+
+    def safe_steps(
+        self,
+        base: States,
+        frame: Array,
+        longest: float,
+        reach: float,
+        bounds: tuple[Array, Array] | None = None,
+    ) -> Array:
+        """(n,) largest steps up to ``longest`` with which stencils of ``reach`` steps stay inside every box.
+
+        ``bounds`` (low, high) of the inputs count as one more.
+        """
+        n, d = len(base.inputs), frame.shape[1]
+        moves = np.broadcast_to(frame.T, (n, d, len(frame)))
+        most = np.full(n, np.finfo(np.float64).tiny)
+        for depth in reversed(range(len(self.layers))):
+            layer, y = self.layers[depth], base.post[depth]
+            room = np.maximum(1 - np.abs(y), np.finfo(np.float64).eps)
+            most = np.maximum(most, (np.abs(moves) / room[:, None, :]).max(axis=(1, 2)))
+            slope = np.maximum(self.g.slopes(base.pre[depth])[0], _SATURATED)
+            with np.errstate(over="ignore", invalid="ignore"):  # then there is no room at all
+                moves = ((moves / slope[:, None, :]) @ layer.unmixing) @ layer.frame.T
+                moves = np.clip(np.nan_to_num(moves, nan=_NO_ROOM), -_NO_ROOM, _NO_ROOM)
+        if bounds is not None:
+            room = np.minimum(base.inputs - bounds[0], bounds[1] - base.inputs)
+            most = np.maximum(most, (np.abs(moves) / np.maximum(room, 1e-12)[:, None, :]).max(axis=(1, 2)))
+        return np.minimum(longest, _SAFE / (reach * most))
+
+    def inputs_with_first_states(self, states: Array) -> Array:
+        """Inputs (n, D) at which the first layer's units take the values ``states`` (n, m_1)."""
+        first = self.layers[0]
+        return np.asarray(((self.g.inverse(states) - first.biases) @ first.unmixing) @ first.frame.T)
+
+    def as_network(self) -> Network | None:
+        """The known layers as a network from the inputs to the last known states."""
+        if not self.layers:
+            return None
+        weights = [layer.weights for layer in self.layers]
+        biases = [layer.biases for layer in self.layers]
+        return Network(weights, biases, [self.g.name] * len(weights))
+
+
+class Peeled:
+    """The unknown rest as a function of c = frame^T y^{l-1}, around base points."""
+
+    def __init__(self, ask: Ask, known: KnownLayers, base: States, frame: Array) -> None:
+        self._ask = ask
+        self._known = known
+        self._base = base
+        self._frame = frame
+
+    def __len__(self) -> int:
+        return len(self._base.inputs)
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates c."""
+        return int(self._frame.shape[1])
+
+    @property
+    def coordinates(self) -> Array:
+        """c at the base points, (n, d)."""
+        return np.asarray(self._base.last @ self._frame)
+
+    def __call__(self, sites: IntArray, displacement: Array) -> Array:
+        """Answers (n, K) at base points ``sites`` (n,) moved by ``displacement`` (n, d) in c."""
+        return self._ask(self._known.lifted(self._base, sites, self._frame, displacement))

@@ -1,0 +1,340 @@
+"""Networks with several smooth hidden layers from queries, layer by layer.
+
+1. what the first layer reads (`reading_frame`), and the layer itself from the far field (`first_layer`);
+   inside a box, where far away is out of reach, the first layer is found like any other;
+2. each further layer through the known ones (`inner_layer`), until what remains is affine up to an output
+activation;
+3. the output layer by linear least squares (`output_layer`);
+4. Gauss-Newton on all parameters (`value_fit`), to the last digit.
+
+Assumed: tanh, logistic or erf units; no layer wider than what it reads. Neither widths, depth nor the
+output activation need be known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.derivatives.closed_form import network_gradients
+from unweave.errors import BudgetExhausted
+from unweave.methods.smooth_deep.base_points import PointSource
+from unweave.methods.smooth_deep.far_field import NotFlat
+from unweave.methods.smooth_deep.first_layer import FirstLayerSearch
+from unweave.methods.smooth_deep.inner_layer import InnerLayerSearch
+from unweave.methods.smooth_deep.known_layers import KnownLayers
+from unweave.methods.smooth_deep.layer_found import LayerFound
+from unweave.methods.smooth_deep.output_layer import OutputActivation, OutputFit, fit_output, possible_outputs
+from unweave.methods.smooth_deep.reading_frame import GradientSample, independent_outputs, reading_frame
+from unweave.methods.smooth_deep.saturating import ERF, TANH, as_logistic
+from unweave.networks.evaluation import single_threaded_blas
+from unweave.networks.layered_model import LayeredModel
+from unweave.networks.network import Network
+from unweave.networks.value_fit import ValueFitResult, fit_values
+from unweave.probing.look import Findings
+from unweave.search.candidate import Candidate, Evidence, LayerEvidence
+from unweave.search.journal import Journal
+from unweave.targets.change_of_inputs import in_own_inputs
+from unweave.targets.region import NormalisedQueries
+
+DEEP_ACTIVATIONS = ("tanh", "sigmoid", "erf")
+_AFFINE = 1e-5  # residual of the output layer's least squares at which nothing else remains
+_EQUATIONS = 1.5  # per parameter, of the final fit
+_SPARE_POINTS = 20
+_WORTH_TRYING = 1e-3  # residual of a layer that is not certain, with which the search goes on
+_POLISHES = 3
+_ROUNDING_SHARE = 0.3  # of the unit in the last place, for a sum of many rounded terms
+_SETTLED = 100.0  # times the floor
+_HOPELESS = 0.3  # part of its first residual that a fit in the wrong place leaves
+_GOOD_PROFILE = 1e-4  # median misfit of the steps with the right activation
+_MOST_LAYERS = 12
+
+
+@dataclass(frozen=True)
+class DeepOptions:
+    """What is known beforehand; None where it is to be found."""
+
+    hidden: tuple[int, ...] | None = None
+    activation: str | None = None
+    output_activation: str | None = None
+
+
+class DeepRecovery:
+    """Runs the route; `run` never raises when budget or time is gone but hands back what there is."""
+
+    def __init__(
+        self,
+        view: NormalisedQueries,
+        findings: Findings,
+        options: DeepOptions,
+        journal: Journal,
+        rng: np.random.Generator,
+    ) -> None:
+        self._ask = view
+        self._findings = findings
+        self._options = options
+        self._journal = journal
+        self._rng = rng
+        self._points = PointSource(findings.region, rng)
+        self._outputs: tuple[OutputActivation, ...] = ()
+        self._known = KnownLayers((), ERF if options.activation == "erf" else TANH)
+        # A bottleneck lets no more outputs through than it has units.
+        self._independent = min(findings.n_outputs, *(options.hidden or (findings.n_outputs,)))
+        self._network: Network | None = None
+        self._trusted = self._known
+        self._doubt: str | None = None
+        """What was wrong with the first layer that is not certain; the final fit may still mend it."""
+        self._evidence = Evidence()
+        self._notes: list[str] = []
+
+    def run(self) -> Candidate:
+        """Recover the network, as far as the budget goes."""
+        problem, interrupted = None, False
+        try:
+            with single_threaded_blas():
+                problem = self._recover()
+        except BudgetExhausted as error:
+            problem = f"{error}; layer {len(self._known.layers) + 1} was being looked for"
+        except KeyboardInterrupt:
+            problem, interrupted = "interrupted", True
+        except NotFlat as error:
+            problem = str(error)
+        except np.linalg.LinAlgError as error:
+            problem = f"the numbers broke down in layer {len(self._known.layers) + 1} ({error})"
+        known = self._trusted.as_network()
+        return Candidate(
+            network=None if self._network is None else self._in_inputs(self._network),
+            evidence=self._evidence,
+            notes=tuple(self._notes),
+            problem=problem,
+            interrupted=interrupted,
+            known_layers=None if known is None else self._in_inputs(known),
+        )
+
+    # Widths as told, for layer numbers that start at 1.
+
+    def _told_width(self, number: int) -> int | None:
+        hidden = self._options.hidden
+        return hidden[number - 1] if hidden is not None and number <= len(hidden) else None
+
+    def _told_last(self, number: int) -> bool | None:
+        return None if self._options.hidden is None else number >= len(self._options.hidden)
+
+    def _recover(self) -> str | None:
+        with self._journal.stage("layer 1 inputs") as stage:
+            answers = self._ask(self._points.inputs(2 * self._findings.region.n_inputs + 20))
+            self._outputs = possible_outputs(answers, self._options.output_activation)
+            n_inputs = self._findings.region.n_inputs
+            frame, sample = self._reading_frame(self._told_width(1))
+            stage.figures.update(inputs=n_inputs, read=frame.shape[1])
+        found: LayerFound | str
+        if self._findings.region.has_box:
+            found = self._inner_layer(1, frame)
+        else:
+            found = self._first_layer(frame, sample)
+        number = 1
+        while True:
+            if isinstance(found, str):
+                return self._doubt or f"layer {number}: {found}"
+            known = self._known.with_layer(found.layer)
+            output = self._output_layer(known, found)
+            if output is None and found.problem is not None:
+                self._doubt = self._doubt or f"layer {number}: {found.problem}"
+                if not found.residual < _WORTH_TRYING:
+                    return self._doubt
+            if self._doubt is None:
+                self._trusted = known
+            self._known = known
+            if output is not None or number >= _MOST_LAYERS:
+                break
+            number += 1
+            assert found.next_range is not None
+            found = self._inner_layer(number, found.next_range)
+        if output is None:
+            return f"no end after {number} layers"
+        self._network = self._assembled(*output)
+        self._compare_widths()
+        return self._polish(self._doubt or found.problem)
+
+    def _reading_frame(self, width: int | None) -> tuple[Array, GradientSample | None]:
+        """The frame of layer 1, and how many outputs are independent."""
+        n_inputs, n_outputs = self._findings.region.n_inputs, self._findings.n_outputs
+        frame, sample = reading_frame(self._ask, self._points, n_inputs, n_outputs, width)
+        if sample is not None:
+            self._independent = independent_outputs(sample)
+        return frame, sample
+
+    def _first_layer(self, frame: Array, sample: GradientSample | None) -> LayerFound | str:
+        sent = self._ask.sent
+        with self._journal.stage("layer 1 directions") as stage:
+            search = self._first_search(frame, sample)
+            problem = search.find_directions()
+            if problem is not None and sample is None:  # said to be as wide as the inputs, but is it?
+                frame, sample = self._reading_frame(None)
+                if frame.shape[1] < len(frame):
+                    search = self._first_search(frame, sample)
+                    problem = search.find_directions()
+            stage.figures.update(found=len(search.units), circles=search.circles)
+        if problem is not None:
+            return problem
+        with self._journal.stage("layer 1 norms") as stage:
+            profiles = search.find_profiles(self._known.g)
+            if self._options.activation is None and profiles.typical_residual > _GOOD_PROFILE:
+                others = search.find_profiles(ERF)
+                if others.typical_residual < profiles.typical_residual:
+                    profiles, self._known = others, KnownLayers((), ERF)
+            stage.figures.update(activation=self._known.g.name, residual=profiles.typical_residual)
+        problem = search.miscount()  # more circles may have shown more units
+        if problem is not None:
+            return problem
+        with self._journal.stage("layer 1 biases") as stage:
+            found = search.find_biases(profiles, self._known.g, self._told_width(2), self._told_last(2))
+            self._note_layer(1, found, self._ask.sent - sent)
+            stage.figures.update(**_figures(found))
+        return found
+
+    def _first_search(self, frame: Array, sample: GradientSample | None) -> FirstLayerSearch:
+        return FirstLayerSearch(
+            self._ask, frame, sample, self._outputs, self._independent, self._journal, self._rng
+        )
+
+    def _inner_layer(self, number: int, frame: Array) -> LayerFound | str:
+        sent = self._ask.sent
+        with self._journal.stage(f"layer {number}") as stage:
+            found = InnerLayerSearch(
+                self._ask,
+                self._points,
+                self._known,
+                frame,
+                self._outputs,
+                self._independent,
+                self._journal,
+                self._rng,
+            ).run(self._told_width(number + 1), self._told_last(number), self._told_last(number + 1))
+            if isinstance(found, LayerFound):
+                self._note_layer(number, found, self._ask.sent - sent)
+                stage.figures.update(**_figures(found))
+        return found
+
+    def _note_layer(self, number: int, found: LayerFound, queries: int) -> None:
+        entry = LayerEvidence(
+            layer=number,
+            width=found.layer.width,
+            residual=found.residual,
+            gap=found.gap,
+            off_diagonal=found.off_diagonal,
+            attempts=found.attempts,
+            queries=queries,
+        )
+        self._evidence = replace(self._evidence, layers=(*self._evidence.layers, entry))
+
+    def _output_layer(
+        self, known: KnownLayers, found: LayerFound
+    ) -> tuple[OutputFit, OutputActivation] | None:
+        """The output layer, if nothing else is left after the known ones."""
+        with self._journal.stage("output layer") as stage:
+            points = self._points.for_values(known, 3 * found.layer.width + _SPARE_POINTS)
+            answers = self._ask(points)
+            states = known.states(points).last
+            outputs = self._outputs if found.output is None else (found.output,)
+            fits = [(fit_output(states, answers, output), output) for output in outputs]
+            best = min(fits, key=lambda pair: pair[0].residual)
+            stage.figures.update(residual=best[0].residual, activation=best[1].name)
+        return best if found.is_last or best[0].residual < _AFFINE else None
+
+    def _assembled(self, fit: OutputFit, output: OutputActivation) -> Network:
+        layers = self._known.layers
+        weights = [*(layer.weights for layer in layers), fit.weights]
+        biases = [*(layer.biases for layer in layers), fit.biases]
+        return Network(weights, biases, [self._known.g.name] * len(layers) + [output.name])
+
+    def _compare_widths(self) -> None:
+        assert self._network is not None
+        told, seen = self._options.hidden, self._network.hidden
+        if told is not None and told != seen:
+            self._notes.append(
+                f"hidden={list(told)} was said, {list(seen)} is what the answers show: units that do "
+                f"nothing or "
+                "do the same, and layers after which the rest is affine, cannot be seen"
+            )
+
+    def _polish(self, complaint: str | None) -> str | None:
+        assert self._network is not None
+        sigma = float(self._findings.noise.sigma_per_output.max())
+        model = LayeredModel.from_network(self._network)
+        points, answers = np.zeros((0, model.n_inputs)), np.zeros((0, model.n_outputs))
+
+        def tell(step: int, rms: float) -> None:
+            self._journal.tell(step, None, f"steps, residual {rms:.1e}")
+
+        for _ in range(_POLISHES):  # where equations are nearly dependent, more of them settle it
+            with self._journal.stage("polish") as stage:
+                more = self._points.for_values(self._known, points_to_fit(self._network))
+                points = np.concatenate([points, more])
+                answers = np.concatenate([answers, self._ask(more)])
+                noise = max(sigma, _input_rounding(self._network, points))
+                fit = fit_values(model, points, answers, noise, tell)
+                stage.figures.update(residual=fit.history[-1], floor=fit.floor, steps=len(fit.history) - 1)
+            model = fit.model
+            self._network = model.to_network()
+            self._note_fit(fit)
+            settled = fit.history[-1] < _SETTLED * fit.floor
+            if settled or fit.history[-1] > _HOPELESS * fit.history[0]:
+                break
+        return complaint
+
+    def _note_fit(self, fit: ValueFitResult) -> None:
+        spread = float(np.max(np.where(self._findings.output_scale > 0, self._findings.output_scale, 1.0)))
+        self._evidence = replace(
+            self._evidence,
+            fit_history=tuple(value / spread for value in fit.history),
+            fit_floor=fit.floor / spread,
+            prediction_floor=fit.prediction_floor / spread,
+            condition=fit.condition,
+            parameter_error_bar=fit.error_bar,
+        )
+
+    def _in_inputs(self, network: Network) -> Network:
+        """From normalised inputs to the target's own, and to logistic units if they were asked for."""
+        moved = in_own_inputs(network, self._findings.region)
+        if self._options.activation == "sigmoid" and self._network is not None:
+            return as_logistic(moved)
+        return moved
+
+
+def points_to_fit(network: Network) -> int:
+    """Points with enough equations per parameter behind every bottleneck.
+
+    The parameters of layers 1..l act through every later layer, so a point gives no more equations
+    for them than the narrowest of those has units.
+    """
+    widths = (*network.hidden, network.n_outputs)
+    sizes = [w.size + b.size for w, b in zip(network.weights, network.biases, strict=True)]
+    per_point = [sum(sizes[: layer + 1]) / min(widths[layer:]) for layer in range(len(widths))]
+    return int(np.ceil(_EQUATIONS * max(per_point))) + _SPARE_POINTS
+
+
+def _input_rounding(network: Network, points: Array) -> float:
+    """Root mean square of what rounding w . x does to the answers at ``points`` (n, D).
+
+    Where weights are nearly dependent, points at which all units act lie far out, and their pre-activations
+    are the difference of large numbers.
+    """
+    lengths = np.linalg.norm(points, axis=1)
+    slopes = np.linalg.norm(network_gradients(network, points), axis=(1, 2)) / np.sqrt(network.n_outputs)
+    rounding = _ROUNDING_SHARE * np.finfo(np.float64).eps * lengths * slopes
+    return float(np.sqrt(np.mean(rounding**2)))
+
+
+def _figures(found: LayerFound) -> dict[str, float | int | str]:
+    figures: dict[str, float | int | str] = {"width": found.layer.width, "residual": found.residual}
+    if found.next_range is not None:
+        figures["next width"] = found.next_range.shape[1]
+    if found.gap is not None:
+        figures["gap"] = found.gap
+    if found.off_diagonal is not None:
+        figures["off-diagonal"] = found.off_diagonal
+    figures["attempts"] = found.attempts
+    return figures

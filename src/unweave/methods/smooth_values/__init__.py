@@ -1,0 +1,1 @@
+"""One smooth hidden layer in few inputs, from values at random rows."""

@@ -1,0 +1,1 @@
+"""What a network is: activations, parameters, symmetries and comparison."""

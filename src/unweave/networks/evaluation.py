@@ -1,0 +1,135 @@
+"""Evaluate a network on many rows: in blocks that stay in cache, on all cores, always the same bits."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from unweave.arrays import Array
+from unweave.networks.activations import Activation
+
+BLOCK_VALUES = 1 << 17
+"""Numbers of the widest layer per block: 1 MB of float64, which stays in the second-level cache."""
+
+MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 64, 2048
+
+SMALL_PRODUCT = 1 << 15
+"""Multiplications up to which BLAS stays on one thread by itself, so that small calls need not ask for it."""
+
+THREADED_WORK = 1 << 21
+"""Activations to compute (rows times units) from which on a second thread pays for its start."""
+
+
+def evaluate_layers(
+    x: Array,
+    weights: Sequence[Array],
+    biases: Sequence[Array],
+    activations: Sequence[Activation | None],
+    skip: Array | None = None,
+    workers: int | None = None,
+) -> Array:
+    """Return the outputs (n, K) of the network at x (n, D), C-contiguous float64.
+
+    A None among ``activations`` (the last one only) stands for softmax. Block boundaries are counted from row
+    0 and BLAS runs single-threaded inside a block, so that the result does not depend on ``workers``
+    (default: `allowed_threads`), bit for bit.
+    Cost: 2 n sum(n_in n_out) flops and n sum(hidden) activations.
+    """
+    widths = [w.shape[1] for w in weights]
+    rows = int(np.clip(BLOCK_VALUES // max(widths), MIN_BLOCK_ROWS, MAX_BLOCK_ROWS))
+    out = np.empty((x.shape[0], widths[-1]))
+    starts = range(0, x.shape[0], rows)
+    if workers is None:
+        workers = allowed_threads() if x.shape[0] * sum(widths) >= THREADED_WORK else 1
+    workers = max(1, min(workers, len(starts)))
+
+    def run(own_starts: Sequence[int]) -> None:
+        buffers = [np.empty((rows, width)) for width in widths[:-1]]
+        for start in own_starts:
+            block = x[start : start + rows]
+            _evaluate_block(block, weights, biases, activations, skip, buffers, out[start : start + rows])
+
+    small = x.shape[0] * max(w.size for w in weights) <= SMALL_PRODUCT
+    with nullcontext() if small else single_threaded_blas():
+        if workers == 1:
+            run(starts)
+        else:
+            # Contiguous shares: every worker writes its own stretch of the result.
+            cuts = np.linspace(0, len(starts), workers + 1).astype(int)
+            with ThreadPoolExecutor(workers) as pool:
+                list(pool.map(run, [starts[a:b] for a, b in pairwise(cuts)]))
+    return out
+
+
+def _evaluate_block(
+    x: Array,
+    weights: Sequence[Array],
+    biases: Sequence[Array],
+    activations: Sequence[Activation | None],
+    skip: Array | None,
+    buffers: Sequence[Array],
+    out: Array,
+) -> None:
+    values = x
+    last = len(weights) - 1
+    for layer, (weight, bias, activation) in enumerate(zip(weights, biases, activations, strict=True)):
+        target = out if layer == last else buffers[layer][: x.shape[0]]
+        np.matmul(values, weight, out=target)
+        target += bias
+        if layer == last and skip is not None:
+            target += x @ skip
+        if activation is None:
+            softmax_in_place(target)
+        else:
+            activation.apply_in_place(target)
+        values = target
+
+
+def softmax_in_place(z: Array) -> None:
+    """Replace each row of z (n, K) by exp(z_k) / sum_j exp(z_j), shifted by its maximum against overflow."""
+    z -= z.max(axis=1, keepdims=True)
+    np.exp(z, out=z)
+    z /= z.sum(axis=1, keepdims=True)
+
+
+@lru_cache(maxsize=1)
+def _blas() -> ThreadpoolController:
+    # Looking through the loaded libraries takes milliseconds: once per process.
+    return ThreadpoolController().select(user_api="blas")
+
+
+def allowed_threads() -> int:
+    """Return how many threads BLAS may use now, which is how many evaluation takes instead of it.
+
+    So OMP_NUM_THREADS, threadpoolctl limits and a surrounding `single_threaded_blas` are all respected;
+    without a BLAS that can be asked it is the number of cores.
+    """
+    return max((library.num_threads or 1 for library in _blas().lib_controllers), default=os.cpu_count() or 1)
+
+
+_turn = threading.RLock()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Limit NumPy's matrix products to one thread while inside.
+
+    The limit belongs to the whole process, and limiters of several threads that overlap in time would undo
+    each other's. So threads take turns, each of them being free to use all cores meanwhile, except where BLAS
+    has one thread anyway and nothing is to be limited.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_turn)
+        if allowed_threads() == 1:
+            stack.close()
+        else:
+            stack.enter_context(_blas().limit(limits=1))
+        yield

@@ -1,0 +1,1 @@
+"""Arrays in, arrays out: least squares, variable projection, tensors and sign search. Knows no network."""

@@ -1,0 +1,91 @@
+"""Contractions of T_3 and T_4 from samples in O(d^2) memory.
+
+For x (n, d), y (n,), means over the rows, s_0 = mean y, s_1 = mean y x, S_2 = mean y x x^T, and symmetric G,
+
+    T_3[g] = mean y (g.x) x x^T - (g.s_1) I - s_1 g^T - g s_1^T,
+    T_4[G] = mean q x x^T - tr(G) S_2 - mean(q) I - 2 (S_2 G + G S_2) + s_0 (tr(G) I + 2 G),   q = y x^T G x,
+    T_k[w, .., w] = mean y He_k(w . x)    for unit w.
+
+Nothing of size d^3 is formed: d = 1000 needs 8 MB per contraction, O(n d^2) flops each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.numerics.hermite.polynomials import hermite_polynomial
+
+_BLOCK = 8192  # rows at once
+
+
+def third_contraction(x: Array, y: Array, vector: Array) -> Array:
+    """T_3[g] (d, d) for g (d,)."""
+    return _third(x, y, y @ x / len(y), vector)
+
+
+def fourth_contraction(x: Array, y: Array, matrix: Array) -> Array:
+    """T_4[G] (d, d) for symmetric G (d, d)."""
+    return _fourth(x, y, _weighted_gram(x, y), matrix)
+
+
+def directional_coefficients(x: Array, y: Array, weights: Array, order: int) -> Array:
+    """(m,) T_k[w_i, ..., w_i] for unit columns of ``weights`` (d, m)."""
+    total = np.zeros(weights.shape[1])
+    for start in range(0, len(y), _BLOCK):
+        projections = x[start : start + _BLOCK] @ weights
+        total += y[start : start + _BLOCK] @ hermite_polynomial(order, projections)
+    return total / len(y)
+
+
+class SampleContractions:
+    """T_2, T_3[g] and T_4[G] of one set of samples, with the low moments computed once."""
+
+    def __init__(self, x: Array, y: Array) -> None:
+        self._x, self._y = x, y
+        self.mean = float(y.mean())
+        """s_0 = T_0"""
+        self.first = np.asarray(y @ x / len(y))
+        """s_1 = T_1 (d,)"""
+        self._second = _weighted_gram(x, y)
+
+    @property
+    def second(self) -> Array:
+        """T_2 (d, d)."""
+        return np.asarray(self._second - self.mean * np.eye(len(self.first)))
+
+    def third(self, vector: Array) -> Array:
+        """T_3[g] (d, d)."""
+        return _third(self._x, self._y, self.first, vector)
+
+    def fourth(self, matrix: Array) -> Array:
+        """T_4[G] (d, d) for symmetric G."""
+        return _fourth(self._x, self._y, self._second, matrix)
+
+
+def _third(x: Array, y: Array, first: Array, vector: Array) -> Array:
+    cross = np.outer(first, vector)
+    raw = _weighted_gram(x, y * (x @ vector))
+    return np.asarray(raw - (vector @ first) * np.eye(len(first)) - cross - cross.T)
+
+
+def _fourth(x: Array, y: Array, second: Array, matrix: Array) -> Array:
+    weights = y * np.einsum("ni,ni->n", x @ matrix, x)
+    identity, trace = np.eye(len(matrix)), np.trace(matrix)
+    mixed = second @ matrix
+    return np.asarray(
+        _weighted_gram(x, weights)
+        - trace * second
+        - weights.mean() * identity
+        - 2 * (mixed + mixed.T)
+        + y.mean() * (trace * identity + 2 * matrix)
+    )
+
+
+def _weighted_gram(x: Array, weights: Array) -> Array:
+    """mean of weight x x^T, in blocks."""
+    total = np.zeros((x.shape[1], x.shape[1]))
+    for start in range(0, len(weights), _BLOCK):
+        part = x[start : start + _BLOCK]
+        total += (part * weights[start : start + _BLOCK, None]).T @ part
+    return total / len(weights)

@@ -1,0 +1,229 @@
+"""Variable projection: Levenberg-Marquardt on the weights of units, all linear numbers eliminated.
+
+    minimise over V = (w_i; b_i)_i   | y - F(V) H - Q_0 C |_F        F(V) = g(X_1 V),  X_1 = (x, 1)
+
+where for every V the heights H (m, K) and the polynomial's coefficients C are the least-squares ones. With
+P the projection onto the complement of the columns of F and of the polynomial, r = P y is the residual, and
+Kaufman's Jacobian is
+
+    J = P B,     B v = sum_i H_i (g'(z_i) (X_1 v_i)),     J^T r = ( X_1^T (g'(Z) * r H^T) )_i .
+
+A step solves (J^T J + lambda D) s = J^T r: through J^T J while it is small, by conjugate gradients in single
+precision beyond (`steps`). The residual is always taken in float64, so that the end does
+not depend on who solved.
+
+Once every sample lies on the right side of every hyperplane, the model of kinked units is bilinear and the
+last steps are Newton's: a planted network comes out to rounding. Scaling such a unit changes nothing, so
+columns are kept at |w_i| = 1 and J has one null direction per unit, which is filled in. Smooth units have
+none.
+
+Cost per step: n P^2 / 2 flops with P = m (d+1) for the Gram matrix, 8 n P per conjugate-gradient step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unweave.arrays import Array, RealArray
+from unweave.numerics.variable_projection.features import KINK, UnitFeature
+from unweave.numerics.variable_projection.orthonormal import OrthonormalSpan, orthonormal_columns, row_blocks
+from unweave.numerics.variable_projection.steps import (
+    SMALLEST_DAMPING,
+    Linearised,
+    SingleInputs,
+    Solve,
+    conjugate_gradient_solver,
+    gram_solver,
+)
+
+_GRAM_PARAMETERS = 250
+"""Number of nonlinear parameters up to which J^T J is formed; beyond, conjugate gradients are faster."""
+_FIRST_DAMPING = 1e-3
+_DAMPING_FALL, _DAMPING_RISE = 1 / 8, 4.0
+_TRIES = 6  # dampings tried per step, each rise twice the one before
+_SMALL_PROGRESS = 1e-3  # relative decrease per step that counts as none
+_RANK = 1e-13  # relative size of a singular value of the features that is zero
+_CG_TOLERANCE, _CG_LOOSE = 1e-3, 1e-2  # of the gradient, near the end and far from it
+_GAIN_ENTRIES = 8_000_000  # features of candidates formed at once (64 MB)
+_FAR = 0.5  # ratio of residuals after and before a step, above which the end is far
+
+
+@dataclass(frozen=True)
+class ProjectionOptions:
+    """When to stop."""
+
+    steps: int = 100
+    floor: float = 1e-13
+    """Residual relative to the answers at which the fit is as good as rounding or noise allow."""
+    patience: int = 6
+    """Steps in a row without worthwhile progress after which it stops."""
+    worthwhile: float = _SMALL_PROGRESS
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedFit:
+    """Where the minimisation ended."""
+
+    units: Array
+    """V, (d+1, m): directions, of length one for kinked units, above their biases."""
+    heights: Array
+    """H, (m, K)."""
+    residual: float
+    """|r| / |y|, with y after subtraction of its polynomial part's mean only."""
+    history: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    units: Array
+    basis: Array  # orthonormal columns (n, m) beside the polynomial's
+    heights: Array
+    residual: Array  # (n, K)
+    relative: float
+
+
+class ProjectedProblem:
+    """Samples (n, d) -> (n, K) with the polynomial part projected out once and for all."""
+
+    def __init__(self, x: Array, y: Array, feature: UnitFeature = KINK, inputs: Array | None = None) -> None:
+        """``inputs`` is X_1 = (x, 1) where it is there already: large data need not be copied."""
+        self.feature = feature
+        self.inputs = with_ones(x) if inputs is None else inputs
+        self.answers = y
+        monomials = self.inputs if feature.degree == 1 else feature.polynomial(x)
+        self.polynomial = OrthonormalSpan(monomials)
+        self.rest = self.polynomial.removed(y.copy())
+        self.size = float(np.linalg.norm(y - y.mean(axis=0))) or 1.0
+        self._single: SingleInputs | None = None
+        self.reached: Array | None = None
+        """Units of the last step of `minimise`, for a caller that interrupts it."""
+
+    @property
+    def rows(self) -> int:
+        """n"""
+        return len(self.inputs)
+
+    @property
+    def polynomial_residual(self) -> float:
+        """Relative residual of the polynomial alone."""
+        return float(np.linalg.norm(self.rest)) / self.size
+
+    def features(self, units: Array) -> Array:
+        """F (n, m), the polynomials projected out of it."""
+        result = np.empty((self.rows, units.shape[1]))
+        for rows in row_blocks(self.rows):
+            result[rows] = self.feature.value(self.inputs[rows] @ units)
+        return self.polynomial.removed(result)
+
+    def slopes(self, units: Array, dtype: type[np.floating[Any]] = np.float64) -> RealArray:
+        """g'(Z) (n, m)."""
+        result = np.empty((self.rows, units.shape[1]), dtype)
+        for rows in row_blocks(self.rows):
+            result[rows] = self.feature.slope(self.inputs[rows] @ units)
+        return result
+
+    def at(self, units: Array) -> _Point:
+        """Eliminate the linear numbers at V = ``units`` (d+1, m)."""
+        basis, triangle = orthonormal_columns(self.features(units), overwrite=True)
+        right = basis.T @ self.rest
+        heights: Array = np.asarray(np.linalg.lstsq(triangle, right, rcond=_RANK)[0], np.float64)
+        residual = self.rest - basis @ right
+        residual -= basis @ (basis.T @ residual)  # what rounding left
+        relative = float(np.linalg.norm(residual)) / self.size
+        return _Point(units, basis, heights, residual, relative)
+
+    def scaled(self, units: Array) -> Array:
+        """``units`` (d+1, m) with |w| = 1 where that is no restriction."""
+        return unit_columns(units) if self.feature.homogeneous else units
+
+    def project(self, values: Array, point: _Point) -> Array:
+        """P applied to (n, k)."""
+        values = self.polynomial.removed(values.copy())
+        return values - point.basis @ (point.basis.T @ values)
+
+    def gain(self, candidates: Array, residual: Array) -> Array:
+        """Share of the residual (n, K) that each of the units (d+1, c) would explain alone, about, (c,)."""
+        at_once = max(1, _GAIN_ENTRIES // self.rows)
+        result = np.empty(candidates.shape[1])
+        for begin in range(0, len(result), at_once):
+            part = slice(begin, begin + at_once)
+            features = self.features(candidates[:, part])
+            size = np.maximum(np.einsum("ni,ni->i", features, features), np.finfo(np.float64).tiny)
+            result[part] = ((features.T @ residual) ** 2).sum(axis=1) / size
+        return result
+
+    def minimise(
+        self,
+        units: Array,
+        options: ProjectionOptions | None = None,
+        on_step: Callable[[int, float], None] | None = None,
+    ) -> ProjectedFit:
+        """Levenberg-Marquardt from ``units`` (d+1, m); ``on_step`` gets (steps, residual) and may raise."""
+        options = options or ProjectionOptions()
+        point = self.at(self.scaled(units))
+        history, damping, idle = [point.relative], _FIRST_DAMPING, 0
+        for step in range(options.steps if units.size else 0):
+            if point.relative <= options.floor or idle >= options.patience:
+                break
+            far = len(history) < 2 or history[-1] > _FAR * history[-2]
+            solve = self._solver(point, _CG_LOOSE if far else _CG_TOLERANCE)
+            trial, rise = point, _DAMPING_RISE
+            for _ in range(_TRIES):
+                trial = self.at(self.scaled(point.units + solve(damping)))
+                if trial.relative < point.relative:
+                    break
+                damping, rise = damping * rise, 2 * rise
+                trial = point  # what failed is released before the next is made: it is as large as the data
+            else:
+                break
+            idle = idle + 1 if trial.relative > (1 - options.worthwhile) * point.relative else 0
+            point, self.reached = trial, trial.units
+            damping = max(damping * _DAMPING_FALL, SMALLEST_DAMPING)
+            history.append(point.relative)
+            if on_step is not None:
+                on_step(step + 1, point.relative)
+        return ProjectedFit(point.units, point.heights, point.relative, tuple(history))
+
+    def residual_at(self, units: Array) -> Array:
+        """r (n, K) at ``units``."""
+        return self.at(units).residual
+
+    def linearised(self, point: _Point, dtype: type[np.floating[Any]] = np.float64) -> Linearised:
+        """What the Jacobian at ``point`` is made of, its slopes in the precision of ``dtype``."""
+        slopes = self.slopes(point.units, dtype)
+        return Linearised(
+            point.units,
+            self.inputs,
+            self.polynomial,
+            point.basis,
+            slopes,
+            point.heights,
+            point.residual,
+            free_lengths=self.feature.homogeneous,
+        )
+
+    def _solver(self, point: _Point, tolerance: float) -> Solve:
+        if point.units.size <= _GRAM_PARAMETERS:
+            return gram_solver(self.linearised(point))
+        return conjugate_gradient_solver(self.linearised(point, np.float32), self.single(), tolerance)
+
+    def single(self) -> SingleInputs:
+        """Inputs and polynomials in single precision, kept."""
+        if self._single is None:
+            self._single = SingleInputs.of(self.inputs, self.polynomial)
+        return self._single
+
+
+def with_ones(x: Array) -> Array:
+    """X_1 = (x, 1), (n, d+1)."""
+    return np.hstack([x, np.ones((len(x), 1))])
+
+
+def unit_columns(units: Array) -> Array:
+    """Columns (w; b) scaled to |w| = 1."""
+    length = np.linalg.norm(units[:-1], axis=0)
+    return np.asarray(units / np.where(length > 0, length, 1.0))

@@ -1,0 +1,209 @@
+"""Steps of variable projection: two ways to solve (J^T J + lambda D) s = J^T r.
+
+    J = P B,    B v = sum_i H_i (g'(z_i) (X_1 v_i)),    P = I - Q_0 Q_0^T - Q Q^T
+
+(`problem` explains the symbols.) Small systems are formed: the Gram matrix of B is a
+product of pairs of slopes with pairs of inputs, both symmetric, and what lies in the span of Q_0 and Q is
+subtracted. Large ones are solved by conjugate gradients in single precision, preconditioned with
+
+    ((H H^T) * (S^T S) + lambda D)  (x)  X_1^T X_1 / n,        S = g'(Z),
+
+which B^T B would be if slopes and inputs were independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from unweave.arrays import Array, RealArray
+from unweave.numerics.variable_projection.orthonormal import OrthonormalSpan, row_blocks
+
+Solve = Callable[[float], Array]
+"""The step (d+1, m) as a function of the damping."""
+
+SMALLEST_DAMPING = 1e-14
+_LARGEST_DAMPING = 1e10
+_BLOCK_ENTRIES = 4_000_000  # numbers in one temporary of the Gram matrix (32 MB)
+_DEAD = 1e-12  # part of the largest diagonal entry below which a parameter is held like one that has it
+_MOST_STEPS = 150  # of conjugate gradients
+_SINGLE_DAMPING = 1e-6  # damping below which single precision sees none
+_SINGLE_RIDGE = 1e-7  # keeps the preconditioner positive definite in the presence of rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """Everything that J and r are made of, at one point."""
+
+    units: Array
+    """V, (d+1, m)"""
+    inputs: Array
+    """X_1, (n, d+1)"""
+    polynomial: OrthonormalSpan
+    """Q_0"""
+    basis: Array
+    """Q, orthonormal columns (n, m)"""
+    slopes: RealArray
+    """g'(Z), (n, m)"""
+    heights: Array
+    """H, (m, K)"""
+    residual: Array
+    """r, (n, K)"""
+    free_lengths: bool = True
+    """Whether growing along itself changes nothing for a unit"""
+
+    def gram(self) -> Array:
+        """J^T J (P, P), parameters ordered unit by unit, (w_i, b_i) together.
+
+        (B^T B)_(i a),(j b) = (H H^T)_ij sum_n g'_ni g'_nj x_na x_nb: for pairs i <= j and a <= b one product
+        of (n, m(m+1)/2) with (n, p(p+1)/2), by blocks of rows; from it C^T C, C = Q^T B, is subtracted.
+        """
+        slopes, inputs = self.slopes, self.inputs
+        width, size = slopes.shape[1], inputs.shape[1]
+        unit_pairs, input_pairs = np.triu_indices(width), np.triu_indices(size)
+        packed = np.zeros((len(unit_pairs[0]), len(input_pairs[0])))
+        block = max(64, _BLOCK_ENTRIES // (len(unit_pairs[0]) + len(input_pairs[0])))
+        for begin in range(0, len(inputs), block):
+            s, x = slopes[begin : begin + block], inputs[begin : begin + block]
+            packed += _pair_products(s).T @ _pair_products(x)
+        by_unit = np.empty((width, width, len(input_pairs[0])))
+        by_unit[unit_pairs] = packed
+        by_unit[unit_pairs[1], unit_pairs[0]] = packed
+        full = np.empty((width, width, size, size))
+        full[:, :, input_pairs[0], input_pairs[1]] = by_unit
+        full[:, :, input_pairs[1], input_pairs[0]] = by_unit
+        gram = full.transpose(0, 2, 1, 3).reshape(width * size, width * size)
+        for basis in (self.polynomial.formed(), self.basis):
+            inside = np.empty((basis.shape[1], width, size))
+            for i in range(width):
+                inside[:, i] = (basis * slopes[:, i : i + 1]).T @ inputs
+            flat = inside.reshape(basis.shape[1], -1)
+            gram -= flat.T @ flat
+        coupling = self.heights @ self.heights.T
+        gram = gram.reshape(width, size, width, size) * coupling[:, None, :, None]
+        return np.asarray(gram.reshape(width * size, width * size))
+
+
+def gram_solver(at: Linearised) -> Solve:
+    """Cholesky factors of the damped Gram matrix."""
+    gram = at.gram()
+    if not np.isfinite(gram).all():
+        raise LinAlgError("units ran away")
+    gradient = (at.slopes * (at.residual @ at.heights.T)).T @ at.inputs  # (m, d+1)
+    size = at.inputs.shape[1]
+    diagonal = gram.diagonal().copy()
+    diagonal = np.maximum(diagonal, _DEAD * (float(diagonal.max()) or 1.0))
+    # Unit i may grow along itself without effect: give that direction the unit's own weight.
+    own = at.units / np.linalg.norm(at.units, axis=0)
+    for i in range(own.shape[1] if at.free_lengths else 0):
+        part = slice(i * size, (i + 1) * size)
+        gram[part, part] += diagonal[part].mean() * np.outer(own[:, i], own[:, i])
+
+    def solve(damping: float) -> Array:
+        while damping < _LARGEST_DAMPING:
+            damped = gram.copy()
+            damped[np.diag_indices_from(damped)] += damping * diagonal
+            try:
+                factor = cho_factor(damped, lower=True, overwrite_a=True, check_finite=False)
+            except LinAlgError:
+                damping = max(10 * damping, SMALLEST_DAMPING)
+                continue
+            return np.asarray(cho_solve(factor, gradient.reshape(-1)).reshape(gradient.shape).T)
+        return np.zeros_like(at.units)
+
+    return solve
+
+
+@dataclass(frozen=True, eq=False)
+class SingleInputs:
+    """X_1 and the polynomials in single precision: Q_0 Q_0^T = M G M^T."""
+
+    inputs: RealArray
+    """X_1, (n, d+1)"""
+    monomials: RealArray
+    """M, (n, q); the inputs themselves where the polynomials are affine"""
+    metric: RealArray
+    """G, (q, q)"""
+
+    @classmethod
+    def of(cls, inputs: Array, polynomial: OrthonormalSpan) -> SingleInputs:
+        """From those in double precision."""
+        single = inputs.astype(np.float32)
+        affine = polynomial.columns is inputs
+        monomials = single if affine else polynomial.columns.astype(np.float32)
+        metric = polynomial.triangle @ polynomial.triangle.T
+        return cls(single, monomials, metric.astype(np.float32))
+
+
+def conjugate_gradient_solver(at: Linearised, single: SingleInputs, tolerance: float) -> Solve:
+    """Conjugate gradients in single precision to a relative ``tolerance``."""
+    inputs, slopes = single.inputs, at.slopes.astype(np.float32, copy=False)
+    heights, basis = at.heights.astype(np.float32), at.basis.astype(np.float32)
+    size = float(np.linalg.norm(at.residual)) or 1.0
+    residual = (at.residual / size).astype(np.float32)
+    coupling = (heights @ heights.T) * (slopes.T @ slopes)
+    moments = inputs.T @ inputs / len(inputs)
+    scale = np.sqrt(np.maximum(moments.diagonal(), 1e-6))[:, None]
+    weight = np.maximum(coupling.diagonal(), _DEAD * coupling.diagonal().max())
+    diagonal = weight * scale**2  # D, (d+1, m)
+
+    def product(v: RealArray) -> RealArray:
+        image = np.empty_like(residual)
+        for rows in row_blocks(len(inputs)):
+            moved = inputs[rows] @ v
+            moved *= slopes[rows]
+            image[rows] = moved @ heights
+        image -= single.monomials @ (single.metric @ (single.monomials.T @ image))
+        image -= basis @ (basis.T @ image)
+        return image
+
+    def adjoint(image: RealArray) -> RealArray:
+        result = np.zeros((inputs.shape[1], slopes.shape[1]), np.float32)
+        for rows in row_blocks(len(inputs)):
+            result += inputs[rows].T @ (slopes[rows] * (image[rows] @ heights.T))
+        return result
+
+    gradient = adjoint(residual)
+
+    def solve(damping: float) -> Array:
+        damping = max(damping, _SINGLE_DAMPING)
+        ridge = (damping + _SINGLE_RIDGE) * weight
+        try:
+            kernel = cho_factor((coupling + np.diag(ridge)).astype(np.float64))
+        except LinAlgError:
+            kernel = cho_factor(np.diag(np.maximum(coupling.diagonal() + ridge, 1e-30)).astype(np.float64))
+        metric = cho_factor(moments.astype(np.float64))
+
+        def precondition(v: RealArray) -> RealArray:
+            return np.asarray(cho_solve(metric, cho_solve(kernel, v.T).T), np.float32)
+
+        step = np.zeros_like(gradient)
+        remainder = gradient.copy()
+        direction = preconditioned = precondition(remainder)
+        first = old = float(np.vdot(remainder, preconditioned))
+        for _ in range(_MOST_STEPS):
+            image = product(direction)
+            curved = adjoint(image) + damping * diagonal * direction
+            curvature = float(np.vdot(direction, curved))
+            if not curvature > 0:
+                break
+            length = old / curvature
+            step += length * direction
+            remainder -= length * curved
+            preconditioned = precondition(remainder)
+            new = float(np.vdot(remainder, preconditioned))
+            if new <= tolerance**2 * first:
+                break
+            direction, old = preconditioned + new / old * direction, new
+        return step.astype(np.float64) * size
+
+    return solve
+
+
+def _pair_products(columns: RealArray) -> Array:
+    """Products of columns i <= j: (n, k(k+1)/2)."""
+    first, second = np.triu_indices(columns.shape[1])
+    return np.asarray(columns[:, first] * columns[:, second])

@@ -1,0 +1,1 @@
+"""What a first look at a target shows."""

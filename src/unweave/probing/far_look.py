@@ -1,0 +1,87 @@
+"""A look at the target far outside the region: do its units level off, and is there more than one hidden
+layer, or a last transformation?
+
+Where every hidden unit of the first layer is saturated, a network is constant along rays: f(2x) = f(x).
+With one hidden layer of odd units (up to a constant) f(x) + f(-x) is then the same for all x; deeper
+networks have no such rule, unless all their deeper biases vanish. Behind a sigmoid or softmax the rule holds
+for the logits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.errors import NonFiniteAnswers
+from unweave.targets.region import NormalisedQueries
+
+_RADIUS = 1e4
+_PAIRS = 12
+_FEWEST_PAIRS = 4
+_NEAR_ONE = 1 - 1e-9  # beyond, a logit is known to fewer digits than the test needs
+_SAME = 1e-6  # difference relative to the spread of the answers
+
+
+@dataclass(frozen=True)
+class FarLook:
+    """What the far field shows."""
+
+    saturates: bool
+    """Whether the answers are constant along rays."""
+    layered: bool
+    """Whether they are, and cannot come from one hidden layer, whatever the last transformation."""
+    links: tuple[str, ...]
+    """Of the last transformations asked about, those behind which one hidden layer is possible."""
+
+
+def far_look(
+    view: NormalisedQueries,
+    relative_noise: float,
+    rng: np.random.Generator,
+    links: tuple[str, ...] = ("identity",),
+) -> FarLook:
+    """Look at antipodal points far out: 36 rows. ``links`` are the last transformations that are possible."""
+    points = _RADIUS * rng.standard_normal((_PAIRS, view.n_inputs))
+    try:
+        here, opposite, beyond = np.split(view(np.concatenate([points, -points, 2 * points])), 3)
+    except NonFiniteAnswers:  # what overflows so far out may answer well enough nearer by
+        return FarLook(False, False, links)
+    spread = float(np.ptp(here, axis=0).max())
+    if not spread > 0:
+        return FarLook(False, False, links)
+    tolerance = max(_SAME, 10 * relative_noise) * spread
+    # Some pre-activation may be near zero even far out: most rays count.
+    saturates = bool(np.median(np.abs(beyond - here).max(axis=1)) <= tolerance)
+    if not saturates:
+        return FarLook(False, False, links)
+    possible = tuple(
+        name
+        for name in links
+        if _is_odd(_behind(name, here), _behind(name, opposite), max(_SAME, 10 * relative_noise))
+    )
+    return FarLook(True, not possible, possible or links)
+
+
+def _is_odd(here: Array, opposite: Array, tolerance: float) -> bool:
+    """Whether the sums of antipodal values (n, K) are the same for most pairs, as far as both are finite."""
+    finite = np.isfinite(here).all(axis=1) & np.isfinite(opposite).all(axis=1)
+    if finite.sum() < _FEWEST_PAIRS:
+        return True  # saturated answers tell nothing
+    sums = (here + opposite)[finite]
+    spread = float(np.ptp(here[finite], axis=0).max())
+    return bool(np.median(np.abs(sums - np.median(sums, axis=0)).max(axis=1)) <= tolerance * spread)
+
+
+def _behind(link: str, answers: Array) -> Array:
+    """Answers (n, K) without their last transformation; infinite where that is saturated."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if link == "sigmoid":
+            return np.asarray(np.where(answers > _NEAR_ONE, np.inf, np.log(answers) - np.log1p(-answers)))
+        if link == "tanh":
+            return np.asarray(np.where(np.abs(answers) > _NEAR_ONE, np.inf, np.arctanh(answers)))
+        if link == "softmax":
+            logs = np.log(answers)
+            return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+    return answers

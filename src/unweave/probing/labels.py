@@ -1,0 +1,76 @@
+"""Whether a target answers labels: names of classes, not numbers that follow a function.
+
+Labels show a function f through its decision boundary {f = 0} alone: on both sides the answer is the same
+for f, 2 f and f^3, so neither the size of the output layer nor anything away from the boundary can be seen.
+Answers are taken for labels if every output has two values, or if they are few whole numbers and, where they
+change, skip some of those between (a rounded function cannot: halving the way finds all its steps).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.probing.lines import Lines
+from unweave.probing.noise import Noise
+from unweave.targets.region import NormalisedQueries
+
+MESSAGE = (
+    "the target answers {} labels: only its decision boundary is visible, neither the size of the outputs "
+    "nor anything that happens away from the boundary, so many networks fit as well. Ask for its "
+    "probabilities or its decision function instead (for scikit-learn predict_proba or decision_function)"
+)
+"""What a user who has labels can do, to be formatted with their number."""
+
+_MOST_LABELS = 32  # more different whole numbers are counted as measurements
+_WAYS = 8  # between points with different answers that are halved
+_HALVINGS = 40  # then both ends of a way are a rounding error apart, for a region of size one
+_SKIPPED = 1.5  # whole numbers between neighbouring answers of a rounded function
+_COARSE = 0.3  # error of rounding, relative to the spread, from which rounded numbers are as bad as labels
+
+
+def count_labels(view: NormalisedQueries, lines: Lines, noise: Noise) -> int:
+    """Number of different answers if they are labels, else 0.
+
+    Costs nothing unless the answers are whole numbers; then at most 8 x 40 rows.
+    """
+    values = [np.unique(column) for column in lines.answers.T]
+    different = max(len(each) for each in values)
+    if different < 2 or different > _MOST_LABELS or not noise.repeatable:
+        return 0
+    if different == 2:
+        return 2 if len(values) == 1 else len(np.unique(lines.answers, axis=0))
+    if noise.decimals is None or noise.decimals > 0:
+        return 0
+    if noise.relative > _COARSE or _skips(view, lines):
+        return different
+    return 0
+
+
+def _skips(view: NormalisedQueries, lines: Lines) -> bool:
+    """Whether answers change by more than a step of their grid at once."""
+    ends = _ways(lines)
+    if ends is None:
+        return False
+    one, other = ends
+    first, last = view(one)[:, 0], view(other)[:, 0]
+    for _ in range(_HALVINGS):
+        middle = (one + other) / 2
+        seen = view(middle)[:, 0]
+        # The half over which the answer changes more: a step that skips numbers is never lost.
+        left = np.abs(seen - first) >= np.abs(last - seen)
+        other, last = np.where(left[:, None], middle, other), np.where(left, seen, last)
+        one, first = np.where(left[:, None], one, middle), np.where(left, first, seen)
+    return bool((np.abs(last - first) > _SKIPPED).any())
+
+
+def _ways(lines: Lines) -> tuple[Array, Array] | None:
+    """Pairs of points ((n, D), (n, D)), n <= 8, between which the first output changes by more than one."""
+    t = np.concatenate([-lines.steps[::-1], [0.0], lines.steps])
+    answers = np.concatenate([lines.minus[:, ::-1], lines.centre[:, None], lines.plus], axis=1)[:, :, 0]
+    line, at = np.nonzero(np.abs(np.diff(answers, axis=1)) > _SKIPPED)
+    if not len(line):
+        return None
+    line, at = line[:_WAYS], at[:_WAYS]
+    centres, directions = lines.centres[line], lines.directions[line]
+    return centres + t[at, None] * directions, centres + t[at + 1, None] * directions

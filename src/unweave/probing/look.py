@@ -1,0 +1,217 @@
+"""The first look at a target: where it lives, how precise it is, whether it has kinks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.errors import InvalidInput
+from unweave.networks.links import Link
+from unweave.probing.answer_range import possible_links
+from unweave.probing.labels import count_labels
+from unweave.probing.lines import (
+    KinkEvidence,
+    Lines,
+    ask_lines,
+    bending,
+    is_constant,
+    is_linear,
+    look_for_kinks,
+    look_for_kinks_behind,
+    roughness,
+    slope_share,
+)
+from unweave.probing.noise import Noise, estimate_noise
+from unweave.probing.region_search import find_region
+from unweave.targets.queries import Queries
+from unweave.targets.region import NormalisedQueries, Region
+
+_EPS = float(np.finfo(np.float64).eps)
+_LINES = 6
+_GRADIENTS = 3  # points at which every feature's slope is measured
+_COARSE = 3e-3  # relative noise above which slopes of single features say nothing
+_SLOPE_RATIO = 30.0  # features whose slopes differ by less are on one scale
+_SLOPE_RATIO_EXTREMES = 10.0  # a few features may be weaker than most by this much more
+_LEAST_BENDING = 0.05  # less, and the units do not leave their linear range within the region
+_ROUGH_AS_NOISE = (
+    0.02  # relative: repeatable answers that scatter this much may be steps too narrow to resolve
+)
+_CLEARLY_BETTER = 0.1
+_LEAST_SLOPE_SHARE = 0.2  # of short steps against long ones: less is flat
+_MOST_ROUGHNESS = 0.6  # more, and the units switch within a fraction of the region: steps on flat ground
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What a cheap look at the target has found.
+
+    ``region`` normalises the inputs; ``noise`` is the error of the answers; ``output_scale`` (m,) their
+    standard deviation over the region. ``kinks``: piecewise smooth, not smooth, with ``kink_evidence``; or so
+    behind one of the ``links``.
+    ``constant`` and ``linear``: so to within the noise, as far as the probe went. ``searched`` says whether
+    location and scales had to be searched for; ``queries`` what the look has cost.
+    """
+
+    region: Region
+    noise: Noise
+    n_outputs: int
+    output_scale: Array
+    kinks: bool
+    kink_evidence: KinkEvidence
+    constant: bool
+    linear: bool
+    searched: bool
+    queries: int
+    layered: bool = False
+    """Whether the far field rules out a single hidden layer; only looked at when the depth is not known."""
+    links: tuple[str, ...] = ("identity",)
+    """Output activations whose range holds all answers seen, the simplest first."""
+    labels: int = 0
+    """Number of different answers if they are names of classes, else 0."""
+
+
+def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, examples: Any = None) -> Findings:
+    """Look at the target: region, precision, kinks, scale of the outputs.
+
+    ``domain = (low, high)``, numbers or one per input, bounds all that will ever be asked; ``examples``
+    (n, D) are typical inputs, from which location and scale are taken. With neither, the standard region
+    (Gaussian inputs) is tried; if features differ widely in scale there, or the target is frozen or straight,
+    the region is searched for. Cost: about 330 queries with a domain or examples, 330 + 3 D if the
+    standard region fits, and `find_region` in addition if not.
+
+    Example: ``look(as_queries(net), rng=np.random.default_rng(0)).noise.kind``
+    """
+    before = queries.sent
+    known = _given_region(queries.n_inputs, domain, examples)
+    region = Region.standard(queries.n_inputs) if known is None else known
+    view, noise, lines = _measure(queries, region, rng, examples)
+    searched = known is None and not _fits(view, lines, noise)
+    if searched:
+        scattered = _scatters(noise)
+        sigma = _EPS * noise.scale if scattered else noise.sigma_per_output
+        found = find_region(queries, sigma, rng)
+        if found is not None:
+            measured = _measure(queries, found, rng, None)
+            clearer = not scattered or measured[1].relative < _CLEARLY_BETTER * noise.relative
+            if clearer and not _is_frozen(measured[2], measured[1], lines, noise):
+                view, noise, lines = measured
+    links = possible_links(lines.answers, noise.sigma)
+    evidence = look_for_kinks(lines, noise)
+    for name in links if not evidence.kinks else ():
+        behind = look_for_kinks_behind(Link(name), lines, noise)
+        if behind.kinks:  # straight pieces, which no other link would leave straight
+            evidence, links = behind, (name,)
+    labels = count_labels(view, lines, noise)
+    return Findings(
+        region=view.region,
+        noise=noise,
+        n_outputs=lines.centre.shape[1],
+        output_scale=_spread(lines),
+        kinks=evidence.kinks,
+        kink_evidence=evidence,
+        constant=is_constant(lines, noise),
+        linear=is_linear(lines, noise),
+        searched=searched,
+        queries=queries.sent - before,
+        links=links,
+        labels=labels,
+    )
+
+
+def _given_region(n_inputs: int, domain: Any, examples: Any) -> Region | None:
+    """Return the region that the user described, None if they did not."""
+    if domain is None and examples is None:
+        return None
+    box = None if domain is None else Region.from_domain(*_bounds(domain), n_inputs)
+    if examples is None:
+        return box
+    seen = Region.from_examples(examples)
+    if seen.n_inputs != n_inputs:
+        raise InvalidInput(
+            f"examples must have {n_inputs} columns, one per input of the target. "
+            f"Got {seen.n_inputs} instead."
+        )
+    if box is None or box.low is None or box.high is None:
+        return seen
+    scale = np.minimum(seen.scale, box.scale)  # examples tell where the box is used, never to leave it
+    return Region(np.clip(seen.location, box.low, box.high), scale, box.low, box.high)
+
+
+def _bounds(domain: Any) -> tuple[Any, Any]:
+    """Return the two bounds of ``domain``."""
+    try:
+        low, high = domain
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            "domain must be a pair (low, high) of numbers or of one number per input. "
+            f"Got {domain!r} instead."
+        ) from error
+    return low, high
+
+
+def _measure(
+    queries: Queries, region: Region, rng: np.random.Generator, examples: Any
+) -> tuple[NormalisedQueries, Noise, Lines]:
+    """Estimate the noise in ``region`` and ask the lines there."""
+    view = NormalisedQueries(queries, region)
+    noise = estimate_noise(view, rng)
+    centres = None
+    if examples is not None:
+        rows = np.asarray(examples, dtype=np.float64)
+        centres = region.to_normalised(rows[rng.integers(0, rows.shape[0], _LINES)])
+    return view, noise, ask_lines(view, _LINES, rng, centres)
+
+
+def _scatters(noise: Noise) -> bool:
+    """Whether answers that repeat exactly look like noise: perhaps the target lives on a finer scale."""
+    return noise.kind == "noisy" and noise.repeatable and noise.relative > _ROUGH_AS_NOISE
+
+
+def _is_frozen(found: Lines, found_noise: Noise, lines: Lines, noise: Noise) -> bool:
+    """Whether answers of a region that was found say less than ``lines`` did: units are saturated there.
+
+    All equal, or so few different ones that the grid they were rounded to is not to be seen any more.
+    """
+    if is_constant(lines, noise):
+        return False
+    return is_constant(found, found_noise) or (noise.kind == "rounded" and found_noise.kind != "rounded")
+
+
+def _fits(view: NormalisedQueries, lines: Lines, noise: Noise) -> bool:
+    """Whether the standard region is one: the target moves, bends, and all features matter alike."""
+    if is_constant(lines, noise) or _scatters(noise):
+        return False
+    if noise.relative > _COARSE:
+        return True  # answers as coarse as this would not carry a search either
+    frozen = slope_share(lines) < _LEAST_SLOPE_SHARE or roughness(lines, noise) > _MOST_ROUGHNESS
+    if frozen or bending(lines) < _LEAST_BENDING:
+        return False
+    slopes = _feature_slopes(view, lines, noise)
+    if slopes.size < 2:
+        return True
+    ratio = slopes.max() / slopes.min()
+    typical = np.quantile(slopes, 0.9) / np.quantile(slopes, 0.1)
+    return bool(ratio <= _SLOPE_RATIO_EXTREMES * _SLOPE_RATIO and typical <= _SLOPE_RATIO)
+
+
+def _feature_slopes(view: NormalisedQueries, lines: Lines, noise: Noise) -> Array:
+    """Return the root mean square slopes of the features that have an effect, over a few points."""
+    centres, values = lines.centres[:_GRADIENTS], lines.centre[:_GRADIENTS]
+    step = float(np.clip(np.sqrt(noise.relative), 1e-6, 0.1))  # balances noise against bending
+    n_inputs = view.n_inputs
+    moved = centres[:, None, :] + step * np.eye(n_inputs)
+    answers = view(moved.reshape(-1, n_inputs)).reshape(centres.shape[0], n_inputs, -1)
+    change = (answers - values[:, None, :]) / noise.sigma_per_output  # in units of the noise
+    slopes = np.sqrt(np.mean(change**2, axis=(0, 2)))
+    return np.asarray(slopes[slopes > 4.0])  # an unused feature shows noise only: sqrt(2) in these units
+
+
+def _spread(lines: Lines) -> Array:
+    """Return the standard deviation of each output over the centres and the ends of the lines. Shape (m,)."""
+    at = -2  # the last step but one: as far as typical points of the region are apart
+    rows = np.concatenate([lines.centre, lines.plus[:, at], lines.minus[:, at]])
+    spread: Array = np.where(np.ptp(rows, axis=0) > 0, rows.std(axis=0), 0.0)
+    return spread

@@ -1,0 +1,1 @@
+"""The sources' algorithms as printed."""

@@ -1,0 +1,199 @@
+"""The completion: fit scales and shifts of the reparametrised network to answers, (4.66).
+
+    minimise  sum_i | f(x_i) - f~(x_i; L, R, tau) |^2,      x_i ~ N(0, I),
+
+from L = R = I, tau = 0. The source does this by stochastic gradients; Adam with a falling rate and
+Levenberg-Marquardt reach the same minimum sooner. All of them stop at the error of the entangled weights,
+which the parametrisation keeps fixed; only with exact ones do they go to rounding.
+
+There are L directions along which the function does not change, (L_l, R_l, L_{l+1}) -> (c L_l, R_l / c,
+L_{l+1} / c), so Levenberg-Marquardt relies on its damping there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.errors import InvalidInput
+from unweave.numerics.least_squares import (
+    FormedJacobian,
+    LevenbergMarquardtOptions,
+    Linearisation,
+    levenberg_marquardt,
+)
+from unweave.published.deep.options import PublishedDeepOptions
+from unweave.published.deep.reparametrisation import DiagonalParameters, Reparametrisation
+from unweave.published.deep.reparametrised_model import forward, gradient, jacobian
+
+Clock = Callable[[], float]
+
+EQUATIONS_PER_UNKNOWN = 4
+FEWEST_POINTS = 200
+RATES = {"sgd": 0.05, "adam": 0.01}
+"""Learning rates where none is given; Adam's falls to zero along a cosine over the time or steps allowed."""
+
+_NEWTON_STEPS = 100
+_MEMORY, _SQUARE_MEMORY, _SMALL = 0.9, 0.999, 1e-8  # Adam's customary constants
+_ROUNDING = 1e-15  # root mean square residual, relative to the answers, below which nothing can be gained
+
+
+@dataclass(frozen=True, eq=False)
+class CompletionFit:
+    """Where a completion ended."""
+
+    parameters: DiagonalParameters
+    history: tuple[float, ...]
+    """Root mean square residual over all training answers: at the start, then after every epoch or step."""
+    steps: int
+    """Gradient steps, or accepted Levenberg-Marquardt steps."""
+    seconds: float
+
+
+def training_count(model: Reparametrisation, options: PublishedDeepOptions) -> int:
+    """Number of training inputs that the options ask for."""
+    if options.training_samples is not None:
+        return options.training_samples
+    if options.completion in RATES:
+        return sum(model.widths[1:]) * model.widths[0] ** 2
+    return max(FEWEST_POINTS, -(-EQUATIONS_PER_UNKNOWN * model.n_parameters // model.widths[-1]))
+
+
+def complete(
+    model: Reparametrisation,
+    points: Array,
+    answers: Array,
+    rng: np.random.Generator,
+    options: PublishedDeepOptions | None = None,
+    start: DiagonalParameters | None = None,
+    clock: Clock = time.perf_counter,
+) -> CompletionFit:
+    """Fit the free numbers to ``answers`` (n, K) at ``points`` (n, D) by the method in ``options``."""
+    options = options or PublishedDeepOptions()
+    start = start or model.identity()
+    if options.completion == "levenberg-marquardt":
+        return complete_by_levenberg_marquardt(model, points, answers, start, options, clock)
+    if options.completion in RATES:
+        return complete_by_stochastic_gradients(model, points, answers, start, rng, options, clock)
+    raise InvalidInput(
+        f"completion must be 'levenberg-marquardt', 'sgd' or 'adam' to be fitted. Got {options.completion!r} "
+        "instead. The closed form is `complete_in_closed_form`."
+    )
+
+
+def complete_by_levenberg_marquardt(
+    model: Reparametrisation,
+    points: Array,
+    answers: Array,
+    start: DiagonalParameters,
+    options: PublishedDeepOptions,
+    clock: Clock = time.perf_counter,
+) -> CompletionFit:
+    """Second-order fit: O(n K P^2) flops per step."""
+    began = clock()
+    reached = [start.to_vector()]
+    problem = _ReparametrisedFit(model, points, answers, reached)
+    history: list[float] = []
+
+    def on_step(steps: int, rms: float) -> None:
+        history.append(rms)
+        if clock() - began > options.seconds:
+            raise _OutOfTime
+
+    first = float(np.sqrt(np.mean(problem.residual(reached[0]) ** 2)))
+    limits = LevenbergMarquardtOptions(
+        steps=options.max_steps or _NEWTON_STEPS,
+        damping=1e-2,
+        floor=_ROUNDING * float(np.sqrt(np.mean(answers**2))),
+    )
+    try:
+        vector = levenberg_marquardt(problem, reached[0], limits, on_step).vector
+    except _OutOfTime:
+        vector = reached[-1]
+    return CompletionFit(model.from_vector(vector), (first, *history), len(history), clock() - began)
+
+
+def complete_by_stochastic_gradients(
+    model: Reparametrisation,
+    points: Array,
+    answers: Array,
+    start: DiagonalParameters,
+    rng: np.random.Generator,
+    options: PublishedDeepOptions,
+    clock: Clock = time.perf_counter,
+) -> CompletionFit:
+    """SGD or Adam on mini-batches of the mean over rows of |f - f~|^2, epoch by epoch."""
+    began = clock()
+    vector = start.to_vector()
+    adam = options.completion == "adam"
+    rate = options.learning_rate or RATES["adam" if adam else "sgd"]
+    mean, square = np.zeros_like(vector), np.zeros_like(vector)
+    history = [_rms(model, vector, points, answers)]
+    steps, running = 0, True
+    while running:
+        order = rng.permutation(len(points))
+        for first in range(0, max(len(points) - options.batch, 0) + 1, options.batch):
+            spent = _spent(steps, clock() - began, options)
+            if spent >= 1:
+                running = False
+                break
+            batch = order[first : first + options.batch]
+            slope = _batch_gradient(model, vector, points[batch], answers[batch])
+            steps += 1
+            if adam:
+                mean = _MEMORY * mean + (1 - _MEMORY) * slope
+                square = _SQUARE_MEMORY * square + (1 - _SQUARE_MEMORY) * slope**2
+                unbiased = mean / (1 - _MEMORY**steps)
+                size = np.sqrt(square / (1 - _SQUARE_MEMORY**steps)) + _SMALL
+                vector = vector - rate * (1 + np.cos(np.pi * spent)) / 2 * unbiased / size
+            else:
+                vector = vector - rate * slope
+        history.append(_rms(model, vector, points, answers))
+        running = running and np.isfinite(history[-1])
+    return CompletionFit(model.from_vector(vector), tuple(history), steps, clock() - began)
+
+
+def _spent(steps: int, seconds: float, options: PublishedDeepOptions) -> float:
+    """Part of the allowed time or steps that is gone, whichever is more."""
+    by_steps = steps / options.max_steps if options.max_steps else 0.0
+    return max(seconds / options.seconds, by_steps)
+
+
+def _batch_gradient(model: Reparametrisation, vector: Array, points: Array, answers: Array) -> Array:
+    parameters = model.from_vector(vector)
+    passed = forward(model, parameters, points)
+    return gradient(model, parameters, passed, 2 * (passed.answers - answers) / len(points))
+
+
+def _rms(model: Reparametrisation, vector: Array, points: Array, answers: Array) -> float:
+    difference = forward(model, model.from_vector(vector), points).answers - answers
+    return float(np.sqrt(np.mean(difference**2)))
+
+
+class _OutOfTime(Exception):
+    """Raised by the progress callback to end a fit."""
+
+
+class _ReparametrisedFit:
+    """The least-squares problem; where it was last linearised is where the fit had come to."""
+
+    def __init__(self, model: Reparametrisation, points: Array, answers: Array, reached: list[Array]) -> None:
+        self._model, self._points, self._answers, self._reached = model, points, answers, reached
+
+    @property
+    def n_equations(self) -> int:
+        return int(self._answers.size)
+
+    def residual(self, vector: Array) -> Array:
+        passed = forward(self._model, self._model.from_vector(vector), self._points)
+        return (self._answers - passed.answers).ravel()
+
+    def linearise(self, vector: Array) -> Linearisation:
+        self._reached[:] = [vector]
+        parameters = self._model.from_vector(vector)
+        passed = forward(self._model, parameters, self._points)
+        return FormedJacobian(jacobian(self._model, parameters, passed).reshape(-1, len(vector)))

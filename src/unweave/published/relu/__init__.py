@@ -1,0 +1,1 @@
+"""ReLU networks with one hidden layer from Gaussian samples, through Hermite coefficients."""

@@ -1,0 +1,176 @@
+"""A ReLU network with one hidden layer from Gaussian samples, by moments (Algorithm 6 and its variants).
+
+    1. T_2 from a first pass; the span of its leading eigenvectors holds the units (m < d: project onto it,
+    and the
+       noise of all other directions is gone);
+    2. T_3, T_4 (order 2: T_5, and T_6 for Jennrich) there, from labels less a low-degree fit;
+    3. directions, scalars and signs (`unweave.published.relu.spectral_recovery`);
+    4. a fit of the units to all these coefficients at once, weighed by their noise
+    (`unweave.published.relu.moment_fit`),
+       and back to all the inputs.
+
+The errors fall like N^{-1/2}: this is a start for an exact fit, or the answer where labels are noisy and
+samples many. Inputs must be standard Gaussian: see `unweave.numerics.hermite.whitening` and
+`unweave.numerics.hermite.gaussianity`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.numerics.hermite.estimated_coefficients import (
+    Batches,
+    EstimatedCoefficients,
+    EstimateOptions,
+    estimate_coefficients,
+)
+from unweave.published.relu.moment_fit import MOST_ENTRIES, fit_entries, fit_moments
+from unweave.published.relu.moment_restarts import fit_moments_with_restarts
+from unweave.published.relu.pencil import active_subspace
+from unweave.published.relu.published_depth2 import SpectralOptions
+from unweave.published.relu.relu_units import ReLUUnits
+from unweave.published.relu.spectral_recovery import (
+    DirectionMethod,
+    SpectralRecovery,
+    recover_from_coefficients,
+    with_signs,
+)
+from unweave.published.relu.unit_scalars import UnitScalars
+
+WIDEST_QUADRATIC = 60
+"""Inputs up to which a quadratic is fitted in all of them; beyond, an affine function (d^4 flops per row)."""
+
+
+@dataclass(frozen=True)
+class GaussianSampleOptions:
+    """How the moments are used."""
+
+    order: int = 1
+    """l: 1 for at most as many units as inputs, 2 for more."""
+    directions: DirectionMethod | None = None
+    estimate: EstimateOptions | None = None
+    """Default: a polynomial of degree 2 (order 1) or 3 (order 2) is taken off the labels."""
+    project: bool = True
+    """Estimate the higher moments in the span of T_2 only (order 1)."""
+    published_signs: bool = False
+    sign_tolerance: float = 0.1
+    """Misfit of the affine part, relative, that sampling may cause (order 2)."""
+    fit: bool = True
+    """Fit the units to the coefficients at the end: directions several times as good. False: as published."""
+    rounds: int = 8
+    """Repairs of a fit that does not explain the coefficients."""
+    spectral: SpectralOptions = field(default_factory=SpectralOptions)
+
+    def estimate_options(self) -> EstimateOptions:
+        """What is taken off the labels, the default resolved."""
+        return self.estimate or EstimateOptions(degree=2 if self.order == 1 else 3)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianSampleRecovery:
+    """What moments alone say about the network."""
+
+    recovery: SpectralRecovery
+    """Units on the inputs as given."""
+    estimate: EstimatedCoefficients
+    """The coefficients it was read off, in ``basis`` if there is one."""
+    basis: Array | None
+    """(d, m) span that the higher moments were estimated in."""
+
+
+def recover_from_gaussian_samples(
+    batches: Batches,
+    rng: np.random.Generator,
+    width: int | None = None,
+    options: GaussianSampleOptions | None = None,
+) -> GaussianSampleRecovery:
+    """Recover up to sampling error from batches of standard Gaussian x (n, d) and y (n,).
+
+    Cost: three passes; per row about 2 p_h^2 flops with p_h = C(r + h - 1, h), h = 2 (order 1) or 3 (order 2)
+    and r the number of variables after projection.
+    """
+    options = options or GaussianSampleOptions()
+    basis = None
+    if options.order == 1 and options.project:
+        basis, width = units_span(batches, width, options)
+    by_power = options.directions == "power" or (options.directions is None and options.order > 1)
+    highest = 5 if by_power else 2 * options.order + 2
+    estimate = estimate_coefficients(batches, highest, options.estimate_options(), basis)
+    recovery = recover_from_coefficients(
+        estimate.coefficients,
+        rng,
+        width=width,
+        order=options.order,
+        directions=options.directions,
+        noise=estimate.noise_levels(options.order),
+        published_signs=options.published_signs,
+        sign_tolerance=options.sign_tolerance,
+        options=options.spectral,
+    )
+    entries = fit_entries(estimate.coefficients.dimension, recovery.form.width, highest)
+    if options.fit and recovery.form.width and entries <= MOST_ENTRIES:
+        recovery = fitted_recovery(estimate, recovery, highest, rng, options)
+    if basis is not None:
+        form = recovery.form
+        lifted = replace(form, weights=basis @ form.weights, slope=basis @ form.slope)
+        recovery = replace(recovery, form=lifted)
+    return GaussianSampleRecovery(recovery, estimate, basis)
+
+
+def fitted_recovery(
+    estimate: EstimatedCoefficients,
+    recovery: SpectralRecovery,
+    highest: int,
+    rng: np.random.Generator,
+    options: GaussianSampleOptions,
+) -> SpectralRecovery:
+    """The recovery with its units fitted to orders 2 .. highest, and to order 1 once signs are known."""
+    units = ReLUUnits(recovery.form.weights, recovery.form.biases, 2 * recovery.form.heights[:, 0])
+    width = max(int(recovery.figures["width"]), units.width)
+    figures = recovery.figures
+    for lowest in (2, 1):
+        deviations = estimate.deviations(*range(lowest, highest + 1))
+        if lowest == 2:
+            fit = fit_moments_with_restarts(
+                estimate.coefficients, deviations, units, width, rng, options.rounds
+            )
+        else:
+            fit = fit_moments(estimate.coefficients, deviations, units)
+        figures = {**figures, f"misfit of orders {lowest} to {highest}": fit.misfit}
+        scalars = UnitScalars(fit.units.outer, fit.units.biases, np.abs(fit.units.outer))
+        recovery = with_signs(
+            estimate.coefficients,
+            fit.units.weights,
+            scalars,
+            figures,
+            published_signs=options.published_signs,
+            sign_tolerance=options.sign_tolerance,
+        )
+        if not recovery.signs_known:
+            break
+        units = recovery.units
+    return recovery
+
+
+def units_span(
+    batches: Batches, width: int | None, options: GaussianSampleOptions
+) -> tuple[Array | None, int]:
+    """Basis (d, m) of the leading eigenvectors of T_2, None if m = d, and m, counted if not given."""
+    dimension = next(iter(batches()))[0].shape[1]
+    if width is not None and width >= dimension:
+        return None, width
+    degree = 2 if dimension <= WIDEST_QUADRATIC else 1
+    first = options.estimate_options()
+    if first.degree is not None:
+        first = replace(first, degree=min(degree, first.degree))
+    estimate = estimate_coefficients(batches, 2, first)
+    second = estimate.coefficients.dense(2)
+    if width is None:
+        level = options.spectral.rank_factor * estimate.noise(1, 1)
+        width = max(int(np.sum(np.abs(np.linalg.eigvalsh(second)) > level)), 1)
+    if width >= dimension:
+        return None, width
+    return active_subspace(second, width)[0], width

@@ -1,0 +1,181 @@
+"""From Hermite coefficients to a ReLU network: directions, then scalars, then signs (Algorithms 1, 4 and 6).
+
+    directions    published (Jennrich on T_{2l+1}, T_{2l+2}), pencil (m <= d), or power (T_4, T_5; m > d)
+    scalars       Algorithm 2 on T_2, T_3 (l = 1) or T_l .. T_{l+3}
+    signs         Algorithm 3 on T_1 where the directions are independent, else a search
+
+With exact coefficients and l = 1 this is Algorithm 1; with noise levels its directions and thresholds are
+those of Algorithm 4, and followed by Algorithm 3 it is Algorithm 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.errors import InvalidInput
+from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
+from unweave.methods.shared.kinked.signs import SIGN_TOLERANCE, solve_signs, to_network
+from unweave.networks.network import Network
+from unweave.numerics.hermite.tensors import HermiteTensors
+from unweave.published.relu.hermite_coefficients import relu_coefficient
+from unweave.published.relu.overcomplete import OvercompleteOptions, overcomplete_directions
+from unweave.published.relu.pencil import pencil_directions, tensor_contraction
+from unweave.published.relu.published_depth2 import SpectralOptions, count_units, published_directions
+from unweave.published.relu.relu_units import ReLUUnits
+from unweave.published.relu.sign_fixing import absolute_form, fix_signs, fix_signs_by_affine_rest
+from unweave.published.relu.unit_scalars import UnitScalars, recover_scalars
+
+DirectionMethod = Literal["published", "pencil", "power"]
+
+_FAINT = 3.0  # units whose coefficient in T_2 is below this many noise levels belong to the affine part
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralRecovery:
+    """Units, as far as the coefficients determine them."""
+
+    form: AbsoluteForm
+    """The function without signs: always defined."""
+    signs: Array
+    """xi, (m,)."""
+    signs_known: bool
+    """Whether one sign pattern explains the affine part, and no other does."""
+    sign_values: Array
+    """(m,) what the signs were read off: xi up to errors where directions are independent, else xi itself."""
+    mean: float
+    """T_0, which fixes the output's bias."""
+    figures: dict[str, float]
+    """Eigenvalue gaps, ranks and the like."""
+    alternatives: tuple[Array, ...] = ()
+    """Other patterns (m,) of signs that give the same function (Claim 4.8)."""
+
+    @property
+    def units(self) -> ReLUUnits:
+        """The units with these signs; the affine rest that they do not explain is left out."""
+        weights, biases = self.form.weights * self.signs, self.form.biases * self.signs
+        outer = 2 * self.form.heights[:, 0]
+        return ReLUUnits(weights, biases, outer, self.mean - float(outer @ relu_coefficient(0, biases)))
+
+    def to_network(self) -> Network:
+        """A ReLU `Network`: with a skip matrix for the affine part if no signs explain it."""
+        if self.signs_known:
+            return self.units.to_network()
+        solution = solve_signs(self.form)
+        return to_network(self.form, solution)
+
+
+def recover_from_coefficients(
+    coefficients: HermiteTensors,
+    rng: np.random.Generator,
+    *,
+    width: int | None = None,
+    order: int = 1,
+    directions: DirectionMethod | None = None,
+    noise: Mapping[int, float] | None = None,
+    published_signs: bool = False,
+    sign_tolerance: float = SIGN_TOLERANCE,
+    options: SpectralOptions | None = None,
+    overcomplete: OvercompleteOptions | None = None,
+) -> SpectralRecovery:
+    """Recover sum_i a_i relu(w_i . x + b_i) + c from T_0, T_1, ... (T_4 for order 1, T_6 or T_5 for order 2).
+
+    Parameters
+    ----------
+    width
+        m; None counts the units by the rank of T_2 (order 1) or of T_4 and T_5 (order 2).
+    order
+        l: 1 for linearly independent w_i, 2 for up to d (d + 1) / 2 units.
+    directions
+        Default: the pencil for order 1, the power method for order 2. "published" is Jennrich for any order.
+    noise
+        nu_k by order; None says that the coefficients are exact.
+    published_signs
+        Algorithm 3 to the letter instead of with the even part taken off.
+    sign_tolerance
+        Misfit up to which a pattern of signs explains the affine part, for order >= 2.
+
+    Example:
+        >>> from unweave.published.relu.hermite_coefficients import hermite_coefficients
+        >>> units = ReLUUnits(np.eye(3)[:, :2], np.array([0.0, 1.0]), np.array([1.0, -2.0]))
+        >>> found = recover_from_coefficients(hermite_coefficients(units, 4), np.random.default_rng(0))
+        >>> bool(np.allclose(np.sort(found.units.outer), [-2, 1]))
+        True
+    """
+    if width is None:
+        width = count_units(coefficients, order, noise, options)
+    directions = directions or ("pencil" if order == 1 else "power")
+    weights, figures = _directions(coefficients, rng, width, order, directions, noise, options, overcomplete)
+    scalars = recover_scalars(coefficients, weights, order)
+    weights, scalars = _without_faint(weights, scalars, 0.0 if noise is None else noise.get(2, 0.0))
+    figures = {**figures, "width": float(width), "found": float(len(scalars.outer))}
+    return with_signs(
+        coefficients,
+        weights,
+        scalars,
+        figures,
+        published_signs=published_signs,
+        sign_tolerance=sign_tolerance,
+    )
+
+
+def with_signs(
+    coefficients: HermiteTensors,
+    weights: Array,
+    scalars: UnitScalars,
+    figures: dict[str, float],
+    *,
+    published_signs: bool = False,
+    sign_tolerance: float = SIGN_TOLERANCE,
+) -> SpectralRecovery:
+    """The last step, from directions (d, m) and scalars that are right up to signs."""
+    form = absolute_form(coefficients, weights, scalars)
+    mean = float(coefficients.at(0)[0])
+    if weights.shape[1] <= coefficients.dimension:
+        rule = fix_signs if published_signs else fix_signs_by_affine_rest
+        fixed = rule(coefficients.at(1), weights, scalars)
+        figures["sign margin"] = fixed.margin
+        return SpectralRecovery(form, fixed.signs, fixed.determined, fixed.values, mean, figures)
+    solution = solve_signs(form, tolerance=sign_tolerance)
+    figures["sign misfit"] = solution.residual
+    known = solution.solved and solution.unique
+    others = solution.alternatives
+    return SpectralRecovery(form, solution.signs, known, solution.signs, mean, figures, others)
+
+
+def _directions(
+    coefficients: HermiteTensors,
+    rng: np.random.Generator,
+    width: int,
+    order: int,
+    method: DirectionMethod,
+    noise: Mapping[int, float] | None,
+    options: SpectralOptions | None,
+    overcomplete: OvercompleteOptions | None,
+) -> tuple[Array, dict[str, float]]:
+    if method == "published":
+        published = published_directions(coefficients, rng, order, width, noise, options)
+        figures = {"gap of lower order": published.gaps[0], "gap of higher order": published.gaps[1]}
+        return published.weights, figures
+    if method == "power":
+        powered = overcomplete_directions(coefficients, width, rng, overcomplete)
+        return powered.weights, {"worst misalignment": float(powered.misalignment.max(initial=0.0))}
+    if order != 1:
+        raise InvalidInput(
+            f"order must be 1 for the pencil, which needs at most d units. Got {order} instead. "
+            f"Use 'power' or 'published'."
+        )
+    draws = (options or SpectralOptions()).draws
+    pencil = pencil_directions(coefficients.dense(2), tensor_contraction(coefficients), width, rng, draws)
+    return pencil.weights, {"pencil gap": pencil.gap, "real eigenvalues": float(pencil.real)}
+
+
+def _without_faint(weights: Array, scalars: UnitScalars, level: float) -> tuple[Array, UnitScalars]:
+    """Units that stand out of the noise; nu_2 / sqrt(m) is the noise of one coefficient."""
+    keep = scalars.strengths > _FAINT * level / np.sqrt(max(len(scalars.outer), 1))
+    kept = UnitScalars(scalars.outer[keep], scalars.biases[keep], scalars.strengths[keep])
+    return weights[:, keep], kept

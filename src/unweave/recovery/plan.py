@@ -1,0 +1,298 @@
+"""What a recovery would cost, before anything is asked.
+
+    rows = look + method + verification,      seconds = rows x seconds per row + computing
+
+The method's part comes from its own estimate (`costs`), for the widths that are told or for some that
+are assumed. Nothing is sent to the target unless a look is allowed; every assumption is put into words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+import numpy as np
+
+from unweave.errors import InvalidInput
+from unweave.methods.costs import Cost, Question
+from unweave.methods.refusals import Request
+from unweave.methods.table import METHODS, Method, choose
+from unweave.networks.activations import get_activation
+from unweave.probing.lines import KinkEvidence
+from unweave.probing.look import Findings
+from unweave.probing.look import look as look_at
+from unweave.probing.noise import Noise, NoiseKind
+from unweave.recovery.judge import FEWEST_ROWS, ROWS_PER_PARAMETER
+from unweave.targets.queries import Queries
+from unweave.targets.region import Region
+from unweave.targets.target import as_queries, release
+
+_LOOK_ROWS, _LOOK_ROWS_PER_INPUT = 330, 3
+_RELATIVE_NOISE: dict[NoiseKind, float] = {"float64": 1e-15, "float32": 1e-7, "rounded": 1e-4, "noisy": 1e-4}
+_OUTPUT_ATTRIBUTES = ("n_outputs", "n_outputs_")
+_ASSUMED_FOLDS = (0.5, 1.0, 2.0)  # of the inputs: widths assumed when none is told
+
+
+@dataclass(frozen=True)
+class MethodPlan:
+    """One method on one assumption about the widths."""
+
+    method: str
+    hidden: tuple[int, ...]
+    parameters: int
+    tried: bool
+    why: str
+    """What it does, or why it would not be tried."""
+    cost: Cost
+    look_rows: int
+    verification_rows: int
+    seconds_per_row: float | None = None
+
+    @property
+    def rows(self) -> int:
+        """All rows, look and verification included."""
+        return self.look_rows + self.cost.rows + self.verification_rows
+
+    @property
+    def rows_per_parameter(self) -> float:
+        """Without look and verification."""
+        return self.cost.rows / self.parameters
+
+    @property
+    def seconds(self) -> float | None:
+        """Computing and the target's own time; None if the latter is not known."""
+        if self.seconds_per_row is None:
+            return None
+        return self.cost.seconds + self.rows * self.seconds_per_row
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a recovery is expected to cost, and what that rests on."""
+
+    inputs: int
+    outputs: int
+    precision: NoiseKind
+    sent: int
+    """Rows that were sent to make this plan: 0 without a look."""
+    seconds_per_row: float | None
+    methods: tuple[MethodPlan, ...]
+    """In the order in which they would be tried; those that would not be last."""
+    assumptions: tuple[str, ...]
+
+    @property
+    def first(self) -> MethodPlan | None:
+        """What would be tried first, for the narrowest width if none is told; None if nothing would."""
+        return next((entry for entry in self.methods if entry.tried), None)
+
+
+def plan(
+    target: Any,
+    hidden: Sequence[int] | None = None,
+    activation: str | None = None,
+    *,
+    input_dim: int | None = None,
+    outputs: int | None = None,
+    precision: str | None = None,
+    look: bool = False,
+    domain: tuple[Any, Any] | None = None,
+    examples: Any = None,
+    seed: int = 0,
+) -> Plan:
+    """Rows, seconds and memory that `unweave.recover` would take, per method.
+
+    Parameters
+    ----------
+    target
+        As for `unweave.recover`. It is asked nothing unless ``look``.
+    hidden, activation
+        What is known; without ``hidden`` several widths are assumed.
+    input_dim, outputs
+        Number of inputs and outputs, where the target does not say; one output is assumed.
+    precision
+        "float64" (assumed), "float32", "rounded" or "noisy"; a look finds out.
+    look
+        Whether a few hundred rows may be asked: then precision, outputs, kinks and the time per row are
+        measured, and the methods are those that `recover` would choose.
+    domain, examples, seed
+        For the look, as for `unweave.recover`.
+
+    Example
+    -------
+    >>> import unweave
+    >>> first = unweave.plan(unweave.random_network([50, 100, 1]), hidden=[100], activation="tanh").first
+    >>> first.method, first.rows_per_parameter < 4
+    ('shallow', True)
+    """
+    widths = _checked_widths(hidden)
+    name = None if activation is None else get_activation(activation).name
+    if precision is not None and precision not in get_args(NoiseKind):
+        raise InvalidInput(
+            f"precision must be one of {', '.join(get_args(NoiseKind))}. Got {precision!r} instead."
+        )
+    queries = as_queries(target, input_dim=input_dim)
+    try:
+        if look:
+            basis = _looked(queries, domain, examples, seed)
+        else:
+            known = outputs or _declared_outputs(target)
+            boxed = domain is not None
+            basis = _taken_for_granted(queries.n_inputs, known, precision, name, boxed, examples is not None)
+    finally:
+        release(queries)
+    folds = [widths] if widths is not None else _assumed_widths(queries.n_inputs)
+    assumptions = list(basis.assumptions)
+    if widths is None:
+        shown = ", ".join(str(list(each)) for each in folds)
+        assumptions.append(f"the widths are not known: {shown} are assumed, one after the other")
+    assumptions.append(
+        "rows are within a factor of two where a method succeeds at its first attempt; a method that fails "
+        "costs its rows, and the next one runs"
+    )
+    last = basis.variants[-1]
+    return Plan(
+        inputs=queries.n_inputs,
+        outputs=last.n_outputs,
+        precision=last.noise.kind,
+        sent=basis.sent,
+        seconds_per_row=basis.seconds_per_row,
+        methods=tuple(_entries(Request(widths, name), folds, basis)),
+        assumptions=tuple(assumptions),
+    )
+
+
+@dataclass(frozen=True)
+class _Basis:
+    """What a plan rests on: findings, seen or assumed in one or several ways."""
+
+    variants: tuple[Findings, ...]
+    look_rows: int
+    sent: int = 0
+    seconds_per_row: float | None = None
+    assumptions: tuple[str, ...] = ()
+
+
+def _looked(queries: Queries, domain: Any, examples: Any, seed: int) -> _Basis:
+    """What a look finds."""
+    sent, seconds = queries.sent, queries.seconds_in_target
+    findings = look_at(queries, rng=np.random.default_rng(seed), domain=domain, examples=examples)
+    sent = queries.sent - sent
+    per_row = (queries.seconds_in_target - seconds) / max(sent, 1)
+    measured = (
+        f"the time per row, {per_row:.2g} s, was measured on {sent} rows in {queries.calls} calls; larger "
+        "batches may be faster"
+    )
+    return _Basis((findings,), sent, sent, per_row, (measured,))
+
+
+def _taken_for_granted(
+    inputs: int, outputs: int | None, precision: str | None, activation: str | None, boxed: bool, seen: bool
+) -> _Basis:
+    """What is assumed without a look; ``seen``: whether examples tell where to ask."""
+    words = ["nothing was asked; the target's own time per row is not known, and not included"]
+    words.append("one output is assumed" if outputs is None else f"number of outputs, as was said: {outputs}")
+    if precision is None:
+        words.append(
+            "answers in float64 are assumed: rounded or noisy ones cost ten times as many rows or more"
+        )
+    if activation is None:
+        words.append("whether the units are smooth or have kinks is not known: both are shown")
+        possible: tuple[bool, ...] = (False, True)
+    else:
+        possible = (not get_activation(activation).smooth,)
+    kind = cast(NoiseKind, precision or "float64")
+    variants = tuple(_assumed(inputs, outputs or 1, kind, kinks, boxed) for kinks in possible)
+    rows = _LOOK_ROWS + (0 if boxed or seen else _LOOK_ROWS_PER_INPUT * inputs)
+    return _Basis(variants, rows, assumptions=tuple(words))
+
+
+def _entries(request: Request, folds: Sequence[tuple[int, ...]], basis: _Basis) -> list[MethodPlan]:
+    """Every method for every width, those that would be tried first, in their order."""
+    entries: dict[tuple[str, tuple[int, ...]], MethodPlan] = {}
+    told = request.hidden is not None
+    for findings in basis.variants:
+        tried, reasons = choose(request, findings)
+        others = [method for method in METHODS if method not in tried and not method.by_name_only]
+        for method in (*tried, *others):
+            for hidden in folds:
+                if told or _is_for(method, hidden):
+                    why = method.description if method in tried else reasons.get(method.name, "")
+                    entry = _entry(method, hidden, request, findings, method in tried, why, basis)
+                    known = entries.get((entry.method, entry.hidden))
+                    if known is None or (entry.tried and not known.tried):
+                        entries[entry.method, entry.hidden] = entry
+    return sorted(entries.values(), key=lambda entry: not entry.tried)  # stable
+
+
+def _is_for(method: Method, hidden: tuple[int, ...]) -> bool:
+    """Whether the method is for networks of so many layers, as far as its name says."""
+    return (method.name in ("deep", "surfaces")) == (len(hidden) > 1)
+
+
+def _entry(
+    method: Method,
+    hidden: tuple[int, ...],
+    request: Request,
+    findings: Findings,
+    tried: bool,
+    why: str,
+    basis: _Basis,
+) -> MethodPlan:
+    layers = () if method.name == "affine" else hidden
+    question = Question(
+        inputs=findings.region.n_inputs,
+        outputs=findings.n_outputs,
+        hidden=layers,
+        told=request.hidden is not None,
+        one_activation=request.activation is not None,
+        noise=findings.noise.kind,
+    )
+    rows = max(FEWEST_ROWS, int(np.ceil(ROWS_PER_PARAMETER * question.parameters)), *layers)
+    return MethodPlan(
+        method=method.name,
+        hidden=layers,
+        parameters=question.parameters,
+        tried=tried,
+        why=why,
+        cost=method.cost(question),
+        look_rows=basis.look_rows,
+        verification_rows=rows,
+        seconds_per_row=basis.seconds_per_row,
+    )
+
+
+def _checked_widths(hidden: Sequence[int] | None) -> tuple[int, ...] | None:
+    if hidden is None:
+        return None
+    widths = tuple(int(width) for width in hidden)
+    if min(widths, default=1) < 1:
+        raise InvalidInput(f"hidden must hold whole numbers >= 1. Got {list(hidden)!r} instead.")
+    return widths
+
+
+def _declared_outputs(target: Any) -> int | None:
+    values = (getattr(target, name, None) for name in _OUTPUT_ATTRIBUTES)
+    return next((int(value) for value in values if isinstance(value, int | np.integer)), None)
+
+
+def _assumed_widths(inputs: int) -> list[tuple[int, ...]]:
+    one = [(max(2, int(fold * inputs)),) for fold in _ASSUMED_FOLDS]
+    return [*dict.fromkeys(one), (max(2, inputs // 2), max(2, inputs // 4))]
+
+
+def _assumed(inputs: int, outputs: int, kind: NoiseKind, kinks: bool, box: bool) -> Findings:
+    """Findings as they would be if the assumptions hold."""
+    region = Region.from_domain(-1.0, 1.0, inputs) if box else Region.standard(inputs)
+    sigma = _RELATIVE_NOISE[kind]
+    noise = Noise(
+        kind=kind,
+        sigma=sigma,
+        sigma_per_output=np.full(outputs, sigma),
+        decimals=4 if kind == "rounded" else None,
+        scale=1.0,
+        relative=sigma,
+        repeatable=kind != "noisy",
+    )
+    evidence = KinkEvidence((), np.zeros(0), np.zeros(0), judged=6, broken=6 if kinks else 0)
+    return Findings(region, noise, outputs, np.ones(outputs), kinks, evidence, False, False, False, 0)

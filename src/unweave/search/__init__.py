@@ -1,0 +1,1 @@
+"""What a method is told and what it hands back."""

@@ -1,0 +1,191 @@
+"""What went wrong with a request: in words, and whether it is worth another try."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx
+
+from unweave.targets.adapters.http_messages import excerpt
+from unweave.targets.adapters.http_options import HttpOptions
+from unweave.targets.adapters.http_pacing import retry_after_seconds
+
+_BUSY = (408, 425, 429, 500, 502, 503, 504)  # answers that another moment may change
+_HOLD_ALL = (429, 503)  # said to a caller, not about a request
+
+
+class RequestFailed(Exception):
+    """A request that got no usable answer; the text goes on after "The endpoint ...".
+
+    Parameters
+    ----------
+    message
+        What was required, what came instead, what to do.
+    retry
+        Whether it is worth another try.
+    first_retries
+        Most retries as long as the endpoint never gave an answer; None for as many as later.
+    after
+        Seconds that the endpoint asked to wait; None if it did not.
+    status
+        Status of the response; None if there was none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry: bool,
+        first_retries: int | None = None,
+        after: float | None = None,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.retry = retry
+        self.first_retries = first_retries
+        self.after = after
+        self.status = status
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def unreached(self) -> bool:
+        """Whether the endpoint was not even reached."""
+        return self.status is None and self.first_retries == 0
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether the endpoint said it to the caller, rather than about this request."""
+        return self.status in _HOLD_ALL
+
+
+def shown_url(url: str) -> str:
+    """``url`` as messages show it: without the values of its query, which may be keys.
+
+    >>> shown_url("https://example.org/predict?key=secret")
+    'https://example.org/predict?...'
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    port = "" if parts.port is None else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}{parts.path}{'?...' if parts.query else ''}"
+
+
+def transport_failure(error: Exception, options: HttpOptions) -> RequestFailed:
+    """Explain an exception of the HTTP client: no connection, no answer, or half of one."""
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            why = getattr(cause, "verify_message", "") or "unknown authority"
+            return RequestFailed(
+                f"must have a certificate that can be verified. Got one that cannot instead ({why}). Give "
+                "the certificates to trust (ca_file), or verify_tls=False if you know who answers.",
+                retry=False,
+                first_retries=0,
+            )
+        if isinstance(cause, ssl.SSLError):
+            why = getattr(cause, "reason", "") or "an error"
+            return RequestFailed(
+                f"must speak TLS. Got {why} instead. Check whether the URL should begin with http://.",
+                retry=False,
+                first_retries=0,
+            )
+        if isinstance(cause, socket.gaierror):
+            return RequestFailed(
+                "must have a host name that exists. Got no address for it instead "
+                f"({cause.strerror or 'not found'}). Check the spelling and the network.",
+                retry=True,
+                first_retries=0,
+            )
+        if isinstance(cause, ConnectionRefusedError):
+            return RequestFailed(
+                "must be up. Got a refused connection instead. Check host and port, and that it runs.",
+                retry=True,
+                first_retries=0,
+            )
+    if isinstance(error, httpx.TimeoutException):
+        return RequestFailed(
+            f"must answer within {options.timeout_seconds:g} s. Got no complete answer instead "
+            f"({type(error).__name__}). Raise timeout_seconds or lower batch_rows.",
+            retry=True,
+        )
+    if isinstance(error, httpx.ConnectError):
+        return RequestFailed(
+            f"must be up. Got no connection instead ({error}). Check host, port and network.",
+            retry=True,
+            first_retries=0,
+        )
+    return RequestFailed(
+        f"must answer every request. Got a dropped connection instead ({type(error).__name__}: {error}).",
+        retry=True,
+    )
+
+
+def status_failure(
+    status: int, headers: httpx.Headers, body: bytes, options: HttpOptions, n_rows: int
+) -> RequestFailed:
+    """Explain a response whose status is not 200."""
+    said = f", which says {excerpt(body)}" if body.strip() else ""
+    if 300 <= status < 400:
+        place = headers.get("location", "")
+        where = (
+            f" to {shown_url(place)}" if "://" in place else (f" to {place.split('?')[0]}" if place else "")
+        )
+        return RequestFailed(
+            f"must answer itself. Got a redirect (status {status}){where} instead. Give the URL that "
+            "answers; redirects are not followed, so that no key goes to another host.",
+            retry=False,
+            status=status,
+        )
+    if status in (401, 403):
+        key = (
+            "No key was sent: name the environment variable that holds it (token_env)."
+            if options.token_env is None
+            else f"The key was taken from the environment variable {options.token_env}: check its value, and "
+            f"how it is sent (header {options.token_header}, prefix {options.token_prefix!r})."
+        )
+        return RequestFailed(
+            f"must accept the request. Got status {status}, not authorised, instead. {key}",
+            retry=False,
+            status=status,
+        )
+    if status in (404, 405, 410):
+        return RequestFailed(
+            f"must exist and take POST. Got status {status} instead{said}. Check the path of the URL.",
+            retry=False,
+            status=status,
+        )
+    if status == 413:
+        return RequestFailed(
+            f"must accept {n_rows} rows per request. Got status 413, too large, instead. Lower batch_rows.",
+            retry=False,
+            status=status,
+        )
+    if status in _BUSY or status >= 500:
+        limit = " Lower requests_per_second or rows_per_second." if status == 429 else ""
+        return RequestFailed(
+            f"must answer with status 200. Got status {status} instead{said}.{limit}",
+            retry=True,
+            after=retry_after_seconds(headers.get("retry-after")),
+            status=status,
+        )
+    return RequestFailed(
+        f"must answer with status 200. Got status {status} instead{said}. Check that the request has the "
+        "form it wants (request).",
+        retry=False,
+        status=status,
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The exception, and those it was made from."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,150 @@
+"""A torch module, asked in evaluation mode, in its own precision and on its own device."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.targets.adapters.answer_source import loaded, no_answer
+from unweave.targets.adapters.torch_derivatives import torch_derivatives, with_gradients
+from unweave.targets.differentiation import Derivatives
+
+
+class TorchTarget:
+    """f(x) = module(x) of a `torch.nn.Module`.
+
+    Rows are rounded to the precision of the module's parameters and moved to their device. Layers that act
+    differently while training (dropout, batch normalisation) are put in evaluation mode for the call, each
+    one back to what it was afterwards. Nothing of a parameter is looked at but its type and device.
+
+    ``n_inputs`` is the width of the first layer of a `torch.nn.Sequential`. Any other module may call its
+    layers in another order than it holds them, so there ``assumed_inputs`` gives way to what the user says.
+
+    Parameters
+    ----------
+    module
+        Maps a tensor (n, D) to a tensor (n,) or (n, K).
+    call
+        What to call instead of the module: one of its bound methods.
+    """
+
+    def __init__(self, module: Any, call: Callable[[Any], Any] | None = None) -> None:
+        import torch
+
+        self._module = module
+        self._call = module if call is None else call
+        self._lock = threading.Lock()  # two threads would take each other's mode for the user's
+        width = _first_width(module)
+        certain = isinstance(module, torch.nn.Sequential)
+        self.n_inputs = width if certain else None
+        """D, where it is certain; else None."""
+        self.assumed_inputs = None if certain else width
+        """D to be used unless the user gives another one; None if not even that is known."""
+
+    def __call__(self, x: Array) -> Array:
+        """Answer the rows of ``x`` (n, D): (n,) or (n, K) float64."""
+        import torch
+
+        rows = self._as_tensor(torch, x)
+        with self._lock, _evaluating(self._module), without_gradients(torch):
+            answer = self._checked(torch, self._call(rows))
+        numbers: Array = answer.detach().to(device="cpu", dtype=torch.float64).numpy()
+        return numbers
+
+    def differentiate(self, x: Array, directions: Array | None = None) -> Derivatives:
+        """Values, gradients and, along ``directions`` (D, d), Hessian products at the rows of ``x`` (n, D).
+
+        By backward passes with respect to the inputs, in the module's own precision: 1 + K (1 + d) passes.
+        No ``grad`` of a parameter is touched.
+        """
+        import torch
+
+        with self._lock, _evaluating(self._module), with_gradients(torch):
+            rows = self._as_tensor(torch, x).clone().requires_grad_(True)
+            # A copy goes in: a layer that works in place must not write on the leaf.
+            answer = self._checked(torch, self._call(rows.clone()))
+            return torch_derivatives(torch, answer, rows, directions)
+
+    def _as_tensor(self, torch: Any, x: Array) -> Any:
+        """The rows in the module's precision, on its device."""
+        state = itertools.chain(self._module.parameters(), self._module.buffers())
+        like = next((tensor for tensor in state if tensor.is_floating_point()), None)
+        with np.errstate(over="ignore"):
+            rows = torch.from_numpy(np.ascontiguousarray(x))
+        return rows if like is None else rows.to(device=like.device, dtype=like.dtype)
+
+    @staticmethod
+    def _checked(torch: Any, answer: Any) -> Any:
+        if not isinstance(answer, torch.Tensor):
+            raise no_answer(
+                f"A torch module must return one tensor. Got {type(answer).__name__} instead. Wrap it in a "
+                "function that returns the part that is meant."
+            )
+        return answer
+
+    def __repr__(self) -> str:
+        return f"TorchTarget({type(self._module).__name__})"
+
+
+def is_torch_module(target: Any) -> bool:
+    """Whether ``target`` is a torch module; torch is not imported to find out."""
+    torch = loaded("torch")
+    return torch is not None and hasattr(torch, "nn") and isinstance(target, torch.nn.Module)
+
+
+def torch_target(target: Any) -> TorchTarget:
+    """Return the adapter of a module, or of a bound method of one."""
+    if is_torch_module(target):
+        return TorchTarget(target)
+    return TorchTarget(target.__self__, call=target)
+
+
+@contextmanager
+def without_gradients(torch: Any) -> Iterator[None]:
+    """Nothing is recorded for derivatives inside; restored even if Ctrl-C hits torch's own bookkeeping."""
+    enabled = torch.is_grad_enabled()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        torch.set_grad_enabled(enabled)
+
+
+@contextmanager
+def _evaluating(module: Any) -> Iterator[None]:
+    """Evaluation mode inside; afterwards each layer is in the mode that it was in."""
+    training = [layer for layer in module.modules() if layer.training]
+    for layer in training:
+        layer.training = False
+    try:
+        yield
+    finally:
+        for layer in training:
+            layer.training = True
+
+
+def _first_width(module: Any) -> int | None:
+    """Number of inputs of the first layer that has parameters or statistics, if it is one that says so."""
+    for layer in module.modules():
+        if any(True for _ in layer.children()):
+            continue
+        if next(itertools.chain(layer.parameters(), layer.buffers()), None) is None:
+            continue
+        return _layer_width(layer)
+    return None
+
+
+def _layer_width(layer: Any) -> int | None:
+    """Width of a linear layer or of a normalisation in front of it; None for any other layer."""
+    width = getattr(layer, "in_features", None)
+    if width is None and type(layer).__name__ == "BatchNorm1d":
+        width = layer.num_features
+    if width is None and type(layer).__name__ == "LayerNorm" and len(layer.normalized_shape) == 1:
+        width = layer.normalized_shape[0]
+    return width if isinstance(width, int) and width > 0 else None

@@ -1,0 +1,140 @@
+"""Every answer that was paid for, on disk, found again by the 128-bit fingerprint of its row.
+
+A piece of the log is what arrived together:
+
+    keys         (n, 2)  the fingerprints of the rows (`unweave.targets.answer_cache.row_keys`)
+    rows         (n, D)  the rows themselves
+    answers      (n, m)
+    occurrences  (n,)    0, or j for the j-th time within a run that this row was asked afresh
+
+Rows that are asked afresh on purpose (is the target repeatable?) are not answered from a cache. Their number
+within the run makes them findable all the same: a run that is resumed with the same seed asks the same rows
+in the same order, and gets the answers of the first time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+import unweave
+from unweave.arrays import Array, IntArray
+from unweave.errors import InvalidInput
+from unweave.execution.store import FORMAT, VERSION, ArrayStore, Header
+from unweave.targets.answer_cache import RowKeys, row_keys
+
+_PIECE_BYTES = 64 * 2**20  # rows written at once, far below what a store can hold in one piece
+
+
+@dataclass(frozen=True, eq=False)
+class LogPiece:
+    """Rows that arrived together."""
+
+    keys: RowKeys
+    rows: Array | None
+    """(n, D); None where only the answers were read."""
+    answers: Array
+    """(n, m)"""
+    occurrences: IntArray
+    """(n,) 0, or j for the j-th time that the row was asked afresh."""
+
+
+class QueryLog:
+    """The log of one target in ``store``; several runs may add to it one after the other.
+
+    Parameters
+    ----------
+    store
+        Where the log lives, from `unweave.execution.store.open_store`.
+    target
+        A description of the target in the user's words. Only its fingerprint is stored; a log that carries
+        another one is refused.
+    """
+
+    def __init__(self, store: ArrayStore, target: str | None = None) -> None:
+        self._store = store
+        self._target = None if target is None else hashlib.sha256(target.encode()).hexdigest()
+        self._header: Header = {}
+
+    @property
+    def path(self) -> str:
+        """Where the log is, for messages."""
+        return str(self._store.path)
+
+    @property
+    def n_outputs(self) -> int | None:
+        """Number of outputs m; None before the first answer."""
+        known = self._header.get("outputs")
+        return None if known is None else int(known)
+
+    def open(self, n_inputs: int) -> None:
+        """Read the header, or write that of a new log. A log of other inputs or another target is refused."""
+        found = self._store.header()
+        own: Header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "written by": f"unweave {unweave.__version__}",
+            "inputs": n_inputs,
+            "outputs": None,
+            "target": self._target,
+            "fingerprints": _kind_of_fingerprint(n_inputs),
+        }
+        if found and (found.get("format") != FORMAT or found.get("version") != VERSION):
+            raise InvalidInput(
+                f"checkpoint must be of format {FORMAT}, version {VERSION}. Got {found.get('format')}, "
+                f"version {found.get('version')} in {self.path} instead. Choose another name."
+            )
+        if found and found["inputs"] != n_inputs:
+            raise InvalidInput(
+                f"checkpoint must be of a target with {n_inputs} inputs. Got {self.path} instead, whose "
+                f"target has {found['inputs']}. Choose another name for another target."
+            )
+        if found and None not in (found["target"], self._target) and found["target"] != self._target:
+            raise InvalidInput(
+                f"checkpoint must be of the target that was described. Got {self.path} instead, which was "
+                "begun with another description. Choose another name for another target."
+            )
+        self._header = found or own
+        if not found or (found["target"] is None and self._target is not None):
+            self._header["target"] = self._target
+            self._store.write_header(self._header)
+
+    def pieces(self, with_rows: bool = False) -> Iterator[LogPiece]:
+        """Everything in the log, oldest first, one piece at a time; the rows only if asked for."""
+        # A program whose fingerprints are other numbers makes them anew from the rows.
+        foreign = self._header.get("fingerprints") != _kind_of_fingerprint(int(self._header["inputs"] or 0))
+        names = ["keys", "answers", "occurrences", *(["rows"] if with_rows or foreign else [])]
+        for piece in self._store.pieces(names):
+            rows = piece.get("rows")
+            words = piece["keys"]
+            keys = RowKeys(words[:, 0].copy(), words[:, 1].copy())
+            if foreign and rows is not None:
+                keys = row_keys(rows)
+            yield LogPiece(keys, rows if with_rows else None, piece["answers"], piece["occurrences"])
+
+    def append(self, piece: LogPiece) -> None:
+        """Write a piece; when this returns, it survives the end of the process."""
+        assert piece.rows is not None
+        if self.n_outputs is None:
+            self._header["outputs"] = int(piece.answers.shape[1])
+            self._store.write_header(self._header)
+        step = max(1, _PIECE_BYTES // (8 * piece.rows.shape[1]))
+        for start in range(0, len(piece.keys), step):
+            part = slice(start, start + step)
+            self._store.append(
+                {
+                    "keys": np.stack([piece.keys.first[part], piece.keys.second[part]], axis=1),
+                    "rows": piece.rows[part],
+                    "answers": piece.answers[part],
+                    "occurrences": piece.occurrences[part],
+                }
+            )
+
+
+def _kind_of_fingerprint(n_inputs: int) -> str:
+    """The fingerprint of the row 1, 2, ..., D: another number if ever the function changes."""
+    keys = row_keys(np.arange(1.0, n_inputs + 1)[None, :])
+    return f"{int(keys.first[0]):016x}{int(keys.second[0]):016x}"

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from unweave.derivatives.closed_form import network_hessians
+from unweave.derivatives.stencils import hessian_jets
+from unweave.derivatives.truncation import hessian_truncation
+from unweave.networks.activations import get_activation
+from unweave.networks.shallow_model import ShallowModel
+from unweave.subspace.symmetric import symmetric_packing
+
+
+def model_of(name: str = "tanh") -> ShallowModel:
+    rng = np.random.default_rng(1000)
+    return ShallowModel(
+        get_activation(name),
+        rng.standard_normal((4, 6)) / 2,
+        rng.uniform(-1, 1, 6),
+        rng.standard_normal((6, 2)),
+        rng.standard_normal(2),
+    )
+
+
+def errors(model: ShallowModel, predictor: ShallowModel, scheme: str, step: float) -> tuple[float, float]:
+    """Error of the difference Hessians before and after the predicted truncation is taken away."""
+    sites = np.random.default_rng(1001).standard_normal((5, 4))
+    exact = symmetric_packing(4).pack(network_hessians(model.to_network(), sites))
+    jets = hessian_jets(model.values, sites, step, scheme)
+    corrected = jets.hessians - hessian_truncation(predictor, jets, scheme)
+    return float(np.abs(jets.hessians - exact).max()), float(np.abs(corrected - exact).max())
+
+
+@pytest.mark.parametrize("name", ["tanh", "gelu"])
+@pytest.mark.parametrize("scheme", ["compact", "four-point"])
+def test_the_prediction_turns_second_into_fourth_order(scheme: str, name: str) -> None:
+    model = model_of(name)
+    coarse, fine = (errors(model, model, scheme, h) for h in (0.1, 0.05))
+    assert_allclose(np.log2(coarse[0] / fine[0]), 2, atol=0.2)
+    assert_allclose(np.log2(coarse[1] / fine[1]), 4, atol=0.3)
+    assert fine[1] < 0.05 * fine[0]
+
+
+def test_a_model_of_relative_error_e_leaves_e_of_the_truncation() -> None:
+    model = model_of()
+    step = 3e-3  # so small that the next order does not show
+    for size in (1e-1, 1e-2):
+        before, after = errors(model, replace(model, outgoing=model.outgoing * (1 + size)), "compact", step)
+        assert_allclose(after, size * before, rtol=0.2)
+
+
+def test_richardson_has_no_leading_truncation_left() -> None:
+    model = model_of()
+    sites = np.random.default_rng(1002).standard_normal((3, 4))
+    jets = hessian_jets(model.values, sites, 0.1, "richardson")
+    assert not hessian_truncation(model, jets, "richardson").any()

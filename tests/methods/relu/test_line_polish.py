@@ -1,0 +1,49 @@
+"""Gauss-Newton on all parameters of a kinked layer: both ways to solve, and where it stops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unweave
+from unweave.methods.relu import line_polish
+from unweave.methods.relu.line_polish import polish
+
+
+def near(seed: int, outputs: int = 1) -> tuple[unweave.Network, unweave.Network, np.ndarray]:
+    """A network, one with parameters off by 1e-9, and points on no hyperplane of either."""
+    rng = np.random.default_rng(seed)
+    truth = unweave.random_network([6, 9, outputs], "relu", seed=seed, outer="normal", bias=1)
+    weights = [w + 1e-9 * rng.standard_normal(w.shape) for w in truth.weights]
+    biases = [b + 1e-9 * rng.standard_normal(b.shape) for b in truth.biases]
+    points = rng.standard_normal((600, 6))
+    far = np.abs(points @ truth.weights[0] + truth.biases[0]).min(axis=1) > 1e-6
+    return truth, unweave.Network(weights, biases, truth.activations), points[far]
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("exact", [True, False])
+def test_parameters_come_to_rounding(exact: bool, outputs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not exact:
+        monkeypatch.setattr(line_polish, "LARGEST_EXACT", 0)
+    for seed in range(1000, 1006):
+        truth, start, points = near(seed, outputs)
+        result = polish(start, points, truth(points))
+        assert unweave.compare(truth, start).parameter_error > 1e-10
+        assert unweave.compare(truth, result.network).parameter_error < 1e-13
+        assert list(result.history) == sorted(result.history, reverse=True)
+
+
+def test_a_singular_system_is_damped_until_it_can_be_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_polish, "LARGEST_EXACT", 0)
+    monkeypatch.setattr(line_polish, "_RIDGE", 1e-30)
+    truth, start, points = near(1000)
+    result = polish(start, points, truth(points))
+    assert unweave.compare(truth, result.network).parameter_error < 1e-12
+
+
+def test_too_few_or_too_many_equations_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, start, points = near(1001)
+    assert polish(start, points[:50], truth(points[:50])).network is start
+    monkeypatch.setattr(line_polish, "LARGEST_POLISH", 0)
+    assert polish(start, points, truth(points)).network is start

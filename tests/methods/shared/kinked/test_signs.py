@@ -1,0 +1,137 @@
+"""Signs of kinked units from the affine part: found, proven unique, or listed when there are several."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unweave import InvalidInput, Network, random_network
+from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
+from unweave.methods.shared.kinked.signs import SignSolution, negative_slope, solve_signs, to_form, to_network
+from unweave.numerics import sign_search
+
+ERROR = 1e-12  # of the affine part, as after a recovery
+
+
+def planted(
+    inputs: int, width: int, outputs: int = 1, slope: float = 0.0, seed: int = 1000, error: float = ERROR
+) -> tuple[AbsoluteForm, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    weights = rng.standard_normal((inputs, width))
+    weights /= np.linalg.norm(weights, axis=0)
+    return form_of(weights, rng.standard_normal((width, outputs)), slope, rng, error)
+
+
+def form_of(
+    weights: np.ndarray, outer: np.ndarray, slope: float, rng: np.random.Generator, error: float = ERROR
+) -> tuple[AbsoluteForm, np.ndarray]:
+    width, outputs = outer.shape
+    signs, biases = rng.choice([-1.0, 1.0], width), rng.standard_normal(width)
+    half = (1 + slope) / 2
+    affine = half * (weights * signs) @ outer + error * rng.standard_normal((len(weights), outputs))
+    offset = half * (signs * biases) @ outer + rng.standard_normal(outputs)
+    return AbsoluteForm(weights, biases, (1 - slope) / 2 * outer, affine, offset), signs
+
+
+@pytest.mark.parametrize(
+    ("inputs", "width", "outputs", "method"),
+    [
+        (10, 5, 1, "least squares"),
+        (10, 25, 3, "least squares"),
+        (10, 20, 1, "enumeration"),
+        (1, 12, 1, "enumeration"),
+        (30, 50, 1, "linear program"),
+        (20, 44, 1, "linear program"),
+        (8, 32, 1, "enumeration"),
+    ],
+)
+@pytest.mark.parametrize("slope", [0.0, 0.01])
+def test_the_signs_are_found_and_only_those(
+    inputs: int, width: int, outputs: int, method: str, slope: float
+) -> None:
+    form, signs = planted(inputs, width, outputs, slope)
+    found = solve_signs(form, slope)
+    np.testing.assert_array_equal(found.signs, signs)
+    assert (found.method, found.solved, found.unique, found.alternatives) == (method, True, True, ())
+    assert found.residual < 100 * ERROR
+
+
+def test_far_more_units_than_equations_by_lattice_reduction() -> None:
+    form, signs = planted(10, 50)
+    found = solve_signs(form)
+    np.testing.assert_array_equal(found.signs, signs)
+    assert (found.method, found.unique) == ("lattice reduction", True)
+
+
+def test_without_the_lattice_library_wide_layers_stay_unsolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sign_search, "lattice_available", lambda: False)
+    form, _ = planted(5, 45)
+    found = solve_signs(form)
+    assert (found.solved, found.unique, found.method) == (False, False, "none")
+
+
+@pytest.mark.parametrize(("inputs", "width"), [(10, 5), (10, 20), (30, 50), (20, 44)])
+def test_the_wrong_activation_has_no_signs(inputs: int, width: int) -> None:
+    form, _ = planted(inputs, width, slope=0.01)
+    assert not solve_signs(form, 0.0).solved
+    assert solve_signs(form, 0.01).solved
+
+
+@pytest.mark.parametrize("others", [0, 4, 10])
+def test_two_patterns_that_fit_are_both_listed(others: int) -> None:
+    # Outer weights from the null space of the weights: flipping these units changes nothing (Claim 4.8).
+    rng = np.random.default_rng(1001)
+    inputs = 4 if others < 10 else 24
+    weights = rng.standard_normal((inputs, inputs + 1 + others))
+    outer = rng.standard_normal((inputs + 1 + others, 1))
+    outer[: inputs + 1, 0] = np.linalg.svd(weights[:, : inputs + 1])[2][-1]
+    length = np.linalg.norm(weights, axis=0)
+    form, signs = form_of(weights / length, outer * length[:, None], 0.0, rng)
+    equal = np.ones(inputs + 1) * signs[0]  # one sign for all of them: only then is the flip invisible
+    signs = np.concatenate([equal, signs[inputs + 1 :]])
+    affine = (form.weights * signs) @ form.heights
+    form = AbsoluteForm(form.weights, form.biases, form.heights, affine, form.offset)
+    found = solve_signs(form)
+    patterns = {tuple(pattern) for pattern in (found.signs, *found.alternatives)}
+    assert found.solved
+    assert not found.unique
+    assert patterns == {tuple(signs), tuple(np.concatenate([-equal, signs[inputs + 1 :]]))}
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+@pytest.mark.parametrize("solved", [True, False])
+def test_the_network_is_the_form(activation: str, solved: bool) -> None:
+    slope = negative_slope(activation)
+    form, signs = planted(6, 9, 2, slope, error=0.0)
+    solution = SignSolution(signs if solved else -signs, 0.0, "planted", solved, solved)
+    network = to_network(form, solution, activation)
+    x = np.random.default_rng(1002).standard_normal((50, 6))
+    np.testing.assert_allclose(network(x), form(x), atol=1e-13)
+    assert (network.skip is None) == solved
+    assert network.activations == (activation, "identity")
+
+
+def test_a_form_without_units_is_affine() -> None:
+    form = AbsoluteForm(np.zeros((3, 0)), np.zeros(0), np.zeros((0, 2)), np.ones((3, 2)), np.ones(2))
+    network = to_network(form, solve_signs(form))
+    assert network == Network([np.ones((3, 2))], [np.ones(2)], ["identity"])
+
+
+def test_what_is_refused() -> None:
+    form, _ = planted(4, 3)
+    with pytest.raises(InvalidInput, match="negative_slope must lie between"):
+        solve_signs(form, 1.0)
+    with pytest.raises(InvalidInput, match="activation must be one of relu, leaky_relu"):
+        to_network(form, solve_signs(form), "tanh")
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+@pytest.mark.parametrize("with_skip", [False, True])
+def test_a_network_and_its_form_answer_alike(activation, with_skip):
+    rng = np.random.default_rng(1000)
+    network = random_network([4, 5, 2], activation, seed=1000, outer="normal", norms=(0.5, 2))
+    skip = rng.standard_normal((4, 2)) if with_skip else None
+    network = Network(network.weights, network.biases, network.activations, skip)
+    form, x = to_form(network), 3 * rng.standard_normal((50, 4))
+    np.testing.assert_allclose(form(x), network(x), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(np.linalg.norm(form.weights, axis=0), 1, rtol=1e-14)

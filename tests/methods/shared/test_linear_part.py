@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from unweave.derivatives.stencils import gradient_jets
+from unweave.methods.shared.linear_part import fit_linear_part, mirror_back, skip_matrix
+from unweave.networks.activations import get_activation
+from unweave.networks.shallow_model import ShallowModel
+
+MIRRORED = ("softplus", "gelu", "swish")
+
+
+def model_of(name: str, skip: bool, d: int = 6, m: int = 5, k: int = 2, seed: int = 1000) -> ShallowModel:
+    rng = np.random.default_rng(seed)
+    return ShallowModel(
+        get_activation(name),
+        rng.standard_normal((d, m)) / 2,
+        rng.uniform(-1, 1, m),
+        rng.uniform(0.5, 2, (m, k)) * rng.choice([-1, 1], (m, k)),
+        rng.standard_normal(k),
+        rng.standard_normal((d, k)) if skip else None,
+    )
+
+
+def jets_of(model: ShallowModel, n: int = 12, step: float = 0.02):
+    sites = np.random.default_rng(1001).standard_normal((n, model.weights.shape[0]))
+    return gradient_jets(model.values, sites, step)
+
+
+def mirrored(model: ShallowModel, neurons: list[int]) -> ShallowModel:
+    """The model with some neurons mirrored and nothing else changed: what Hessians alone would give."""
+    sign = np.ones(model.width)
+    sign[neurons] = -1
+    return replace(model, weights=model.weights * sign, biases=model.biases * sign)
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_constant_and_skip_are_those_of_the_target(skip: bool) -> None:
+    model = model_of("tanh", skip)
+    blank = replace(model, offset=np.zeros(2), skip=None)
+    fitted = fit_linear_part(blank, jets_of(model), with_skip=skip)
+    assert_allclose(fitted.offset, model.offset, atol=1e-9)
+    if skip:
+        assert_allclose(fitted.skip, model.skip, atol=1e-9)
+    else:
+        assert fitted.skip is None
+
+
+def test_what_the_model_held_before_does_not_matter() -> None:
+    model = model_of("tanh", True)
+    wrong = replace(model, offset=model.offset + 3, skip=model.skip - 2)
+    fitted = fit_linear_part(wrong, jets_of(model), with_skip=True)
+    assert_allclose(fitted.to_vector(), model.to_vector(), atol=1e-9)
+    assert_allclose(skip_matrix(wrong, jets_of(model)), model.skip, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+@pytest.mark.parametrize("neurons", [[], [0], [1, 3], [0, 1, 2, 3, 4]])
+def test_mirrored_neurons_are_found_and_turned_back(name: str, neurons: list[int]) -> None:
+    model = model_of(name, skip=False)
+    jets = jets_of(model)
+    turned = fit_linear_part(mirrored(model, neurons), jets, with_skip=True)
+    back = mirror_back(turned)
+    assert_allclose(back.weights, model.weights, atol=1e-12)
+    assert_allclose(back.biases, model.biases, atol=1e-12)
+    assert_allclose(back.skip, np.zeros((6, 2)), atol=1e-7)
+    assert_allclose(back.offset, model.offset, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+def test_turning_back_does_not_change_the_function(name: str) -> None:
+    model = model_of(name, skip=False)
+    turned = fit_linear_part(mirrored(model, [2, 4]), jets_of(model), with_skip=True)
+    x = np.random.default_rng(1002).standard_normal((20, 6))
+    assert_allclose(turned.values(x), model.values(x), atol=1e-7)
+    assert_allclose(mirror_back(turned).values(x), turned.values(x), atol=1e-12)
+
+
+def test_a_true_skip_is_not_taken_for_mirrored_neurons() -> None:
+    model = model_of("softplus", skip=True)
+    assert mirror_back(model) is model
+
+
+def test_odd_activations_and_models_without_skip_are_left_alone() -> None:
+    for model in (model_of("tanh", True), model_of("softplus", False)):
+        assert mirror_back(model) is model
+
+
+def test_more_neurons_than_equations_are_left_alone() -> None:
+    model = model_of("softplus", True, d=2, m=5, k=2)
+    assert mirror_back(model) is model
+    assert_array_equal(mirror_back(model).weights, model.weights)

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unweave
+from unweave import Network, Queries, random_network
+from unweave.methods.smooth.lattice_route import LARGEST_FIT, LatticeResult, LatticeRoute
+from unweave.methods.smooth.options import SMOOTH_ACTIVATIONS
+from unweave.methods.smooth.random_slice import slice_cost, smallest_slice
+from unweave.search.journal import Journal
+from unweave.targets.region import Region
+
+NOISE = 1e-15
+
+
+def run(
+    network: Network,
+    width: int | None = None,
+    activations: tuple[str, ...] = ("tanh",),
+    region: Region | None = None,
+    seed: int = 1000,
+) -> tuple[LatticeResult | None, Journal, Queries]:
+    queries = Queries(network, network.n_inputs)
+    journal = Journal(queries)
+    region = region or Region.standard(network.n_inputs)
+    route = LatticeRoute(
+        lambda u: queries(region.to_inputs(u)),
+        region,
+        network.n_outputs,
+        NOISE,
+        width,
+        activations,
+        journal,
+        np.random.default_rng(seed),
+    )
+    return route.run(), journal, queries
+
+
+def planted(layers: list[int], activation: str = "tanh", seed: int = 1000) -> Network:
+    return random_network(layers, activation, seed=seed, outer="signed", norms=(0.6, 1.6), bias=1)
+
+
+def parameter_error(truth: Network, found: LatticeResult | None) -> float:
+    assert found is not None
+    return unweave.compare(truth, found.model.to_network()).parameter_error
+
+
+@pytest.mark.parametrize("layers", [[12, 20, 1], [16, 10, 1], [40, 6, 1], [12, 20, 3]])
+@pytest.mark.parametrize("told", [False, True])
+def test_networks_come_back(layers: list[int], told: bool) -> None:
+    truth = planted(layers)
+    found, _, queries = run(truth, layers[1] if told else None)
+    assert parameter_error(truth, found) < 1e-10
+    assert found is not None
+    evidence = found.evidence
+    assert evidence.width == evidence.found == layers[1]
+    assert evidence.gap is not None
+    assert evidence.gap > 100
+    assert evidence.fit_history[-1] < 30 * NOISE
+    assert evidence.parameter_error_bar is not None
+    assert evidence.parameter_error_bar < 1e-9
+    if layers[2] == 1:
+        assert queries.sent < 7 * truth.n_parameters
+
+
+@pytest.mark.parametrize("activation", ["erf", "softplus", "gelu", "sine"])
+def test_the_activation_need_not_be_told(activation: str) -> None:
+    truth = planted([12, 9, 1], activation)
+    found, _, _ = run(truth, activations=SMOOTH_ACTIVATIONS)
+    assert found is not None
+    assert found.model.activation.name == activation
+    assert parameter_error(truth, found) < 1e-9
+
+
+def test_the_rows_are_those_of_the_estimate() -> None:
+    truth = planted([14, 18, 1])
+    found, journal, queries = run(truth)
+    assert found is not None
+    dimension = smallest_slice(14, 18)
+    assert dimension is not None
+    expected = slice_cost(14, 18, 1, dimension, mirrored=True).rows
+    assert queries.sent == pytest.approx(expected, rel=0.25)
+    assert {stage.name for stage in journal.stages} == {
+        "step",
+        "lattices",
+        "power method",
+        "activation",
+        "truncation",
+        "slice fit",
+        "other inputs",
+    }
+
+
+def test_neurons_that_truncation_hides_come_out() -> None:
+    base = planted([12, 20, 1], seed=1004)
+    outgoing = base.weights[1].copy()
+    outgoing[:2] *= 3e-4
+    truth = Network([base.weights[0], outgoing], base.biases, base.activations)
+    found, _, _ = run(truth)
+    # Weak neurons are determined to their own precision, 1e-15 over 3e-4, times the conditioning.
+    assert parameter_error(truth, found) < 1e-7
+
+
+def test_a_skip_is_found() -> None:
+    base = planted([12, 9, 2])
+    skip = np.random.default_rng(1005).standard_normal((12, 2))
+    truth = Network(base.weights, base.biases, base.activations, skip=skip)
+    found, _, _ = run(truth)
+    assert parameter_error(truth, found) < 1e-10
+
+
+def test_nothing_is_asked_outside_a_box() -> None:
+    region = Region.from_domain(-1.5, 1.0, 12)
+    base, seen = planted([12, 20, 1]), []
+
+    def watched(x: np.ndarray) -> np.ndarray:
+        seen.append((x.min(), x.max()))
+        return base(x)
+
+    queries = Queries(watched, 12)
+    route = LatticeRoute(
+        lambda u: queries(region.to_inputs(u)),
+        region,
+        1,
+        NOISE,
+        None,
+        ("tanh",),
+        Journal(queries),
+        np.random.default_rng(1000),
+    )
+    assert route.run() is not None
+    assert min(low for low, _ in seen) >= -1.5
+    assert max(high for _, high in seen) <= 1.0
+
+
+@pytest.mark.parametrize("layers", [[12, 10, 8, 1], [12, 60, 1]])
+def test_what_is_not_in_sight_is_given_up(layers: list[int]) -> None:
+    # Two hidden layers, or more neurons than 12 directions can show: no verdict, no exception.
+    found, journal, _ = run(planted(layers))
+    assert found is None
+    assert [stage.name for stage in journal.stages][:2] == ["step", "lattices"]
+
+
+def test_layers_that_would_take_long_are_left_to_others() -> None:
+    width = LARGEST_FIT // 20
+    found, _, queries = run(random_network([40, width, 1], seed=1006), width)
+    assert found is None
+    assert queries.sent == 0
