@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from unweave.networks.symmetry import canonical
     from unweave.recovery.plan import Plan, plan
     from unweave.recovery.recover import recover
-    from unweave.recovery.result import Certificate, Check, Recovery, Status
+    from unweave.recovery.result import Certificate, Recovery, Status
+    from unweave.search.check import Check
     from unweave.search.journal import Progress, Stage
     from unweave.targets.adapters.command_target import CommandTarget
     from unweave.targets.queries import Queries
@@ -93,7 +94,8 @@ _HOMES = {
     "networks.symmetry": ("canonical",),
     "recovery.plan": ("Plan", "plan"),
     "recovery.recover": ("recover",),
-    "recovery.result": ("Certificate", "Check", "Recovery", "Status"),
+    "recovery.result": ("Certificate", "Recovery", "Status"),
+    "search.check": ("Check",),
     "search.journal": ("Progress", "Stage"),
     "targets.adapters.command_target": ("CommandTarget",),
     "targets.queries": ("Queries",),

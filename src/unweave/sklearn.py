@@ -30,8 +30,9 @@ except ModuleNotFoundError as error:  # pragma: no cover
     ) from error
 
 from unweave.arrays import Array
+from unweave.methods.samples_relu.search import SamplesReluOptions
 from unweave.numerics.variable_projection.search import SearchOptions
-from unweave.recovery.from_samples import recover_from_samples
+from unweave.recovery.recover import recover
 from unweave.targets.samples import Samples
 
 
@@ -80,14 +81,13 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type
         self._single_output = y.ndim == 1
         samples = Samples(X, y)
         hidden = None if self.hidden is None else [int(self.hidden)]
-        options = SearchOptions(starts=self.starts)
-        self.recovery_ = recover_from_samples(
+        options = SamplesReluOptions(search=SearchOptions(starts=self.starts))
+        self.recovery_ = recover(
             samples, hidden, self.activation, self.seed, deadline=self.deadline, options=options
         )
         network = self.recovery_.network
         if network is None:
-            affine = recover_from_samples(samples, [], None, self.seed, tolerance=np.inf, options=options)
-            network = affine.network
+            network = recover(samples, [], seed=self.seed, tolerance=np.inf, options=options).network
         self.network_ = network if network is not None else _mean(samples)
         return self
 

@@ -81,7 +81,7 @@ def attack(
     )
     taught = knowledge(stand_in.network, recovery.network, stand_in.rows, _seen(level, stand_in.own))
     way: Way = "direct"
-    if recovery.evidence.flips:
+    if recovery.evidence.from_exact_equations:
         way = "bisection"
     elif any(stage.name in _COARSE for stage in recovery.stages):
         way = "averaging"

@@ -17,10 +17,11 @@ from unweave.cli.progress import watching
 from unweave.cli.show_diagnosis import Choice, show_findings, show_methods, show_network
 from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
 from unweave.diagnose import WeightDiagnostics, diagnose_network
-from unweave.methods.refusals import Request
-from unweave.methods.table import METHODS, choose
+from unweave.methods.table import METHODS
 from unweave.networks.activations import get_activation
 from unweave.probing.look import Findings, look
+from unweave.recovery.choose import choose
+from unweave.search import Request
 from unweave.targets.target import as_queries
 
 

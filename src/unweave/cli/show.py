@@ -130,7 +130,7 @@ def _error(recovery: Recovery) -> str:
 def _error_bars(recovery: Recovery) -> str:
     """The largest standard error of a parameter, in the target's inputs where that is known."""
     evidence, errors = recovery.evidence, recovery.standard_errors
-    if errors is not None and not evidence.flips:  # exact equations leave less than these
+    if errors is not None and not evidence.from_exact_equations:  # exact equations leave less than these
         worst = max(float(part.max(initial=0.0)) for part in (*errors.weights, *errors.biases))
         return f"{worst:.2g} at most (standard error of a parameter)"
     if evidence.parameter_error_bar is None or math.isnan(evidence.parameter_error_bar):

@@ -72,6 +72,21 @@ class Findings:
     labels: int = 0
     """Number of different answers if they are names of classes, else 0."""
 
+    @property
+    def spread(self) -> Array:
+        """(m,) standard deviation of the answers, 1 where they do not vary: what errors are measured in."""
+        return np.where(self.output_scale > 0, self.output_scale, 1.0)
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether nothing curved or kinked was seen."""
+        return self.constant or self.linear
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether the answers' error is known as a number, and no rounding of floating-point arithmetic."""
+        return self.noise.kind in ("rounded", "noisy")
+
 
 def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, examples: Any = None) -> Findings:
     """Look at the target: region, precision, kinks, scale of the outputs.

@@ -19,7 +19,7 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 from unweave.quadratic.exact_solve import QuadraticForm, factor, solve_quadratic_form
-from unweave.search.candidate import Candidate, Evidence
+from unweave.search import Candidate, Evidence
 
 _NO_FIT = 0.1  # residual relative to the labels' spread from which on they are no quadratic form
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.networks.network import Network
-from unweave.search.candidate import Evidence
+from unweave.search import Evidence
 
 
 def describe(network: Network) -> str:
@@ -42,8 +42,8 @@ def parameter_ranges(network: Network) -> list[dict[str, Any]]:
 
 def evidence_figures(evidence: Evidence) -> dict[str, Any]:
     """Everything in ``evidence`` but the layers; of a list count and range, of a picture the shape."""
-    found: dict[str, Any] = {}
-    for entry in fields(Evidence):
+    found: dict[str, Any] = {"kind": type(evidence).__name__}
+    for entry in fields(evidence):
         value = getattr(evidence, entry.name)
         if isinstance(value, np.ndarray):
             value = figures_of(value) if value.ndim == 1 else {"shape": list(value.shape)}

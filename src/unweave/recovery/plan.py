@@ -15,15 +15,16 @@ from typing import Any, cast, get_args
 import numpy as np
 
 from unweave.errors import InvalidInput
-from unweave.methods.costs import Cost, Question
-from unweave.methods.refusals import Request
-from unweave.methods.table import METHODS, Method, choose
+from unweave.methods.table import METHODS
 from unweave.networks.activations import get_activation
 from unweave.probing.lines import KinkEvidence
 from unweave.probing.look import Findings
 from unweave.probing.look import look as look_at
 from unweave.probing.noise import Noise, NoiseKind
-from unweave.recovery.judge import FEWEST_ROWS, ROWS_PER_PARAMETER
+from unweave.recovery.choose import choose
+from unweave.recovery.trial import FEWEST_ROWS, ROWS_PER_PARAMETER
+from unweave.search import Cost, Method, Question, Request
+from unweave.search.request import checked_widths
 from unweave.targets.queries import Queries
 from unweave.targets.region import Region
 from unweave.targets.target import as_queries, release
@@ -123,9 +124,9 @@ def plan(
     >>> import unweave
     >>> first = unweave.plan(unweave.random_network([50, 100, 1]), hidden=[100], activation="tanh").first
     >>> first.method, first.rows_per_parameter < 4
-    ('shallow', True)
+    ('smooth', True)
     """
-    widths = _checked_widths(hidden)
+    widths = checked_widths(hidden)
     name = None if activation is None else get_activation(activation).name
     if precision is not None and precision not in get_args(NoiseKind):
         raise InvalidInput(
@@ -213,21 +214,16 @@ def _entries(request: Request, folds: Sequence[tuple[int, ...]], basis: _Basis) 
     told = request.hidden is not None
     for findings in basis.variants:
         tried, reasons = choose(request, findings)
-        others = [method for method in METHODS if method not in tried and not method.by_name_only]
+        others = [m for m in METHODS if m.asks == "queries" and m not in tried and not m.by_name_only]
         for method in (*tried, *others):
             for hidden in folds:
-                if told or _is_for(method, hidden):
+                if told or method.is_for(hidden):
                     why = method.description if method in tried else reasons.get(method.name, "")
                     entry = _entry(method, hidden, request, findings, method in tried, why, basis)
                     known = entries.get((entry.method, entry.hidden))
                     if known is None or (entry.tried and not known.tried):
                         entries[entry.method, entry.hidden] = entry
     return sorted(entries.values(), key=lambda entry: not entry.tried)  # stable
-
-
-def _is_for(method: Method, hidden: tuple[int, ...]) -> bool:
-    """Whether the method is for networks of so many layers, as far as its name says."""
-    return (method.name in ("deep", "surfaces")) == (len(hidden) > 1)
 
 
 def _entry(
@@ -239,7 +235,7 @@ def _entry(
     why: str,
     basis: _Basis,
 ) -> MethodPlan:
-    layers = () if method.name == "affine" else hidden
+    layers = () if method.layers[1] == 0 else hidden
     question = Question(
         inputs=findings.region.n_inputs,
         outputs=findings.n_outputs,
@@ -260,15 +256,6 @@ def _entry(
         verification_rows=rows,
         seconds_per_row=basis.seconds_per_row,
     )
-
-
-def _checked_widths(hidden: Sequence[int] | None) -> tuple[int, ...] | None:
-    if hidden is None:
-        return None
-    widths = tuple(int(width) for width in hidden)
-    if min(widths, default=1) < 1:
-        raise InvalidInput(f"hidden must hold whole numbers >= 1. Got {list(hidden)!r} instead.")
-    return widths
 
 
 def _declared_outputs(target: Any) -> int | None:

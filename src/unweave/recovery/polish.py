@@ -20,8 +20,9 @@ from unweave.networks.evaluation import single_threaded_blas
 from unweave.networks.layered_model import LayeredModel
 from unweave.networks.value_fit import fit_values
 from unweave.probing.look import Findings
-from unweave.recovery.judge import Verdict, verification_points
+from unweave.recovery.judge import Verdict
 from unweave.recovery.result import Status
+from unweave.recovery.trial import verification_points
 from unweave.search.candidate import Candidate
 from unweave.search.journal import Journal
 from unweave.targets.change_of_inputs import in_normalised_inputs, in_own_inputs
@@ -56,7 +57,7 @@ def polished_on_values(
     assert candidate.network is not None
     region = findings.region
     network = in_normalised_inputs(candidate.network, region)
-    spread = float(np.max(np.where(findings.output_scale > 0, findings.output_scale, 1.0)))
+    spread = float(findings.spread.max())
     try:
         with journal.stage("polish on values") as stage, single_threaded_blas():
             points = verification_points(candidate.network, findings, rng, points_to_fit(network))

@@ -12,34 +12,34 @@ import numpy as np
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
 from unweave.execution.checkpoint import Checkpoint
 from unweave.execution.executor import Executor
-from unweave.methods.refusals import Request
-from unweave.methods.table import METHODS, choose, no_use_for_autodiff
 from unweave.networks.activations import SOFTMAX, get_activation
-from unweave.probing.far_look import far_look
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
-from unweave.probing.look import Findings, look
+from unweave.probing.look import Findings
 from unweave.recovery.certificate import certify
-from unweave.recovery.from_samples import recover_from_samples
+from unweave.recovery.choose import (
+    checked_options,
+    choose,
+    method_named,
+    options_for,
+    refuse_autodiff_without_use,
+)
 from unweave.recovery.judge import Verdict, judge
 from unweave.recovery.polish import is_nearly_right, polished_on_values
 from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.recovery.resume import Resumption, running
+from unweave.recovery.run import run_search
 from unweave.recovery.settings import with_settings
-from unweave.search.candidate import Candidate, Evidence
-from unweave.search.journal import Journal, Progress
+from unweave.recovery.sources import Place, QueriedTarget, SampledTarget, Source
+from unweave.search import Candidate, Context, Journal, Method, Progress, Request
+from unweave.search.request import checked_widths
 from unweave.targets.differentiation import not_differentiable
-from unweave.targets.queries import Queries
-from unweave.targets.region import NormalisedQueries, Region
+from unweave.targets.region import NormalisedQueries
 from unweave.targets.samples import Samples
 from unweave.targets.target import as_queries, release
 
 AUTODIFF = "autodiff"
 DERIVATIVES = ("queries", AUTODIFF)
 """Where derivatives may come from."""
-
-_STREAM = 0x756E7765  # keeps the search's random numbers apart from those of a network planted with its seed
-_WIDER = 2.0  # factor by which a region that was searched for is widened at the second attempt
-_ORDER = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY, Status.APPROXIMATE, Status.FAILED)
 
 
 @with_settings
@@ -59,6 +59,7 @@ def recover(
     method: str | None = None,
     averaging: float | None = None,
     derivatives: str = "queries",
+    options: Any = None,
     progress: Callable[[Progress], None] | None = None,
     executor: Executor | None = None,
     checkpoint: str | Path | Checkpoint | None = None,
@@ -73,8 +74,9 @@ def recover(
         as ``model.decision_function``), a keras model, the path of a model file (.npz, .json, .safetensors,
         .onnx; never a pickle), the http(s) URL of an endpoint, a `CommandTarget`, or the ``ledger`` of an
         earlier error, whose answers are reused. It is only ever asked for answers; two columns of
-        probabilities are one sigmoid output. Or passive data, `Samples`: only ``hidden``, ``activation``,
-        ``seed``, ``tolerance`` and ``deadline`` are used.
+        probabilities are one sigmoid output. Or passive data, `Samples`, for which ``hidden``,
+        ``activation``, ``seed``, ``tolerance``, ``deadline``, ``method``, ``options`` and ``progress`` may
+        be given.
     hidden
         Widths of the hidden layers if known, e.g. ``[100]``; ``[]`` for none; None to find out. A width
         that is too large gives the minimal network and a note.
@@ -95,8 +97,9 @@ def recover(
     tolerance
         Relative error on fresh rows that counts as recovered, instead of the target's own precision.
     method
-        Name of a method ("affine", "lines", "surfaces", "kinks", "shallow", "coarse", "values", "deep",
-        "published"); None to choose.
+        Name of a method ("affine", "relu", "relu_deep", "relu_coarse", "smooth", "smooth_coarse",
+        "smooth_values", "smooth_deep", "published"; for samples "samples_relu", "samples_squared_relu",
+        "samples_smooth", "samples_quadratic"); None to choose.
     averaging
         For coarse answers: rows of the final fit per parameter; the error falls with its square root. None:
         rounded answers of a target that repeats itself are bisected instead, which makes them exact; noisy
@@ -107,6 +110,9 @@ def recover(
         pass counts as a query, 1 + K for the gradients of K outputs at a row and K d more for their Hessians
         in d directions, and a note says how many. They come in the module's own precision: call ``.double()``
         on a float32 module, or expect about five digits. Other methods, and verification, ask for answers.
+    options
+        Options of a method, or a list of them, in place of its defaults: the dataclass that the method's
+        folder in `unweave.methods` documents, e.g. `unweave.methods.relu.search.ReluOptions`.
     progress
         Called with a `Progress` from time to time.
     executor
@@ -140,24 +146,18 @@ def recover(
     >>> result.status.name, unweave.compare(net, result.network).parameter_error < 1e-9
     ('RECOVERED', True)
     """
-    request = replace(_checked_request(hidden, activation, output_activation, method), averaging=averaging)
-    request = replace(request, autodiff=_wants_autodiff(derivatives, request, target))
-    if averaging is not None and not 2 <= averaging < np.inf:
-        raise InvalidInput(
-            f"averaging must be a number of rows per parameter, 2 or more. Got {averaging!r} instead."
-        )
+    given = locals()
+    request = _checked_request(hidden, activation, output_activation, method, averaging, options)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InvalidInput(f"seed must be a whole number >= 0. Got {seed!r} instead.")
     if tolerance is not None and not tolerance > 0:
         raise InvalidInput(f"tolerance must be positive. Got {tolerance!r} instead.")
+    request = replace(request, autodiff=_wants_autodiff(derivatives, request, target))
+    source: Source
     if isinstance(target, Samples):
-        if checkpoint is not None:
-            raise InvalidInput(
-                f"checkpoint must be None for samples, because nothing is asked. Got {checkpoint!r} instead."
-            )
-        return recover_from_samples(
-            target, request.hidden, request.activation, int(seed), tolerance, deadline, progress
-        )
+        _refuse_what_samples_cannot_use(given)
+        source = SampledTarget(target, deadline)
+        return _Run(source, request, tolerance, seed, progress, None).recover()
     queries = as_queries(
         target,
         input_dim=input_dim,
@@ -165,44 +165,36 @@ def recover(
         deadline=deadline,
         differentiable=request.autodiff,
     )
+    source = QueriedTarget(queries, domain, examples)
     with running(queries, executor, checkpoint) as resumption:
-        rng = np.random.default_rng([_STREAM, seed])
-        run = _Run(queries, request, tolerance, rng, progress, resumption)
-        try:
-            # Methods that do not fit the target may run away; what comes out is judged, not warned about.
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                result = run.recover(domain, examples)
-            release(queries)  # not after an error, which hands the ledger back to be asked again
-            return result
-        except KeyboardInterrupt as interrupt:
-            raise Interrupted(
-                run.tell("interrupted; what was found so far is not verified"), queries
-            ) from interrupt
+        result = _Run(source, request, tolerance, seed, progress, resumption).recover()
+        release(queries)  # not after an error, which hands the ledger back to be asked again
+        return result
 
 
 def _checked_request(
-    hidden: Sequence[int] | None, activation: str | None, output_activation: str | None, method: str | None
+    hidden: Sequence[int] | None,
+    activation: str | None,
+    output_activation: str | None,
+    method: str | None,
+    averaging: float | None,
+    options: Any,
 ) -> Request:
-    widths = None
-    if hidden is not None:
-        try:
-            widths = tuple(int(width) for width in hidden)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"hidden must be a list of widths or None. Got {hidden!r} instead.") from error
-        whole = all(not isinstance(given, bool) and int(given) == given for given in hidden)
-        if not whole or min(widths, default=1) < 1:
-            raise InvalidInput(
-                f"hidden must hold whole numbers >= 1. Got {list(hidden)!r} instead. "
-                "For a network without hidden layer give hidden=[]."
-            )
-    name = None if activation is None else get_activation(activation).name
-    known = [entry.name for entry in METHODS]
-    if method is not None and method not in known:
-        raise InvalidInput(f"method must be one of {', '.join(known)} or None. Got {method!r} instead.")
     output = output_activation
     if output is not None and output != SOFTMAX:
         output = get_activation(output).name
-    return Request(widths, name, method, output)
+    if averaging is not None and not 2 <= averaging < np.inf:
+        raise InvalidInput(
+            f"averaging must be a number of rows per parameter, 2 or more. Got {averaging!r} instead."
+        )
+    return Request(
+        hidden=checked_widths(hidden),
+        activation=None if activation is None else get_activation(activation).name,
+        method=None if method is None else method_named(method).name,
+        output_activation=output,
+        averaging=averaging,
+        options=checked_options(options),
+    )
 
 
 def _wants_autodiff(derivatives: str, request: Request, target: Any) -> bool:
@@ -215,13 +207,22 @@ def _wants_autodiff(derivatives: str, request: Request, target: Any) -> bool:
         return False
     if isinstance(target, Samples):
         raise not_differentiable("Samples, which can be asked nothing,")
-    reason = no_use_for_autodiff(request)
-    if reason is not None:
-        raise InvalidInput(
-            f'derivatives="autodiff" must be asked of one smooth hidden layer. Got {reason} instead. Leave '
-            'derivatives at "queries", which needs answers only.'
-        )
+    refuse_autodiff_without_use(request)
     return True
+
+
+_FOR_QUERIES_ONLY = (
+    *("input_dim", "output_activation", "domain", "examples", "max_queries", "averaging"),
+    *("executor", "checkpoint"),
+)
+
+
+def _refuse_what_samples_cannot_use(given: dict[str, Any]) -> None:
+    for name in _FOR_QUERIES_ONLY:
+        if given[name] is not None:
+            raise InvalidInput(
+                f"{name} must be None for samples, because nothing is asked. Got {given[name]!r} instead."
+            )
 
 
 class _Run:
@@ -229,107 +230,121 @@ class _Run:
 
     def __init__(
         self,
-        queries: Queries,
+        source: Source,
         request: Request,
         tolerance: float | None,
-        rng: np.random.Generator,
+        seed: int,
         progress: Callable[[Progress], None] | None,
-        resumption: Resumption,
+        resumption: Resumption | None,
     ) -> None:
-        self._queries = queries
+        self._source, self._request, self._tolerance = source, request, tolerance
         self._resumption = resumption
-        self._sent_before = resumption.sent_before
-        self._derivatives_before = queries.derivative_queries
-        self._request = request
-        self._tolerance = tolerance
-        self._rng = rng
-        self._journal = Journal(queries, progress)
+        self._sent_before = 0 if resumption is None else resumption.sent_before
+        self._derivatives_before = source.derivative_queries
+        self._rng = np.random.default_rng([source.stream, seed])
+        self._journal = Journal(source, progress)
         self._findings: Findings | None = None
-        self._candidate = Candidate(None, Evidence())
+        self._candidate = Candidate()
         self._verdict: Verdict | None = None
         self._verification = 0
 
-    def recover(self, domain: tuple[Any, Any] | None, examples: Any) -> Recovery:
+    def recover(self) -> Recovery:
+        """Go the whole way; on Ctrl-C hand back what was found."""
+        try:
+            # Methods that do not fit the target may run away; what comes out is judged, not warned about.
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                return self._recover()
+        except KeyboardInterrupt as interrupt:
+            told = self._tell("interrupted; what was found so far is not verified")
+            raise Interrupted(told, self._source.queries) from interrupt
+
+    def _recover(self) -> Recovery:
+        source, request = self._source, self._request
         try:
             with self._journal.stage("look") as stage:
-                findings = look(self._queries, rng=self._rng, domain=domain, examples=examples)
+                findings = self._findings = source.look(request, self._rng)
                 stage.figures.update(
                     noise=findings.noise.kind, sigma=findings.noise.sigma, outputs=findings.n_outputs
                 )
-                findings = self._findings = self._with_far_look(findings)
         except BudgetExhausted as error:
-            return self.tell(f"the budget ended while looking at the target: {error}")
+            return self._tell(f"the budget ended while looking at the target: {error}")
         if findings.labels:
-            return self.tell(LABELS_MESSAGE.format(findings.labels))
-        methods, reasons = choose(self._request, findings)
+            return self._tell(LABELS_MESSAGE.format(findings.labels))
+        methods, reasons = choose(request, findings, source.asks)
         if not methods:
-            return self.tell("; ".join(f"method {name}: {reason}" for name, reason in reasons.items()))
-        places = self._places(findings)
-        for method, where in ((m, place) for m in methods for place in (places if m.wider else places[:1])):
-            view = NormalisedQueries(self._queries, where.region)
-            candidate = method.run(view, where, self._request, self._journal, self._rng)
-            if candidate.interrupted:
-                self._candidate = self._candidate if self._verdict else candidate
-                raise KeyboardInterrupt
-            if self._verdict is None:
-                self._candidate = candidate  # kept even if verification is interrupted
-            verdict = self._judged(candidate, view, where)
-            if is_nearly_right(candidate, verdict, where):
-                self._consider(candidate, verdict, where)
-                candidate = polished_on_values(candidate, view, where, self._journal, self._rng)
-                verdict = self._judged(candidate, view, where)
-            self._consider(candidate, verdict, where)
-            if self._verdict is not None and self._verdict.status in _ORDER[:2]:
+            return self._tell("; ".join(f"method {name}: {reason}" for name, reason in reasons.items()))
+        places = source.places(request, findings, methods[0], self._rng)
+        earlier: list[Candidate] = []
+        for method, place in ((m, place) for m in methods for place in (places if m.wider else places[:1])):
+            candidate = self._searched(method, place, tuple(earlier))
+            earlier.append(candidate)
+            verdict = self._judged(candidate, place)
+            if is_nearly_right(candidate, verdict, place.findings):
+                assert isinstance(place.view, NormalisedQueries)
+                self._consider(candidate, verdict, place)
+                candidate = polished_on_values(
+                    candidate, place.view, place.findings, self._journal, self._rng
+                )
+                verdict = self._judged(candidate, place)
+            self._consider(candidate, verdict, place)
+            left = place.view.seconds_left
+            if (self._verdict is not None and self._verdict.status.is_recovered) or left == 0:
                 break
-        return self.tell()
+        return self._tell()
 
-    def _with_far_look(self, findings: Findings) -> Findings:
-        """Depth from the far field, where it is not known and may be asked for."""
-        told = self._request.hidden is not None
-        if told or findings.region.has_box or findings.kinks or findings.constant or findings.linear:
-            return findings
-        sent = self._queries.sent
-        view = NormalisedQueries(self._queries, findings.region)
-        # Random numbers of its own: whether this look is taken must not change what follows.
-        far = far_look(view, findings.noise.relative, np.random.default_rng(_STREAM), findings.links)
-        cost = findings.queries + self._queries.sent - sent
-        return replace(findings, layered=far.layered, links=far.links, queries=cost)
+    def _searched(self, method: Method, place: Place, earlier: tuple[Candidate, ...]) -> Candidate:
+        """Run one method's search at one place."""
+        context = Context(
+            view=place.view,
+            findings=place.findings,
+            request=self._request,
+            journal=self._journal,
+            rng=self._rng,
+            options=options_for(method, self._request),
+            earlier=earlier,
+        )
+        candidate = run_search(method.search(context))
+        if self._verdict is None:
+            self._candidate = candidate  # kept even if verification is interrupted
+        if candidate.interrupted:
+            raise KeyboardInterrupt
+        return candidate
 
-    @staticmethod
-    def _places(findings: Findings) -> list[Findings]:
-        """Where to look: a region that had to be searched for may be too narrow to see every neuron act."""
-        if not findings.searched or findings.region.has_box:
-            return [findings]
-        region = findings.region
-        return [findings, replace(findings, region=Region(region.location, _WIDER * region.scale))]
-
-    def _judged(self, candidate: Candidate, view: NormalisedQueries, findings: Findings) -> Verdict:
-        sent = self._queries.sent
+    def _judged(self, candidate: Candidate, place: Place) -> Verdict:
+        sent, trial = self._source.sent, None
         try:
             with self._journal.stage("verification") as stage:
-                verdict = judge(candidate, view, findings, self._tolerance, self._rng)
+                if candidate.network is not None:
+                    trial = self._source.trial(candidate, place, self._tolerance, self._rng)
+                verdict = judge(candidate, trial, place.findings, told_tolerance=self._tolerance is not None)
                 stage.figures.update(error=verdict.error, threshold=verdict.threshold, rows=verdict.rows)
         except BudgetExhausted as error:
-            status = Status.FAILED if candidate.network is None else Status.APPROXIMATE
-            return Verdict(status, np.nan, np.nan, 0, f"not verified: {error}")
+            return Verdict(Status.APPROXIMATE, f"not verified: {error}")
         finally:
-            self._verification += self._queries.sent - sent
+            self._verification += self._source.sent - sent
         return verdict
 
-    def _consider(self, candidate: Candidate, verdict: Verdict, where: Findings) -> None:
-        """Keep the better of what there is, with the region it was found in."""
-        better = self._verdict is None or _ORDER.index(verdict.status) < _ORDER.index(self._verdict.status)
-        if self._verdict is not None and verdict.status is self._verdict.status is Status.FAILED:
-            # Of two failures the one that knows some layers says more.
-            better = self._candidate.known_layers is None and candidate.known_layers is not None
+    def _consider(self, candidate: Candidate, verdict: Verdict, place: Place) -> None:
+        """Keep the better of what there is, with the place it was found in."""
+        if candidate.tentative and not verdict.status.is_recovered:
+            return
+        if self._verdict is None or verdict.status.rank < self._verdict.status.rank:
+            better = True
+        elif verdict.status is not self._verdict.status:
+            better = False
+        elif candidate.criterion is not None and self._candidate.criterion is not None:
+            better = candidate.criterion < self._candidate.criterion
+        else:  # of two failures the one that knows some layers says more
+            says_more = self._candidate.known_layers is None and candidate.known_layers is not None
+            better = verdict.status is Status.FAILED and says_more
         if better:
-            self._candidate, self._verdict, self._findings = candidate, verdict, where
+            self._candidate, self._verdict, self._findings = candidate, verdict, place.findings
 
     def _autodiff_notes(self) -> tuple[str, ...]:
         """What the derivatives cost, if they were the target's own."""
         if not self._request.autodiff:
             return ()
-        count = self._queries.derivative_queries - self._derivatives_before
+        count = self._source.derivative_queries - self._derivatives_before
         if count == 0:
             return ("derivatives by autodiff were allowed and not used: answers alone were asked for",)
         return (
@@ -337,17 +352,16 @@ class _Run:
             "target, for its gradients and Hessians",
         )
 
-    def tell(self, message: str | None = None) -> Recovery:
-        """The result as it stands."""
+    def _tell(self, message: str | None = None) -> Recovery:
+        """Return the result as it stands."""
         verdict, candidate, findings = self._verdict, self._candidate, self._findings
         status = Status.FAILED if candidate.network is None else Status.APPROXIMATE
         if verdict is not None:
             status = verdict.status
         network = None if status is Status.FAILED else candidate.network
-        sent = self._queries.sent - self._sent_before
-        certificate = Certificate()
-        if findings is not None:
-            certificate = certify(candidate, verdict, findings)
+        sent = self._source.sent - self._sent_before
+        errors = None if verdict is None or verdict.trial is None else verdict.trial.errors
+        resumed = () if self._resumption is None else self._resumption.notes
         return Recovery(
             network=network,
             status=status,
@@ -358,9 +372,9 @@ class _Run:
             verification_queries=self._verification,
             seconds=self._journal.seconds,
             stages=tuple(self._journal.stages),
-            certificate=certificate,
-            notes=(*candidate.notes, *self._autodiff_notes(), *self._resumption.notes),
-            evidence=replace(candidate.evidence, fresh_errors=None if verdict is None else verdict.errors),
+            certificate=Certificate() if findings is None else certify(candidate, verdict, findings),
+            notes=(*self._source.notes, *candidate.notes, *self._autodiff_notes(), *resumed),
+            evidence=replace(candidate.evidence, fresh_errors=errors),
             known_layers=candidate.known_layers if network is None else None,
             standard_errors=None if network is None else candidate.standard_errors,
         )

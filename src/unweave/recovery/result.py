@@ -14,11 +14,10 @@ from unweave.errors import InvalidInput
 from unweave.files import network_arrays, network_from_arrays, read_archive
 from unweave.networks.network import Network
 from unweave.recovery.describe import describe, evidence_figures, parameter_ranges
-from unweave.search.candidate import Evidence, LayerEvidence
-from unweave.search.journal import Stage
+from unweave.search import Check, Evidence, Stage
 
 _FORMAT = "unweave-recovery"
-_VERSION = 1
+_VERSION = 2
 _EVIDENCE = "evidence_"
 _KNOWN = "known_"
 _ERRORS = "standard_errors_"
@@ -39,19 +38,15 @@ class Status(Enum):
     def __str__(self) -> str:
         return self.value
 
+    @property
+    def is_recovered(self) -> bool:
+        """Whether the function is recovered, perhaps with parameters that are not unique."""
+        return self in (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
 
-@dataclass(frozen=True)
-class Check:
-    """One checked hypothesis or a-posteriori bound."""
-
-    name: str
-    value: float
-    threshold: float | None
-    """What the value is held against; None if it is only reported."""
-    holds: bool | None
-    """Whether it is on the good side; None if there is no threshold."""
-    implies: str
-    """What follows if it holds, or what the value means."""
+    @property
+    def rank(self) -> int:
+        """Place among the statuses, the best first."""
+        return list(Status).index(self)
 
 
 @dataclass(frozen=True)
@@ -195,8 +190,8 @@ class Recovery:
             arrays |= {_KNOWN + key: value for key, value in network_arrays(self.known_layers).items()}
         if self.standard_errors is not None:
             arrays |= {_ERRORS + key: value for key, value in network_arrays(self.standard_errors).items()}
-        exact["evidence"] = {}
-        for entry in fields(Evidence):
+        exact["evidence"], exact["evidence_kind"] = {}, type(self.evidence).__name__
+        for entry in fields(self.evidence):
             value = getattr(self.evidence, entry.name)
             if isinstance(value, np.ndarray):
                 arrays[_EVIDENCE + entry.name] = value
@@ -242,19 +237,24 @@ class Recovery:
             stages=tuple(Stage(**stage) for stage in header["stages"]),
             certificate=Certificate(tuple(Check(**check) for check in header["checks"])),
             notes=tuple(header["notes"]),
-            evidence=_read_evidence(header["evidence"], content),
+            evidence=_read_evidence(header["evidence_kind"], header["evidence"], content),
             known_layers=network_from_arrays(path, known) if known else None,
             standard_errors=network_from_arrays(path, errors) if errors else None,
             settings=header.get("settings", {}),
         )
 
 
-def _read_evidence(plain: dict[str, Any], content: dict[str, Any]) -> Evidence:
+def _read_evidence(kind: str, plain: dict[str, Any], content: dict[str, Any]) -> Evidence:
+    from unweave.methods.table import METHODS  # every method may bring a class of its own
+
+    kinds: list[type[Evidence]] = [Evidence, *(method.evidence for method in METHODS)]
+    known = {each.__name__: each for each in kinds}
+    if kind not in known:
+        raise InvalidInput(f"the evidence must be one of {', '.join(known)}. Got {kind!r} instead.")
     arrays = {
         key.removeprefix(_EVIDENCE): value for key, value in content.items() if key.startswith(_EVIDENCE)
     }
-    layers = tuple(LayerEvidence(**layer) for layer in plain.get("layers", ()))
-    return Evidence(**{**plain, "fit_history": tuple(plain["fit_history"]), "layers": layers, **arrays})
+    return known[kind].restored(plain, arrays)
 
 
 def _for_json(value: Any) -> Any:

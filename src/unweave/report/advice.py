@@ -16,7 +16,7 @@ def open_questions(recovery: Recovery) -> list[str]:
         return ["Everything: no network was found that explains the answers."]
     symmetry = _symmetry(network)
     if recovery.status is Status.RECOVERED:
-        if recovery.standard_errors is not None and not recovery.evidence.flips:
+        if recovery.standard_errors is not None and not recovery.evidence.from_exact_equations:
             return [
                 "The digits of the parameters beyond their error bars.",
                 f"Besides, as always, {symmetry}.",

@@ -25,92 +25,15 @@ from unweave.report.drawing import (
 )
 from unweave.report.facts import Facts
 
-_LINE_POINTS = 600
-_SEEN_KINKS = (0.1, 0.9)  # quantiles of the kinks' positions between which the line is drawn
-_LINE_MARGIN = 0.15  # of that range, on either side
-_MOST_OUTPUTS = 3  # drawn of the answers along a line
 _MOST_BARS = 60  # parameters drawn with error bars
 _LINE_STYLES = ("-", "--", ":")
-_ROOM = 1.8  # factor left around the points of a logarithmic axis
 _BAR_HEIGHT = 0.27  # inches per stage
 
 
 def network_pictures(recovery: Recovery, facts: Facts) -> list[Picture]:
     """The pictures for which there is something to show; those of weights and of stages are elsewhere."""
-    makers = (_layers, _kinks, _standard_errors)
-    pictures = (maker(recovery, facts) for maker in makers)
-    return [picture for picture in pictures if picture is not None]
-
-
-def _layers(recovery: Recovery, facts: Facts) -> Picture | None:
-    layers = recovery.evidence.layers
-    kept = [place for place, layer in enumerate(layers) if np.isfinite(layer.residual)]
-    if not kept:
-        return None
-    values = positive(np.array([layers[place].residual for place in kept]))
-
-    def paint(figure: Figure) -> None:
-        axes = figure.subplots()
-        numbers = np.array([layers[place].layer for place in kept])
-        low = values.min() / _ROOM**2
-        axes.bar(numbers, values - low, 0.5, bottom=low, color="white", edgecolor=INK, hatch="///")
-        for number, place in zip(numbers, kept, strict=True):
-            height = values[kept.index(place)]
-            text = f"{layers[place].width} units"
-            axes.annotate(text, (number, height), (0, 3), textcoords="offset points", ha="center")
-        axes.set(xlabel="hidden layer", ylabel="residual", yscale="log", ylim=(low, values.max() * _ROOM**3))
-        axes.set_xticks(numbers)
-        axes.set_xlim(numbers.min() - 0.7, numbers.max() + 0.7)
-        logarithmic(axes.yaxis)
-
-    parts = [
-        Markup("layer {} ({} units) {}").format(
-            facts(f"/layers/{place}/layer"),
-            facts(f"/layers/{place}/width"),
-            facts(f"/layers/{place}/residual"),
-        )
-        for place in kept
-    ]
-    caption = Markup("What every layer left unexplained of the derivatives behind it when it was found: ")
-    caption += Markup("; ").join(parts) + ". The final fit starts there."
-    return Picture("layers", "Residual per layer", caption, draw("layers", "Residual per layer", paint))
-
-
-def _kinks(recovery: Recovery, facts: Facts) -> Picture | None:
-    kinks, line, network = recovery.evidence.kinks, recovery.evidence.line, recovery.network
-    if kinks is None or line is None or not len(kinks):
-        return None
-    low, high = np.quantile(kinks, _SEEN_KINKS)
-    margin = _LINE_MARGIN * max(high - low, np.finfo(np.float64).eps * max(abs(low), abs(high), 1.0))
-    t = np.linspace(low - margin, high + margin, _LINE_POINTS)
-    seen = kinks[(kinks >= t[0]) & (kinks <= t[-1])]
-    seen = seen[thinned(len(seen))]
-
-    def paint(figure: Figure) -> None:
-        axes = figure.subplots()
-        if network is not None:
-            answers = network(line[0] + t[:, None] * line[1])
-            at_kinks = network(line[0] + seen[:, None] * line[1])
-            for output in range(min(answers.shape[1], _MOST_OUTPUTS)):
-                axes.plot(t, answers[:, output], _LINE_STYLES[output], color=INK)
-                axes.plot(seen, at_kinks[:, output], "o", color=ACCENT, mfc="white", ms=4.5)
-            axes.set_ylabel("answer of the network")
-        else:
-            axes.set_yticks([])
-        axes.plot(
-            seen, np.full(len(seen), 0.02), "|", color=ACCENT, ms=9, transform=axes.get_xaxis_transform()
-        )
-        axes.set(xlabel="position on the line", xlim=(t[0], t[-1]))
-
-    caption = Markup(
-        "{} kinks of the target on the first line that was searched, between {} and {} (marks below; the "
-        "densest part is drawn)"
-    ).format(
-        facts("/evidence/kinks/count"), facts("/evidence/kinks/smallest"), facts("/evidence/kinks/largest")
-    )
-    if network is not None:
-        caption += ", and the recovered network's answers along it, which bend there (circles)"
-    return Picture("kinks", "Kinks on a line", caption + ".", draw("kinks", "Kinks on a line", paint))
+    picture = _standard_errors(recovery, facts)
+    return [] if picture is None else [picture]
 
 
 def _standard_errors(recovery: Recovery, facts: Facts) -> Picture | None:
@@ -157,7 +80,7 @@ def _standard_errors(recovery: Recovery, facts: Facts) -> Picture | None:
         for place in range(len(errors.weights))
     ]
     caption = Markup("Standard errors that the noise of the answers leaves, largest of each kind: ")
-    if recovery.evidence.flips:
+    if recovery.evidence.from_exact_equations:
         caption = Markup("Standard errors that averaging alone would leave; the flips leave less. Largest: ")
     caption += Markup("; ").join(parts) + "."
     title = "Error bars of the parameters"

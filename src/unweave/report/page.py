@@ -45,7 +45,7 @@ def report_html(recovery: Recovery) -> str:
 def _content(recovery: Recovery) -> dict[str, Any]:
     from unweave.recovery.result import FRESH_CHECKS
     from unweave.report.advice import open_questions, suggestions
-    from unweave.report.evidence_pictures import evidence_pictures, place_of
+    from unweave.report.charts import evidence_pictures, place_of
     from unweave.report.facts import Facts
     from unweave.report.network_pictures import network_pictures, stage_picture
     from unweave.report.repeating import python_call, shell_command

@@ -1,32 +1,42 @@
-"""The published pipeline as one of the methods of `unweave.recover`."""
+"""The published pipeline as one of the methods of `unweave.recover`.
+
+The class is f(x) = sum_k g(w_k . x + tau_k) with |w_k| = 1 in the target's own inputs.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-
 from unweave.errors import BudgetExhausted, UnweaveError
-from unweave.published.shallow.options import PublishedOptions
+from unweave.methods.shared.span_evidence import SpanEvidence
 from unweave.published.shallow.pipeline import recover_published
-from unweave.search.candidate import Candidate, Evidence
-from unweave.search.journal import Journal
-from unweave.targets.region import NormalisedQueries
+from unweave.search import Candidate, GaveUp, Reason, Search
 
 
-def recover_as_published(
-    view: NormalisedQueries,
-    width: int,
-    activation: str,
-    journal: Journal,
-    rng: np.random.Generator,
-    options: PublishedOptions | None = None,
-) -> Candidate:
-    """Run Algorithm 3.1 and hand its network to the judge.
+class PublishedReason(Reason):
+    """Why the pipeline ended."""
 
-    The class is f(x) = sum_k g(w_k . x + tau_k) with |w_k| = 1 in the target's own inputs.
-    """
-    try:
-        with journal.stage("published") as stage:
-            result = recover_published(view, view.n_inputs, width, activation, rng, options)
+    STOPPED = "{why}"
+
+
+class PublishedSearch(Search):
+    """Runs Algorithm 3.1 and hands its network to the judge."""
+
+    _found = Candidate()
+    single_thread = False
+
+    def run(self) -> None:
+        """Run the pipeline on the target."""
+        view, width, activation = self.context.view, self.request.width, self.request.activation
+        assert width is not None
+        assert activation is not None
+        with self.journal.stage("published") as stage:
+            try:
+                result = recover_published(
+                    view, view.n_inputs, width, activation, self.rng, self.context.options
+                )
+            except BudgetExhausted:
+                raise
+            except UnweaveError as error:
+                raise GaveUp(PublishedReason.STOPPED, why=error) from error
             stage.figures.update(
                 found=len(result.shifts),
                 needed=width,
@@ -34,18 +44,16 @@ def recover_as_published(
                 gap=result.gap,
                 **{f"seconds {name}": seconds for name, seconds in result.seconds.items()},
             )
-    except BudgetExhausted as error:
-        return Candidate(None, Evidence(), problem=str(error))
-    except KeyboardInterrupt:
-        return Candidate(None, Evidence(), problem="interrupted", interrupted=True)
-    except UnweaveError as error:
-        return Candidate(None, Evidence(), problem=str(error))
-    evidence = Evidence(
-        width=width,
-        gap=result.gap,
-        found=len(result.shifts),
-        restarts=result.restarts,
-        misalignment=result.misalignment,
-    )
-    notes = ("the weights are frozen at the accuracy of the Hessians' differences, as published",)
-    return Candidate(result.network, evidence, notes)
+        evidence = SpanEvidence(
+            width=width,
+            gap=result.gap,
+            found=len(result.shifts),
+            restarts=result.restarts,
+            misalignment=result.misalignment,
+        )
+        notes = ("the weights are frozen at the accuracy of the Hessians' differences, as published",)
+        self._found = Candidate(result.network, evidence, notes)
+
+    def candidate(self) -> Candidate:
+        """Return the network of the pipeline."""
+        return self._found

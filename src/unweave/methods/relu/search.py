@@ -20,13 +20,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.errors import BudgetExhausted
 from unweave.methods.relu.line_fit import fit_affine, fit_all, relative_misfit
 from unweave.methods.relu.line_polish import polish, worth_polishing
 from unweave.methods.relu.line_refine import refine_units
 from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
+from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.line_kinks import Precision, Values, find_kinks
 from unweave.methods.shared.kinked.line_units import (
+    REACH,
     Line,
     Units,
     line_stream,
@@ -36,15 +37,9 @@ from unweave.methods.shared.kinked.line_units import (
     units_at_kinks,
 )
 from unweave.methods.shared.kinked.signs import KINKED, SignSolution, negative_slope, solve_signs, to_network
-from unweave.networks.evaluation import single_threaded_blas
 from unweave.networks.network import Network
-from unweave.probing.look import Findings
-from unweave.search.candidate import Candidate, Evidence
-from unweave.search.journal import Journal
-from unweave.targets.region import NormalisedQueries
+from unweave.search import Candidate, Context, GaveUp, Reason, Search
 
-REACH = 1e5
-"""How far a line goes without a box, in normalised inputs: units with |b| <= 100 |w| are hardly missed."""
 _EPS = float(np.finfo(np.float64).eps)
 _ERROR = 32.0  # roundings of the terms that an answer is summed from
 _NOISE = 8.0  # standard deviations of the noise that an answer may be off
@@ -62,109 +57,92 @@ _NEGLIGIBLE = 1e-9  # height relative to the largest one below which a unit is a
 _WORST_FLOOR = 1e-9  # relative error of the fit that is believed to be rounding
 
 
-@dataclass(frozen=True)
-class LineOptions:
-    """What is known beforehand; None where it is to be found."""
+class ReluReason(Reason):
+    """Why no network of this class was found."""
 
-    width: int | None = None
-    activation: str | None = None
+    NOT_PIECEWISE_LINEAR = "the target is not piecewise linear: there is no end to the kinks on a line"
+    FAR_ROWS_DIFFER = "rows far out differ by {misfit:.1e}: some units are nearly parallel to every line"
+    NOT_ONE_LAYER = (
+        "{units} units were found on lines, and {residual:.1e} of the answers' spread is not explained by "
+        "one hidden layer of them: there are more layers (residual blocks and pooling count), or units that "
+        "no line resolved"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReluOptions:
+    """How far lines reach."""
+
     reach: float = REACH
+    """Half length of a line without a box, in normalised inputs."""
 
 
-def recover_by_lines(
-    view: NormalisedQueries,
-    findings: Findings,
-    options: LineOptions,
-    journal: Journal,
-    rng: np.random.Generator,
-) -> Candidate:
-    """Recover the network, as far as the budget goes; never raises when budget or time is gone."""
-    return LineRecovery(view, findings, options, journal, rng).run()
+class ReluSearch(Search):
+    """Finds units on lines, then their signs, then all parameters."""
 
-
-class LineRecovery:
-    """Runs the route and knows at any time what it could hand back."""
-
-    def __init__(
-        self,
-        view: NormalisedQueries,
-        findings: Findings,
-        options: LineOptions,
-        journal: Journal,
-        rng: np.random.Generator,
-    ) -> None:
-        self._view = view
-        self._findings = findings
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        findings = self.findings
+        self._options: ReluOptions = context.options
         self._region = findings.region
-        self._options = options
-        self._journal = journal
-        self._rng, self._line_rng = rng, line_stream(rng)
+        self._line_rng = line_stream(self.rng)
         # All outputs in units of their spread, so that one tolerance serves them all.
-        self._spread = np.where(findings.output_scale > 0, findings.output_scale, 1.0)
+        self._spread = findings.spread
         self._sigma = float((findings.noise.sigma_per_output / self._spread).max())
-        self._units = Units.none(view.n_inputs, findings.n_outputs)
+        self._units = Units.none(context.view.n_inputs, findings.n_outputs)
         self._error = 0.0  # of the worst refined unit
         self._network: Network | None = None
-        self._evidence = Evidence()
+        self._evidence = KinkedEvidence()
         self._notes: list[str] = []
         self._ambiguity: str | None = None
-        self._rows = np.zeros((0, view.n_inputs))
+        self._rows = np.zeros((0, context.view.n_inputs))
         self._answers = np.zeros((0, findings.n_outputs))
 
-    def run(self) -> Candidate:
-        """Recover the network, as far as the budget goes."""
-        problem, interrupted = None, False
-        try:
-            with single_threaded_blas():
-                problem = self._recover()
-        except BudgetExhausted as error:
-            problem = f"{error} {self._units.width} units had been found"
-        except KeyboardInterrupt:
-            problem, interrupted = "interrupted", True
-        except np.linalg.LinAlgError as error:
-            problem = f"the numbers broke down ({error})"
-        return Candidate(
-            network=None if self._network is None else self._in_inputs(self._network),
-            evidence=self._evidence,
-            notes=tuple(self._notes),
-            problem=problem,
-            ambiguity=self._ambiguity,
-            interrupted=interrupted,
-        )
-
-    def _recover(self) -> str | None:
+    def run(self) -> None:
+        """Search lines until their units explain the target, then find signs and polish."""
         for _ in range(_MOST_LINES):
-            form, problem = self._search()
-            if form is None or problem is not None:
-                return problem
+            form = self._search()
             self._set_unsigned(form)
             form = self._refine(form)
             far = 0.0 if self._region.has_box else self._far_misfit(form)
             if far <= _EXPLAINED_FAR:
                 break
         else:
-            return f"rows far out differ by {far:.1e}: some units are nearly parallel to every line"
+            raise GaveUp(ReluReason.FAR_ROWS_DIFFER, misfit=far)
         self._note_reach()
         self._set_unsigned(form)
         solution, activation = self._signs(form)
         self._network = to_network(form, solution, activation)
         self._compare_width()
         self._polish()
-        return None
+
+    def candidate(self) -> Candidate:
+        """Return the units found so far as a network."""
+        return Candidate(
+            network=None if self._network is None else self._in_inputs(self._network),
+            evidence=self._evidence,
+            notes=tuple(self._notes),
+            ambiguity=self._ambiguity,
+        )
+
+    def so_far(self) -> str:
+        """Count the units."""
+        return f"{self._units.width} units had been found"
 
     def _set_unsigned(self, form: AbsoluteForm) -> None:
         """What is handed back if the budget ends before the signs are known."""
         open_signs = SignSolution(np.ones(form.width), np.nan, "none", solved=False, unique=False)
-        self._network = to_network(form, open_signs, self._options.activation or KINKED[0])
+        self._network = to_network(form, open_signs, self.request.activation or KINKED[0])
         self._ambiguity = "the signs of the units were not looked for: the affine rest is a skip matrix"
 
     def _ask(self, points: Array) -> Array:
-        return self._view(points) / self._spread
+        answers: Array = self.context.view(points) / self._spread
+        return answers
 
     # -- lines ------------------------------------------------------------------------------------------
 
-    def _search(self) -> tuple[AbsoluteForm | None, str | None]:
-        """Lines until their units explain the target, with the reason if they do not."""
+    def _search(self) -> AbsoluteForm:
+        """Search lines until their units explain the target."""
         in_box = self._region.has_box
         most = _MOST_LINES_IN_BOX if in_box else _MOST_LINES
         patience, enough = (_DRY_LINES_IN_BOX, _CONFIRMING_LINES) if in_box else (_DRY_LINES, 0)
@@ -174,35 +152,31 @@ class LineRecovery:
         for _ in range(most):
             line = random_line(self._region, self._options.reach, self._line_rng)
             before = self._units.width
-            with self._journal.stage("line") as stage:
+            with self.journal.stage("line") as stage:
                 precision = self._precision(line)
                 cuts = self._cuts(line)
                 found = find_kinks(self._along(line), line.low, line.high, precision, cuts)
                 stage.figures.update(kinks=len(found.positions), unresolved=found.unresolved)
             self._note_kinks(line, found.positions)
             if not found.piecewise_linear:
-                return form, "the target is not piecewise linear: there is no end to the kinks on a line"
+                raise GaveUp(ReluReason.NOT_PIECEWISE_LINEAR)
             kinks = found.positions
             if form is not None and not in_box and self._is_layered(line, kinks):
                 break
-            with self._journal.stage("gradients") as stage:
+            with self.journal.stage("gradients") as stage:
                 new, left = units_at_kinks(self._ask, self._region, line, kinks, self._units, precision)
                 self._units = merge(self._units, new)
                 stage.figures.update(units=self._units.width, open_kinks=left + found.unresolved)
             dry = 0 if self._units.width > before else dry + 1
-            with self._journal.stage("completeness") as stage:
+            with self.journal.stage("completeness") as stage:
                 form, residual = self._fit(self._units)
                 stage.figures.update(residual=residual, units=self._units.width)
             if residual <= _EXPLAINED and dry >= enough:
                 self._evidence = replace(self._evidence, width=self._units.width, found=self._units.width)
-                return form, None
+                return form
             if dry >= patience:
                 break
-        return form, (
-            f"{self._units.width} units were found on lines, and {residual:.1e} of the answers' spread is "
-            "not explained by one hidden layer of them: there are more layers (residual blocks and pooling "
-            "count), or units that no line resolved"
-        )
+        raise GaveUp(ReluReason.NOT_ONE_LAYER, units=self._units.width, residual=residual)
 
     def _is_layered(self, line: Line, kinks: Array) -> bool:
         """Whether a further line has so many new kinks that their surfaces cannot be hyperplanes.
@@ -237,7 +211,7 @@ class LineRecovery:
 
     def _note_reach(self) -> None:
         if self._region.has_box:
-            lines = sum(stage.name == "line" for stage in self._journal.stages)
+            lines = sum(stage.name == "line" for stage in self.journal.stages)
             self._notes.append(
                 f"{lines} lines through the box were searched: units whose hyperplane does not cross the "
                 "box, or only a corner of it, cannot be seen"
@@ -253,7 +227,7 @@ class LineRecovery:
         d, m = self._region.n_inputs, units.width
         in_box = self._region.has_box
         wanted = m + d + 1 + (_SPARE_ROWS_IN_BOX if in_box else _SPARE_ROWS)
-        more = self._region.sample(max(0, wanted - len(self._rows)), self._rng)
+        more = self._region.sample(max(0, wanted - len(self._rows)), self.rng)
         if not in_box:
             more[::2] *= _WIDE
         if len(more):
@@ -267,7 +241,7 @@ class LineRecovery:
         A unit whose hyperplane is nearly parallel to the line is missed there, and near rows may all lie on
         one side of it; far out in another direction it is beyond its kink.
         """
-        directions = self._rng.standard_normal((_FAR_DIRECTIONS, self._region.n_inputs))
+        directions = self.rng.standard_normal((_FAR_DIRECTIONS, self._region.n_inputs))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         reach = self._options.reach
         points = np.concatenate([t * directions for t in (-reach, -np.sqrt(reach), np.sqrt(reach), reach)])
@@ -280,12 +254,12 @@ class LineRecovery:
         largest = np.abs(form.heights).max(axis=1, initial=0.0)
         alive = largest > _NEGLIGIBLE * largest.max(initial=0.0)
         units = replace(self._units, heights=form.heights).keep(alive)
-        with self._journal.stage("refinement") as stage:
+        with self.journal.stage("refinement") as stage:
             rows = 2 * (units.weights.shape[0] + 1) * units.width
             small = worth_polishing(
                 rows * self._answers.shape[1], units.weights.size + 2 * units.heights.size
             )
-            result = refine_units(self._ask, self._region, units, _EPS, self._rng, keep_rows=small)
+            result = refine_units(self._ask, self._region, units, _EPS, self.rng, keep_rows=small)
             self._units = units = result.units
             worst = max(self._error, float(result.error[np.isfinite(result.error)].max(initial=0.0)))
             self._error = worst
@@ -308,8 +282,8 @@ class LineRecovery:
 
     def _signs(self, form: AbsoluteForm) -> tuple[SignSolution, str]:
         """Signs, and the activation for which there are any."""
-        names = KINKED if self._options.activation is None else (self._options.activation,)
-        with self._journal.stage("signs") as stage:
+        names = KINKED if self.request.activation is None else (self.request.activation,)
+        with self.journal.stage("signs") as stage:
             for name in names:
                 solution = solve_signs(form, negative_slope(name))
                 if solution.solved:
@@ -340,7 +314,7 @@ class LineRecovery:
         assert self._network is not None
         if not self._network.hidden:
             return
-        with self._journal.stage("polish") as stage:
+        with self.journal.stage("polish") as stage:
             result = polish(self._network, self._rows, self._answers)
             stage.figures.update(residual=result.history[-1], steps=len(result.history) - 1)
         self._network = result.network
@@ -354,7 +328,7 @@ class LineRecovery:
         )
 
     def _compare_width(self) -> None:
-        told, seen = self._options.width, self._units.width
+        told, seen = self.request.width, self._units.width
         if told is not None and told != seen:
             self._notes.append(
                 f"hidden=[{told}] was said, {seen} units are what the answers show: dead units, units on "

@@ -14,13 +14,13 @@ Cost: 12 rows per parameter, divided by the outputs; half as many more for noise
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from unweave.arrays import Array, BoolArray
-from unweave.errors import BudgetExhausted
 from unweave.methods.shared.coarse_answers.averaging import AveragedFit, fit_averaged
+from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.leaving_out import pruned
 from unweave.methods.shared.coarse_answers.refinement import Refinement
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
@@ -34,16 +34,14 @@ from unweave.methods.shared.kinked.signs import (
     to_form,
     to_network,
 )
-from unweave.networks.evaluation import single_threaded_blas
+from unweave.methods.shared.refusals import links_to_try
 from unweave.networks.layered_model import LayeredModel
 from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.numerics.variable_projection.search import OutOfTime, SearchOptions
-from unweave.probing.look import Findings
 from unweave.probing.noise import NoiseKind
-from unweave.search.candidate import Candidate
-from unweave.search.journal import Journal
-from unweave.targets.region import NormalisedQueries, Region
+from unweave.search import Candidate, Context, GaveUp, Reason, Search
+from unweave.targets.region import Region
 
 ROWS_PER_PARAMETER = 12.0
 """Rows on which units are searched for, per parameter and divided by the outputs."""
@@ -69,58 +67,41 @@ _DAMPING = 1e-6
 _LARGEST_SIGN_MISFIT = 0.2  # of the affine part, up to which a pattern of signs is tried on the answers
 
 
-@dataclass(frozen=True)
-class KinkedOptions:
-    """What the user said about the network, and how many rows may average out the noise."""
+class ReluCoarseReason(Reason):
+    """Why no network of this class was found."""
 
-    width: int | None = None
-    activation: str | None = None
-    """None: ReLU or leaky ReLU."""
-    output_activation: str | None = None
-    rows_per_parameter: float | None = None
-    """Rows of the final fit per parameter; None: flips where the answers are rounded, else a default."""
+    NOTHING_SEEN = "no unit with a kink stands out of the noise"
+    NOT_EXPLAINED = (
+        "{units} units with a kink leave {misfit:.2g} standard deviations where noise alone would leave 1: "
+        "another activation, more than one hidden layer, more units (hidden=[m] tells their number), or too "
+        "much noise"
+    )
 
 
-class KinkedRecovery:
-    """Runs the route; `run` never raises when budget or time is gone but hands back what there is."""
+class ReluCoarseSearch(Search):
+    """Finds units behind each possible link, then refines the network whose misfit is noise."""
 
-    def __init__(
-        self,
-        view: NormalisedQueries,
-        findings: Findings,
-        options: KinkedOptions,
-        journal: Journal,
-        rng: np.random.Generator,
-    ) -> None:
-        self._findings, self._options = findings, options
-        self._journal, self._rng = journal, rng
-        self._rows = AnsweredRows(view, findings.noise, rng)
-        told = options.output_activation
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        findings, request = self.findings, self.request
+        self._rows = AnsweredRows(context.view, findings.noise, self.rng)
         # A link that the range of the answers suggests is likelier than none.
-        self._links = [Link(name) for name in (findings.links[::-1] if told is None else (told,))]
-        self._best = Refinement(self._rows, findings, options.width, options.rows_per_parameter, journal)
-        self._certain = findings.kinks or options.activation is not None
+        self._links = [Link(name) for name in links_to_try(request, findings)[::-1]]
+        self._best = Refinement(
+            self._rows, findings, request.width, request.averaging, self.journal, CoarseEvidence()
+        )
+        self._certain = findings.kinks or request.activation is not None
         self._ambiguity: str | None = None
 
-    def run(self) -> Candidate:
-        """Recover the network, as far as the budget goes."""
-        problem, interrupted = None, False
-        try:
-            with single_threaded_blas():
-                problem = self._recover()
-        except BudgetExhausted as error:
-            problem = str(error)
-        except KeyboardInterrupt:
-            problem, interrupted = "interrupted", True
-        except np.linalg.LinAlgError as error:
-            problem = f"the numbers broke down ({error}): not a network of this class"
-        found = self._best.candidate(problem, interrupted=interrupted)
+    def candidate(self) -> Candidate:
+        """Return the best network so far."""
+        found = self._best.candidate()
         return replace(found, ambiguity=self._still_open(found))
 
     def _still_open(self, found: Candidate) -> str | None:
         """What is open of the signs in the end: flips are exact, and leave less open than averages did."""
         network = found.network
-        exact = network is not None and network.skip is None and found.evidence.flips > 0
+        exact = network is not None and network.skip is None and found.evidence.from_exact_equations
         if self._ambiguity is None or network is None or not exact or network.activations[0] not in KINKED:
             return self._ambiguity
         solution = solve_signs(to_form(network), negative_slope(network.activations[0]))
@@ -128,14 +109,15 @@ class KinkedRecovery:
             return units_may_turn([signs * solution.signs for signs in solution.alternatives])
         return None if solution.solved and solution.unique else self._ambiguity
 
-    def _recover(self) -> str | None:
+    def run(self) -> None:
+        """Ask rows until units with a kink explain them, then refine."""
         region, ordinary = self._rows.region, Region.standard(self._rows.n_inputs)
-        if self._findings.searched and not region.has_box and region.covers(ordinary):
+        if self.findings.searched and not region.has_box and region.covers(ordinary):
             # Units may switch where inputs are by default, though a found region shows more of others.
             self._rows.mix_in(ordinary)
         self._best.measure_noise()
         self._narrow()
-        first = self._options.width or FIRST_WIDTHS[self._findings.noise.kind]
+        first = self.request.width or FIRST_WIDTHS[self.findings.noise.kind]
         goal = ROWS_PER_PARAMETER * self._parameters(first)
         for _ in range(_ROUNDS if self._certain else 1):
             self._rows.extend_to(goal)
@@ -143,25 +125,22 @@ class KinkedRecovery:
                 self._search(link)
                 if self._best.is_explained:
                     self._best.refine(self._searched_again, self._pruned)
-                    return None
-            if self._is_late():
+                    return
+            if self.context.is_late:
                 break
             goal *= _MORE
         fit = self._best.fit
         if fit is None:
-            return "no unit with a kink stands out of the noise"
-        return (
-            f"{fit.model.weights[0].shape[1]} units with a kink leave {fit.misfit:.2g} standard deviations "
-            "where noise alone would leave 1: another activation, more than one hidden layer, more units "
-            "(hidden=[m] tells their number), or too much noise"
-        )
+            raise GaveUp(ReluCoarseReason.NOTHING_SEEN)
+        units = fit.model.weights[0].shape[1]
+        raise GaveUp(ReluCoarseReason.NOT_EXPLAINED, units=units, misfit=fit.misfit)
 
     def _narrow(self) -> None:
         """Look nearer to the centre where a link is saturated nearly everywhere."""
         saturating = [link for link in self._links if link.name != "identity"]
         if not saturating or self._rows.region.has_box:
             return
-        with self._journal.stage("region") as stage:
+        with self.journal.stage("region") as stage:
             narrowed = 1.0
             for _ in range(_NARROWINGS):
                 answers = self._rows.view(self._rows.sample(_PILOT_ROWS))
@@ -174,7 +153,7 @@ class KinkedRecovery:
 
     def _search(self, link: Link) -> None:
         """Units of z, then all parameters to the answers; kept if better than what there is."""
-        with self._journal.stage(f"fit {self._options.activation or 'relu or leaky_relu'}") as stage:
+        with self.journal.stage(f"fit {self.request.activation or 'relu or leaky_relu'}") as stage:
             found = self._units_behind(link)
             if found is None or not found.network.hidden:
                 return
@@ -231,21 +210,21 @@ class KinkedRecovery:
         """The network of z = T^{-1}(y) that fits best; None if z is hardly known anywhere."""
         rows = self._rows
         used, errors = self._seen(link, rows.answers)
-        x, z = rows.points[used], link.undone(rows.answers[used], self._findings.noise)
+        x, z = rows.points[used], link.undone(rows.answers[used], self.findings.noise)
         if len(x) < _FEWEST_ROWS * self._parameters(1):
             return None
         spread = np.where(z.std(axis=0) > 0, z.std(axis=0), 1.0)
         share = float(np.sqrt(np.mean((errors[used] / spread) ** 2)))
-        kind = self._findings.noise.kind
-        width = self._options.width
+        kind = self.findings.noise.kind
+        width = self.request.width
         per_unit = (self._parameters(2) - self._parameters(1)) * _FEWEST_ROWS
         return fit_samples(
             x,
             z,
             width,
-            self._options.activation,
+            self.request.activation,
             floor=max(_OVER_ERRORS.get(kind, _OVER_ROUNDING) * share, _FINEST),
-            rng=self._rng,
+            rng=self.rng,
             noisy=kind in _OVER_ERRORS,
             options=SearchOptions(
                 starts=_STARTS if self._certain else 1, most=max(int(len(x) / per_unit), width or 0)
@@ -255,7 +234,7 @@ class KinkedRecovery:
 
     def _seen(self, link: Link, answers: Array) -> tuple[BoolArray, Array]:
         """(n,) the rows in which z is known well enough to search in, and its errors (n, K)."""
-        errors = link.undone_errors(answers, self._findings.noise)
+        errors = link.undone_errors(answers, self.findings.noise)
         if link.name == "identity":
             return np.ones(len(answers), dtype=np.bool_), errors
         largest = errors.max(axis=1)
@@ -265,7 +244,7 @@ class KinkedRecovery:
         finite = np.isfinite(largest)
         spread = link.undo(answers[finite], self._rows.largest_sigma).std()
         return largest <= max(
-            _AS_WELL * smallest, _PRECISE.get(self._findings.noise.kind, 0.0) * spread
+            _AS_WELL * smallest, _PRECISE.get(self.findings.noise.kind, 0.0) * spread
         ), errors
 
     def _fitted(self, network: Network, link: Link) -> AveragedFit:
@@ -285,10 +264,6 @@ class KinkedRecovery:
         return (width * (inputs + outputs) + (inputs + 1) * outputs) / outputs
 
     def _on_step(self, steps: int, residual: float) -> None:
-        self._journal.tell(steps, None, f"steps, residual {residual:.1e}")
-        if self._is_late():
+        self.journal.tell(steps, None, f"steps, residual {residual:.1e}")
+        if self.context.is_late:
             raise OutOfTime
-
-    def _is_late(self) -> bool:
-        left = self._rows.view.seconds_left
-        return left is not None and left <= 0

@@ -18,13 +18,11 @@ part of the affine rest.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.errors import BudgetExhausted
-from unweave.methods.relu.search import REACH
 from unweave.methods.relu_deep.assembly import signed_unit, signs_from_next_layer
 from unweave.methods.relu_deep.completing import Completed, Completion
 from unweave.methods.relu_deep.hyperplanes import are_hyperplanes, holds, with_hyperplanes
@@ -32,15 +30,12 @@ from unweave.methods.relu_deep.layer_units import KinkPool, LayerUnits
 from unweave.methods.relu_deep.lifted import Layer, LiftedLayers
 from unweave.methods.relu_deep.probing import Kink, Probe, ScannedLine
 from unweave.methods.relu_deep.tracing import Unit
-from unweave.methods.shared.kinked.line_units import line_stream, random_line, unexplained
+from unweave.methods.shared.kinked.evidence import KinkedEvidence
+from unweave.methods.shared.kinked.line_units import REACH, line_stream, random_line, unexplained
 from unweave.methods.shared.kinked.signs import KINKED, negative_slope
-from unweave.networks.evaluation import single_threaded_blas
 from unweave.networks.network import Network
-from unweave.probing.look import Findings
-from unweave.search.candidate import Candidate, Evidence
-from unweave.search.journal import Journal
+from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
-from unweave.targets.region import NormalisedQueries
 
 _NEAR_REACH = 100.0  # of lines that look for units of the second layer, in normalised inputs
 _MOST_LINES = 40
@@ -50,91 +45,89 @@ _UNITS_FOR_SIGNS = 6  # of the second layer, from which on the signs of the firs
 _MOST_RESTARTS = 3
 
 
-@dataclass(frozen=True)
-class KinkedLayersOptions:
-    """What is known beforehand; None where it is to be found."""
+class ReluDeepReason(Reason):
+    """Why no network of this class was found."""
 
-    hidden: tuple[int, ...] | None = None
-    activation: str | None = None
+    NOT_PIECEWISE_LINEAR = "the target is not piecewise linear: there is no end to the kinks on a line"
+    NO_FIRST_LAYER = "no kink on a line belongs to a first hidden layer"
+    NO_SECOND_LAYER = "all kinks on lines are hyperplanes: there is no second hidden layer"
+    NO_END_OF_FIRST_LAYER = "units of the first layer kept showing up"
+    NO_UNIT_TELLS_SIGNS = (
+        "{units} units of the first hidden layer were found up to signs, and none of the second could be "
+        "followed as a whole, which would tell them"
+    )
+    NO_SIGNS = (
+        "no signs of the first hidden layer explain how the second one reads it: some units are active "
+        "wherever they were asked, there are more layers, or a skip connection"
+    )
+    NOT_EXPLAINED = (
+        "{units} units of the second hidden layer were found, {left}, and answers differ by up to "
+        "{misfit:.1e} of their size from what these explain: there are more layers, or units that hardly "
+        "ever switch"
+    )
 
 
 class _MoreHyperplanes(Exception):
     """Units of the first layer showed up while a deeper one was searched for."""
 
 
-class KinkedLayersRecovery:
-    """Runs the route; `run` never raises when budget or time is gone but hands back what there is."""
+class ReluDeepSearch(Search):
+    """Finds the first layer on lines, then follows the surfaces of the second through it."""
 
-    def __init__(
-        self,
-        view: NormalisedQueries,
-        findings: Findings,
-        options: KinkedLayersOptions,
-        journal: Journal,
-        rng: np.random.Generator,
-    ) -> None:
-        self._options = options
-        self._journal = journal
-        self._line_rng, self._rng = line_stream(rng), rng
-        self._spread = np.where(findings.output_scale > 0, findings.output_scale, 1.0)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        findings = self.findings
+        self._line_rng = line_stream(self.rng)
+        self._spread = findings.spread
         sigma = float((findings.noise.sigma_per_output / self._spread).max())
-        self._probe = Probe(view, self._spread, sigma)
+        self._probe = Probe(context.view, self._spread, sigma)
         self._sigma = sigma
         self._pool = KinkPool()
-        self._first = Layer(np.zeros((view.n_inputs, 0)), np.zeros(0))
+        self._first = Layer(np.zeros((context.view.n_inputs, 0)), np.zeros(0))
         self._trusted: LiftedLayers | None = None
-        self._activation = options.activation or KINKED[0]
+        self._activation = self.request.activation or KINKED[0]
         self._completed: Completed | None = None
-        self._evidence = Evidence()
+        self._evidence = KinkedEvidence()
         self._notes: list[str] = []
 
-    def run(self) -> Candidate:
-        """Recover the network, as far as the budget goes."""
-        problem, interrupted = None, False
-        try:
-            with single_threaded_blas():
-                problem = self._recover()
-        except BudgetExhausted as error:
-            problem = f"{error} {self._so_far()}"
-        except KeyboardInterrupt:
-            problem, interrupted = "interrupted", True
-        except np.linalg.LinAlgError as error:
-            problem = f"the numbers broke down ({error}); {self._so_far()}"
+    def run(self) -> None:
+        """Find the first layer, then the second; begin again where more of the first shows up."""
+        with self.journal.stage("layer 1") as stage:
+            try:
+                self._first_layer()
+            finally:
+                stage.figures.update(units=self._first.width, lines=len(self._pool.lines))
+        for _ in range(_MOST_RESTARTS):
+            try:
+                self._second_layer()
+                return
+            except _MoreHyperplanes:
+                self._trusted = None
+        raise GaveUp(ReluDeepReason.NO_END_OF_FIRST_LAYER)
+
+    def candidate(self) -> Candidate:
+        """Return the network if it is complete, and the first layer once its signs are known."""
         done = self._completed
         return Candidate(
             network=None if done is None else self._in_inputs(done.network),
             evidence=self._evidence,
             notes=tuple(self._notes),
-            problem=problem,
             ambiguity=None if done is None else done.ambiguity,
-            interrupted=interrupted,
             known_layers=self._known_layers(),
         )
 
-    def _so_far(self) -> str:
+    def so_far(self) -> str:
+        """Count the units of the first layer."""
         return f"{self._first.width} units of the first layer had been found"
-
-    def _recover(self) -> str | None:
-        with self._journal.stage("layer 1") as stage:
-            problem = self._first_layer()
-            stage.figures.update(units=self._first.width, lines=len(self._pool.lines))
-        if problem is not None:
-            return problem
-        for _ in range(_MOST_RESTARTS):
-            try:
-                return self._second_layer()
-            except _MoreHyperplanes:
-                self._trusted = None
-        return "units of the first layer kept showing up"
 
     # -- first layer --------------------------------------------------------------------------------------
 
-    def _first_layer(self) -> str | None:
+    def _first_layer(self) -> None:
         for _ in range(_LONG_LINES):
             before = self._first.width
             scanned = self._scan(REACH)
             if self._probe.not_piecewise_linear:
-                return "the target is not piecewise linear: there is no end to the kinks on a line"
+                raise GaveUp(ReluDeepReason.NOT_PIECEWISE_LINEAR)
             known = LiftedLayers(self._probe.n_inputs, (self._first,))
             numbers = unexplained(scanned.positions, known.places_on(scanned.line)[1:-1])
             self._sort(self._probe.kinks_with_normals(scanned, numbers))
@@ -142,10 +135,9 @@ class KinkedLayersRecovery:
             if self._first.width == before:
                 break
         if self._first.width == 0:
-            return "no kink on a line belongs to a first hidden layer"
+            raise GaveUp(ReluDeepReason.NO_FIRST_LAYER)
         if not self._pool.kinks:
-            return "all kinks on lines are hyperplanes: there is no second hidden layer"
-        return None
+            raise GaveUp(ReluDeepReason.NO_SECOND_LAYER)
 
     def _scan(self, reach: float) -> ScannedLine:
         scanned = self._probe.scan(random_line(self._probe.region, reach, self._line_rng))
@@ -154,7 +146,7 @@ class KinkedLayersRecovery:
 
     def _sort(self, kinks: list[Kink]) -> bool:
         """Kinks to the first layer or to the pool; whether the first layer has grown."""
-        flat = are_hyperplanes(self._probe, kinks, self._rng)
+        flat = are_hyperplanes(self._probe, kinks, self.rng)
         before = self._first.width
         self._first = with_hyperplanes(self._first, [kinks[row] for row in np.flatnonzero(flat)])
         # A unit that most of its readers hide may have been refused before it was seen for what it is.
@@ -171,23 +163,19 @@ class KinkedLayersRecovery:
 
     # -- deeper layers ------------------------------------------------------------------------------------
 
-    def _second_layer(self) -> str | None:
+    def _second_layer(self) -> None:
         known = _unsigned(self._first)
-        with self._journal.stage("signs of layer 1") as stage:
+        with self.journal.stage("signs of layer 1") as stage:
             search = self._signed_search(known)
-            stage.figures.update(units=0 if isinstance(search, str) else len(search.units))
-        if isinstance(search, str):
-            return search
+            stage.figures.update(units=len(search.units))
         self._trusted = search.known
-        problem = self._whole_layer(search)
-        if self._completed is not None:
-            self._tell_limits()
-        return problem
+        self._whole_layer(search)
+        self._tell_limits()
 
-    def _signed_search(self, known: LiftedLayers) -> LayerUnits | str:
+    def _signed_search(self, known: LiftedLayers) -> LayerUnits:
         """The search for the second layer, with the signs of the first."""
-        search = LayerUnits(self._probe, known, self._pool, self._rng)
-        names = KINKED if self._options.activation is None else (self._options.activation,)
+        search = LayerUnits(self._probe, known, self._pool, self.rng)
+        names = KINKED if self.request.activation is None else (self.request.activation,)
         complete: list[Unit] = []
         lines = 0
         while len(complete) < _UNITS_FOR_SIGNS and lines < _DRY_LINES:
@@ -197,26 +185,20 @@ class KinkedLayersRecovery:
                 self._more_kinks(search)
                 lines += 1
                 continue
-            self._journal.tell(len(search.units), None, "units")
+            self.journal.tell(len(search.units), None, "units")
             complete = [unit for unit in search.units if not unit.unread]
             for name in names if complete else ():
                 found = signs_from_next_layer(known, complete, name)
                 if found.solved and found.unique:
                     return self._with_signs(known, complete, found.signs, name)
         if not complete:
-            return (
-                f"{self._first.width} units of the first hidden layer were found up to signs, and none of "
-                "the second could be followed as a whole, which would tell them"
-            )
-        return (
-            "no signs of the first hidden layer explain how the second one reads it: some units are active "
-            "wherever they were asked, there are more layers, or a skip connection"
-        )
+            raise GaveUp(ReluDeepReason.NO_UNIT_TELLS_SIGNS, units=self._first.width)
+        raise GaveUp(ReluDeepReason.NO_SIGNS)
 
     def _with_signs(self, known: LiftedLayers, units: Sequence[Unit], signs: Array, name: str) -> LayerUnits:
         self._activation = name
         slope = negative_slope(name)
-        signed = LayerUnits(self._probe, known.with_signs(signs, slope), self._pool, self._rng)
+        signed = LayerUnits(self._probe, known.with_signs(signs, slope), self._pool, self.rng)
         signed.units += [signed_unit(unit, known, signs, slope) for unit in units]
         return signed
 
@@ -228,15 +210,15 @@ class KinkedLayersRecovery:
         if self._sort(self._probe.kinks_with_normals(scanned, search.unexplained_on(scanned))):
             raise _MoreHyperplanes
 
-    def _whole_layer(self, search: LayerUnits) -> str | None:
+    def _whole_layer(self, search: LayerUnits) -> None:
         """Units until they explain the target (then it is complete), or no more are found."""
-        completion = Completion(self._probe, self._activation, self._sigma, self._journal, self._rng)
+        completion = Completion(self._probe, self._activation, self._sigma, self.journal, self.rng)
         dry = 0
         while len(self._pool.lines) < _MOST_LINES and not search.is_hopeless:
             before = len(search.units)
-            with self._journal.stage("layer 2") as stage:
+            with self.journal.stage("layer 2") as stage:
                 while search.find_next() is not None:
-                    self._journal.tell(len(search.units), None, "units")
+                    self.journal.tell(len(search.units), None, "units")
                 stage.figures.update(units=len(search.units), lines=len(self._pool.lines))
             dry = 0 if len(search.units) > before else dry + 1
             if dry > _DRY_LINES:
@@ -245,8 +227,8 @@ class KinkedLayersRecovery:
             if isinstance(outcome, Completed):
                 self._completed = outcome
                 self._evidence = replace(self._evidence, **outcome.figures)
-                return None
-            with self._journal.stage("line") as stage:
+                return
+            with self.journal.stage("line") as stage:
                 if outcome is None:
                     self._more_kinks(search)
                 else:  # the way from a row that agrees to one that does not
@@ -255,15 +237,13 @@ class KinkedLayersRecovery:
                     self._take_kinks(search, scanned)
                 stage.figures.update(kinks=len(self._pool.kinks))
         left = "kinks remain that cannot be followed" if search.is_hopeless else "no line shows more"
-        return (
-            f"{len(search.units)} units of the second hidden layer were found, {left}, and "
-            f"answers differ by up to {completion.misfit:.1e} of their size from what these explain: there "
-            "are more layers, or units that hardly ever switch"
+        raise GaveUp(
+            ReluDeepReason.NOT_EXPLAINED, units=len(search.units), left=left, misfit=completion.misfit
         )
 
     def _tell_limits(self) -> None:
         assert self._completed is not None
-        told, seen = self._options.hidden, self._completed.network.hidden
+        told, seen = self.request.hidden, self._completed.network.hidden
         if told is not None and told != seen:
             self._notes.append(
                 f"hidden={list(told)} was said, {list(seen)} is what the answers show: dead units, units on "

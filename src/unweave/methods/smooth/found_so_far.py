@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.networks.shallow_model import ShallowModel
-from unweave.search.candidate import Evidence
 
 _ABOVE_FLOOR = 30.0  # times the floor: a residual that something else may explain better
 _LARGEST_CONDITION = 1e10  # of the final fit's scaled Jacobian: beyond, there are neurons too many
@@ -19,7 +19,7 @@ class FoundSoFar:
     """Written to by every step of a route, so that nothing is lost when budget or time end in the middle."""
 
     model: ShallowModel | None = None
-    evidence: Evidence = field(default_factory=Evidence)
+    evidence: SmoothEvidence = field(default_factory=SmoothEvidence)
 
     def note(self, **fields: Any) -> None:
         """Replace fields of the evidence."""

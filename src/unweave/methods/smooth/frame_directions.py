@@ -21,8 +21,9 @@ from unweave.methods.smooth.hessian_route import (
     find_directions,
     sample_until_span_ends,
 )
-from unweave.methods.smooth.options import ShallowOptions
-from unweave.search.journal import Journal
+from unweave.methods.smooth.options import SmoothOptions
+from unweave.methods.smooth.reasons import SmoothReason
+from unweave.search import GaveUp, Journal, Request
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan
 from unweave.subspace.joint_diagonal import jointly_diagonalise
 from unweave.subspace.power_method import PowerMethodOptions
@@ -50,14 +51,15 @@ class DirectionFinder:
     def __init__(
         self,
         target: FrameTarget,
-        options: ShallowOptions,
+        request: Request,
+        options: SmoothOptions,
         found: FoundSoFar,
         journal: Journal,
         rng: np.random.Generator,
         executor: Executor | None,
     ) -> None:
         self._target, self._found = target, found
-        self._width, self._power_method = options.width, options.power_method
+        self._width, self._power_method = request.width, options.power_method
         self._journal, self._rng, self._executor = journal, rng, executor
         self._sampler = HessianSampler(target.source, target.sample, journal)
 
@@ -84,7 +86,7 @@ class DirectionFinder:
         self._found.note(width=d, found=d, hessians=hessians)
         return Directions(pencil.directions, None)
 
-    def by_span(self) -> Directions | str:
+    def by_span(self) -> Directions:
         """More neurons than dimensions: the rank-one members of the span of many Hessians."""
         d = self._target.dimension
         with self._journal.stage("Hessians") as stage:
@@ -94,17 +96,15 @@ class DirectionFinder:
             if self._found.evidence.width is None:  # nothing better is known: show what was seen
                 spectrum, columns = sampled.span.singular_values, sampled.span.columns
                 self._found.note(spectrum=spectrum, hessians=columns)
-            return (
-                f"no gap in the spectrum of {sampled.span.columns} Hessians (largest ratio "
-                f"{sampled.gap:.2g}; one smooth hidden layer shows at least {CLEAR_GAP:.0f}): more than "
-                f"{d * (d - 1) // 2} neurons, more than one hidden layer, answers too coarse to see it, or "
-                "not a network of this class"
+            raise GaveUp(
+                SmoothReason.NO_GAP,
+                columns=sampled.span.columns,
+                gap=sampled.gap,
+                clear=CLEAR_GAP,
+                most=d * (d - 1) // 2,
             )
         if sampled.rank > d * (d - 1) // 2:
-            return (
-                f"the Hessians span {sampled.rank} dimensions; in {d} inputs at most {d * (d - 1) // 2} "
-                "neurons are determined by their span"
-            )
+            raise GaveUp(SmoothReason.TOO_WIDE, rank=sampled.rank, inputs=d, most=d * (d - 1) // 2)
         self._found.note(
             spectrum=sampled.span.singular_values,
             width=sampled.rank,
@@ -115,10 +115,7 @@ class DirectionFinder:
             rows = self.search(sampled.span, sampled.rank, None)
             stage.figures.update(found=len(rows), needed=sampled.rank, restarts=self._found.evidence.restarts)
         if len(rows) == 0:
-            return (
-                f"the span of the Hessians has dimension {sampled.rank} but no rank-one member: not a sum of "
-                "functions of one direction each"
-            )
+            raise GaveUp(SmoothReason.NO_RANK_ONE_MEMBER, rank=sampled.rank)
         return Directions(rows, sampled)
 
     def search(self, span: HessianSpan, rank: int, known: Array | None) -> Array:

@@ -18,16 +18,15 @@ from unweave.methods.shared.profiles.neuron_fits import (
     rank_one_coefficients,
     refit,
 )
-from unweave.methods.shared.profiles.profiles import Profiles, fit_profiles
+from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS, Profiles, fit_profiles
 from unweave.methods.shared.profiles.typical_profile import typical_profile
 from unweave.methods.smooth.found_so_far import FoundSoFar
 from unweave.methods.smooth.frame_directions import DirectionFinder, Directions
 from unweave.methods.smooth.frame_target import FrameTarget
 from unweave.methods.smooth.hessian_route import SampledSpan, refine_directions, width_shown
-from unweave.methods.smooth.options import ShallowOptions
 from unweave.networks.activations import get_activation
 from unweave.networks.shallow_model import ShallowModel
-from unweave.search.journal import Journal
+from unweave.search import Journal, Request
 from unweave.subspace.hessian_span import CLEAR_GAP, hessian_span
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
@@ -55,7 +54,7 @@ class NeuronFitter:
     def __init__(
         self,
         target: FrameTarget,
-        options: ShallowOptions,
+        request: Request,
         directions: DirectionFinder,
         found: FoundSoFar,
         journal: Journal,
@@ -63,7 +62,7 @@ class NeuronFitter:
         executor: Executor | None,
     ) -> None:
         self._target, self._directions, self._found = target, directions, found
-        self._width, self._names = options.width, options.activations
+        self._width, self._names = request.width, request.activations_among(SMOOTH_ACTIVATIONS)
         self._journal, self._rng, self._executor = journal, rng, executor
 
     def rank_activations(self, directions: Directions) -> tuple[ProfileSamples, list[str]]:

@@ -14,9 +14,9 @@ from unweave.methods.smooth.found_so_far import FoundSoFar
 from unweave.methods.smooth.frame_directions import DirectionFinder, Directions
 from unweave.methods.smooth.frame_neurons import NeuronFitter, ProfileSamples
 from unweave.methods.smooth.frame_target import FrameTarget
-from unweave.methods.smooth.options import ShallowOptions
+from unweave.methods.smooth.options import SmoothOptions
 from unweave.networks.shallow_model import ShallowModel
-from unweave.search.journal import Journal
+from unweave.search import GaveUp, Journal, Request
 
 _OVERDETERMINED = 1.6  # equations per parameter in the final fit
 _SITES_PER_NEURON = 1.5  # at least, however many equations several outputs give per site
@@ -35,7 +35,8 @@ class FrameRecovery:
         target: FrameTarget,
         in_all_inputs: Jets,
         noise: float,
-        options: ShallowOptions,
+        request: Request,
+        options: SmoothOptions,
         found: FoundSoFar,
         journal: Journal,
         rng: np.random.Generator,
@@ -45,22 +46,24 @@ class FrameRecovery:
         self._found, self._journal = found, journal
         self._jets = None if target.reduced else in_all_inputs
         """Gradients in the frame, on which the final fit stands besides the Hessians' own."""
-        self._directions = DirectionFinder(target, options, found, journal, rng, executor)
-        self._neurons = NeuronFitter(target, options, self._directions, found, journal, rng, executor)
+        self._directions = DirectionFinder(target, request, options, found, journal, rng, executor)
+        self._neurons = NeuronFitter(target, request, self._directions, found, journal, rng, executor)
         self.profiles: ProfileSamples | None = None
         """Samples of the neurons' own profiles, once there are directions."""
 
-    def run(self) -> str | None:
-        """Recover the network; what stands in the way, if there is no network."""
+    def run(self) -> None:
+        """Recover the network."""
         found, pencil = self._found, self._directions.by_pencils()
         if pencil is not None:
             self._finish(pencil)
         if pencil is None or not (found.at_floor and found.is_determined):
-            span = self._directions.by_span()
-            if isinstance(span, str):
-                return None if pencil is not None and found.at_floor else span
+            try:
+                span = self._directions.by_span()
+            except GaveUp:
+                if pencil is not None and found.at_floor:
+                    return
+                raise
             self._finish(span)
-        return None
 
     def _finish(self, directions: Directions) -> None:
         """From directions to a fitted network; the next best activation is tried if the best does not fit."""

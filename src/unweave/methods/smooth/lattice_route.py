@@ -25,6 +25,7 @@ from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import LatticeSampler
 from unweave.execution.executor import Executor
 from unweave.methods.shared.linear_part import mirror_back
+from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.methods.smooth.lattice_directions import (
     Lattice,
     LatticeDirections,
@@ -47,7 +48,6 @@ from unweave.methods.smooth.slice_extension import SHIFT, extend
 from unweave.methods.smooth.slice_fit import SliceFit, SliceFitter
 from unweave.networks.activations import get_activation
 from unweave.networks.shallow_model import ShallowModel
-from unweave.search.candidate import Evidence
 from unweave.search.journal import Journal
 from unweave.subspace.collecting import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP
@@ -75,7 +75,7 @@ class LatticeResult:
     """A network in all normalised inputs, with its evidence."""
 
     model: ShallowModel
-    evidence: Evidence
+    evidence: SmoothEvidence
 
 
 class LatticeRoute:
@@ -105,7 +105,7 @@ class LatticeRoute:
         self._sampler = LatticeSampler(self._slices.ask, 1.0)
         self._points = np.zeros((0, 0))
         self._answers = np.zeros((0, outputs))
-        self._evidence = Evidence()
+        self._evidence = SmoothEvidence()
 
     def run(self) -> LatticeResult | None:
         """The network, or None."""
@@ -271,8 +271,8 @@ class LatticeRoute:
         return LatticeResult(model, evidence)
 
 
-def _evidence(seen: LatticeSpan, found: RankOneDirections, restarts: int) -> Evidence:
-    return Evidence(
+def _evidence(seen: LatticeSpan, found: RankOneDirections, restarts: int) -> SmoothEvidence:
+    return SmoothEvidence(
         spectrum=seen.span.singular_values,
         width=seen.rank,
         gap=seen.gap,

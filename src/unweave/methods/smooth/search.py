@@ -25,7 +25,8 @@ from unweave.derivatives.active_subspace import SPARE_GRADIENTS, active_subspace
 from unweave.derivatives.derivative_check import LARGEST_MISMATCH, derivative_mismatch
 from unweave.derivatives.stencils import Jets
 from unweave.derivatives.steps import difference_steps
-from unweave.errors import BudgetExhausted
+from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
+from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.methods.smooth.found_so_far import FoundSoFar
 from unweave.methods.smooth.frame_neurons import ProfileSamples
 from unweave.methods.smooth.frame_recovery import FrameRecovery
@@ -33,51 +34,43 @@ from unweave.methods.smooth.frame_target import FrameTarget
 from unweave.methods.smooth.lattice_route import FEWEST_INPUTS, LatticeRoute
 from unweave.methods.smooth.lifting import lift
 from unweave.methods.smooth.mixed_activations import activations_seen
-from unweave.methods.smooth.options import ShallowOptions
-from unweave.networks.evaluation import single_threaded_blas
+from unweave.methods.smooth.options import SmoothOptions
+from unweave.methods.smooth.reasons import SmoothReason
 from unweave.networks.network import Network
 from unweave.networks.shallow_model import ShallowModel
-from unweave.probing.look import Findings
-from unweave.search.candidate import Candidate, Evidence
-from unweave.search.journal import Journal
-from unweave.targets.region import NormalisedQueries
+from unweave.search import Candidate, Context, GaveUp, Search
 
 _CHECKED_GRADIENTS = 3  # by autodiff, compared with answers
 _FIRST_GRADIENTS = 6
 _COARSEST_FOR_LATTICES = 1e-12  # relative noise up to which third differences show a span
 _LIFT_ABOVE_FLOOR = 1e4  # times the floor: far above what lifting loses, far below a missing direction
 _MOST_EXPLAINED = 0.7  # of the neurons must be explained by an activation each, for a mixture to be named
-_ONE_THREAD = 24  # inputs up to which matrices are so small that a second BLAS thread gains nothing,
-# but on busy cores makes every product wait for it
+_ONE_THREAD = 24  # inputs up to which a second BLAS thread gains nothing
 
 
-class ShallowRecovery:
-    """Runs the route; `run` never raises when budget or time is gone but hands back what there is."""
+class SmoothSearch(Search):
+    """Tries lattices on a slice of the inputs first, then Hessians in the subspace that matters."""
 
-    def __init__(
-        self,
-        view: NormalisedQueries,
-        findings: Findings,
-        options: ShallowOptions,
-        journal: Journal,
-        rng: np.random.Generator,
-    ) -> None:
-        self._region = findings.region
-        self._scale = np.where(findings.output_scale > 0, findings.output_scale, 1.0)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        view, findings = context.view, self.findings
+        self._options: SmoothOptions = context.options
+        self._activations = self.request.activations_among(SMOOTH_ACTIVATIONS)
+        self._region, self._scale = findings.region, findings.spread
         self._noise = float(np.max(findings.noise.sigma_per_output / self._scale))
         self._exact = findings.noise.kind == "float64" and self._noise <= _COARSEST_FOR_LATTICES
-        self._options, self._journal, self._rng = options, journal, rng
         self._executor = view.executor
         inputs = len(self._region.location)
+        self.single_thread = inputs <= _ONE_THREAD
         self._target = FrameTarget(
             view,
             self._region,
             self._scale,
             np.eye(inputs),
             self._noise,
-            journal,
-            rng,
-            autodiff=options.autodiff,
+            self.journal,
+            self.rng,
+            autodiff=self.request.autodiff,
         )
         self._in_all_inputs: Jets | None = None
         """Gradients in all inputs, which locate the active subspace."""
@@ -85,68 +78,62 @@ class ShallowRecovery:
         self._notes: list[str] = []
         self._ambiguity: str | None = None
 
-    def run(self) -> Candidate:
-        """Recover the network, as far as the budget goes."""
-        problem, interrupted = None, False
-        try:
-            if len(self._target.frame) <= _ONE_THREAD:
-                with single_threaded_blas():
-                    problem = self._recover()
-            else:
-                problem = self._recover()
-        except BudgetExhausted as error:
-            problem = str(error)
-        except KeyboardInterrupt:
-            problem, interrupted = "interrupted", True
-        except np.linalg.LinAlgError as error:
-            problem = f"the numbers broke down ({error}): not a network of this class"
+    def candidate(self) -> Candidate:
+        """Return the best network so far."""
         model = self._found.model
         network = None if model is None else self._in_inputs(model)
-        notes = tuple(self._notes)
-        return Candidate(network, self._found.evidence, notes, problem, self._ambiguity, interrupted)
+        return Candidate(network, self._found.evidence, tuple(self._notes), ambiguity=self._ambiguity)
 
-    def _recover(self) -> str | None:
+    def run(self) -> None:
+        """Find the network through a slice, or through Hessians, and compare its residual with rounding."""
         if self._recover_by_lattices():
-            return None
-        if self._options.autodiff:
-            problem = self._check_derivatives()
-            if problem is not None:
-                return problem
+            return
+        if self.request.autodiff:
+            self._check_derivatives()
         gradients = self._enter_active_subspace()
         frame = self._in_frame(gradients)
-        problem = frame.run()
+        try:
+            frame.run()
+            gave_up = None
+        except GaveUp as error:
+            gave_up = error
         if self._target.reduced and not self._lift_fits(gradients):
-            # A direction was missing: few gradients happened to lie along it, or a neuron is very weak.
+            # A direction was missing: few gradients happened to lie along it, or a unit is very weak.
             self._leave_active_subspace()
             frame = self._in_frame(gradients)
-            problem = frame.run()
+            frame.run()
+        elif gave_up is not None:
+            raise gave_up
         found = self._found
-        if problem is None and found.model is not None:
-            self._compare_width(found.model.width)
-            if not found.at_floor:
-                problem = (
-                    f"{found.model.width} neurons leave a residual of {found.residual:.2g} where "
-                    f"rounding or noise would leave {found.evidence.fit_floor:.2g}: "
-                    f"{self._what_else(frame.profiles)}"
-                )
-        return problem
+        if found.model is None:
+            return
+        self._compare_width(found.model.width)
+        if not found.at_floor:
+            raise GaveUp(
+                SmoothReason.NOT_AT_FLOOR,
+                units=found.model.width,
+                residual=found.residual,
+                floor=found.evidence.fit_floor,
+                what_else=self._what_else(frame.profiles),
+            )
 
     def _in_frame(self, gradients: Jets) -> FrameRecovery:
         return FrameRecovery(
             self._target,
             gradients,
             self._noise,
+            self.request,
             self._options,
             self._found,
-            self._journal,
-            self._rng,
+            self.journal,
+            self.rng,
             self._executor,
         )
 
     def _what_else(self, profiles: ProfileSamples | None) -> str:
         """What the target may be, when one layer of equal neurons is not it."""
-        if profiles is not None and len(self._options.activations) > 1:
-            seen = activations_seen(self._options.activations, *profiles, self._rng)
+        if profiles is not None and len(self._activations) > 1:
+            seen = activations_seen(self._activations, *profiles, self.rng)
             if len(seen) > 1 and sum(seen.values()) >= _MOST_EXPLAINED * profiles.projections.shape[1]:
                 named = ", ".join(f"{count} as {name}" for name, count in seen.items())
                 return f"the neurons are not alike ({named}): mixed activations, which are not handled"
@@ -157,17 +144,17 @@ class ShallowRecovery:
 
     def _recover_by_lattices(self) -> bool:
         """Whether the network was found through a slice of the inputs, from the fewest queries."""
-        if not self._exact or self._options.autodiff or len(self._target.frame) < FEWEST_INPUTS:
+        if not self._exact or self.request.autodiff or len(self._target.frame) < FEWEST_INPUTS:
             return False
         route = LatticeRoute(
             self._target.ask,
             self._region,
             self._target.outputs,
             self._noise,
-            self._options.width,
-            self._options.activations,
-            self._journal,
-            self._rng,
+            self.request.width,
+            self._activations,
+            self.journal,
+            self.rng,
             self._options.power_method,
             self._executor,
         )
@@ -181,27 +168,22 @@ class ShallowRecovery:
         self._compare_width(result.model.width)
         return True
 
-    def _check_derivatives(self) -> str | None:
-        """What is wrong with the target's derivatives, seen at the first few gradients; None if nothing."""
-        with self._journal.stage("derivatives") as stage:
+    def _check_derivatives(self) -> None:
+        """Compare the target's derivatives with its answers at the first few gradients."""
+        with self.journal.stage("derivatives") as stage:
             step = difference_steps(self._noise, self._target.dimension).gradient
             jets = self._target.source.gradients(self._target.sample(_CHECKED_GRADIENTS, step))
-            mismatch = derivative_mismatch(self._target.ask, jets, step, self._rng)
+            mismatch = derivative_mismatch(self._target.ask, jets, step, self.rng)
             stage.figures["mismatch"] = mismatch
         self._in_all_inputs = jets
         self._found.note(derivative_mismatch=mismatch)
-        if mismatch <= LARGEST_MISMATCH:
-            return None
-        return (
-            f"the target's derivatives by autodiff are not those of its answers (off by {mismatch:.2g} of "
-            "their size): a part is detached, or has a backward pass of its own; leave derivatives at "
-            '"queries"'
-        )
+        if mismatch > LARGEST_MISMATCH:
+            raise GaveUp(SmoothReason.DERIVATIVES_DIFFER, mismatch=mismatch)
 
     def _enter_active_subspace(self) -> Jets:
         """Take gradients until their span is seen to end, or to be everything, and go there."""
-        with self._journal.stage("gradients") as stage:
-            inputs, outputs, width = len(self._target.frame), self._target.outputs, self._options.width
+        with self.journal.stage("gradients") as stage:
+            inputs, outputs, width = len(self._target.frame), self._target.outputs, self.request.width
             everything = -(-(inputs + SPARE_GRADIENTS) // outputs) + 1
             goal = _FIRST_GRADIENTS if width is None else -(-(min(width, inputs) + 1) // outputs) + 1
             while True:
@@ -223,7 +205,7 @@ class ShallowRecovery:
         self._target = self._target.seen_through(np.eye(inputs))
         mismatch = self._found.evidence.derivative_mismatch
         self._found.model = None
-        self._found.evidence = Evidence(active_dimension=inputs, derivative_mismatch=mismatch)
+        self._found.evidence = SmoothEvidence(active_dimension=inputs, derivative_mismatch=mismatch)
 
     def _lift_fits(self, gradients: Jets) -> bool:
         """Whether the network, lifted to all inputs, explains the gradients taken there."""
@@ -238,7 +220,7 @@ class ShallowRecovery:
         return float(np.sqrt(np.mean(left**2))) <= _LIFT_ABOVE_FLOOR * floor
 
     def _compare_width(self, seen: int) -> None:
-        given, shown = self._options.width, self._found.evidence.width
+        given, shown = self.request.width, self._found.evidence.width
         if shown is not None and seen < shown:
             self._notes.append(f"{seen} of {shown} directions were found in the span of the Hessians")
         if given is not None and seen < given and self._region.has_box:

@@ -13,28 +13,26 @@ The noise level decides radius, number of sites, acceptance and when to stop. No
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.errors import BudgetExhausted
 from unweave.methods.shared.coarse_answers.averaging import AveragedFit
 from unweave.methods.shared.coarse_answers.refinement import Refinement
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
+from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
 from unweave.methods.shared.profiles.typical_profile import hessian_profile
+from unweave.methods.shared.refusals import links_to_try
 from unweave.methods.smooth_coarse.behind_links import HessiansBehindLinks, Seen
+from unweave.methods.smooth_coarse.evidence import SmoothCoarseEvidence
 from unweave.methods.smooth_coarse.fitting import ROWS_TO_LOOK, NeuronFits, is_determined
 from unweave.methods.smooth_coarse.radius import choose_radius
 from unweave.methods.smooth_coarse.start import noisy_directions, noisy_profiles
 from unweave.networks.activations import get_activation
-from unweave.networks.evaluation import single_threaded_blas
 from unweave.networks.links import Link
-from unweave.probing.look import Findings
-from unweave.search.candidate import Candidate
-from unweave.search.journal import Journal
+from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.subspace.symmetric import symmetric_packing
-from unweave.targets.region import NormalisedQueries
 
 _SURPLUS = (1.25, 2.5, 6.0)  # Hessians per neuron seen, at least; more where a fit to the answers failed
 _RIVAL = 4.0  # activations are tried in full if their profiles fit at most so much worse than the best
@@ -47,63 +45,50 @@ _BOX_SHARE = 0.35  # of the narrowest side of a box: the longest radius
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-@dataclass(frozen=True)
-class CoarseOptions:
-    """What the user said about the network, and how many rows may average out the noise."""
+class SmoothCoarseReason(Reason):
+    """Why no network of this class was found."""
 
-    width: int | None = None
-    activations: tuple[str, ...] = ()
-    output_activation: str | None = None
-    rows_per_parameter: float | None = None
-    """Rows of the final fit per parameter; None: flips where the answers are rounded, else a default."""
+    NOTHING_CURVED = "no Hessian stands out of the noise: there is nothing curved to see at this precision"
+    NOT_EXPLAINED = (
+        "{units} units leave {misfit:.2g} standard deviations where noise alone would leave 1: another "
+        "activation, more than one hidden layer, or too few Hessians for this noise"
+    )
+    PRECISE = "the answers are precise and seem to have no last transformation: short steps see more"
+    TOO_WIDE = (
+        "{columns} Hessians span {width} dimensions, all that they can: more units than their span "
+        "determines, more than one hidden layer, or not a network of this class"
+    )
 
 
-class CoarseRecovery:
-    """Runs the route; `run` never raises when budget or time is gone but hands back what there is."""
+class SmoothCoarseSearch(Search):
+    """Finds units in the span of Hessians with long steps, then refines the network whose misfit is noise."""
 
-    def __init__(
-        self,
-        view: NormalisedQueries,
-        findings: Findings,
-        options: CoarseOptions,
-        journal: Journal,
-        rng: np.random.Generator,
-    ) -> None:
-        self._findings, self._options = findings, options
-        self._journal, self._rng = journal, rng
-        self._rows = AnsweredRows(view, findings.noise, rng)
-        told = options.output_activation
-        self._links = [Link(name) for name in (findings.links if told is None else (told,))]
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        findings, request, journal = self.findings, self.request, self.journal
+        self._rows = AnsweredRows(context.view, findings.noise, self.rng)
+        self._links = [Link(name) for name in links_to_try(request, findings)]
         self._hessians = HessiansBehindLinks(
-            self._rows, self._links, rng, lambda count: journal.tell(count, None, "Hessians")
+            self._rows, self._links, self.rng, lambda count: journal.tell(count, None, "Hessians")
         )
-        self._fits = NeuronFits(self._rows, rng, lambda step, _: journal.tell(step, None, "steps"))
-        self._best = Refinement(self._rows, findings, options.width, options.rows_per_parameter, journal)
+        self._fits = NeuronFits(self._rows, self.rng, lambda step, _: journal.tell(step, None, "steps"))
+        self._best = Refinement(
+            self._rows, findings, request.width, request.averaging, journal, SmoothCoarseEvidence()
+        )
 
-    def run(self) -> Candidate:
-        """Recover the network, as far as the budget goes."""
-        problem, interrupted = None, False
-        try:
-            with single_threaded_blas():
-                problem = self._recover()
-        except BudgetExhausted as error:
-            problem = str(error)
-        except KeyboardInterrupt:
-            problem, interrupted = "interrupted", True
-        except np.linalg.LinAlgError as error:
-            problem = f"the numbers broke down ({error}): not a network of this class"
-        return self._best.candidate(problem, interrupted=interrupted)
+    def candidate(self) -> Candidate:
+        """Return the best network so far."""
+        return self._best.candidate()
 
     # -- steps -----------------------------------------------------------------------------------------
 
-    def _recover(self) -> str | None:
+    def run(self) -> None:
+        """Look for units behind every possible link, fit them, then refine."""
         self._best.measure_noise()
         radius = self._choose_radius()
         for attempt, surplus in enumerate(_SURPLUS):
             seen = self._look_behind_links(radius, surplus)
-            problem = self._out_of_place(seen) or self._too_wide(seen)
-            if problem is not None:
-                return problem
+            self._stop_if_out_of_place(seen)
             directions = self._directions(seen)
             if len(directions):
                 self._fit_best_activation(seen, directions, last=attempt == len(_SURPLUS) - 1)
@@ -111,28 +96,24 @@ class CoarseRecovery:
                 break
         fit = self._best.fit
         if fit is None:
-            return "no Hessian stands out of the noise: there is nothing curved to see at this precision"
+            raise GaveUp(SmoothCoarseReason.NOTHING_CURVED)
         if not self._best.is_explained:
-            return (
-                f"{_width(fit)} neurons leave {fit.misfit:.2g} standard deviations where noise alone would "
-                "leave 1: another activation, more than one hidden layer, or too few Hessians for this noise"
-            )
+            raise GaveUp(SmoothCoarseReason.NOT_EXPLAINED, units=_width(fit), misfit=fit.misfit)
         self._best.refine(lambda fit: self._fits.peeled(fit, seen), self._fits.settled)
-        return None
 
     def _choose_radius(self) -> float:
         """The radius of the stencils; a region in which the neurons hardly bend is widened."""
         likeliest = self._links[-1]
         bounds = self._rows.region.normalised_bounds
         longest = np.inf if bounds is None else _BOX_SHARE * float((bounds[1] - bounds[0]).min())
-        relative = self._findings.noise.relative
-        with self._journal.stage("radius") as stage:
+        relative = self.findings.noise.relative
+        with self.journal.stage("radius") as stage:
             radius = choose_radius(
                 self._hessians.behind(likeliest),
                 lambda count, margin: self._hessians.sites(count, margin, [likeliest]),
                 relative,
                 longest,
-                self._rng,
+                self.rng,
             )
             # For weights of unit length the best radius is about this; a larger one means shorter weights, of
             # which a wider region shows more.
@@ -146,9 +127,9 @@ class CoarseRecovery:
 
     def _look_behind_links(self, radius: float, surplus: float) -> Seen:
         """Hessians behind every possible link, from the same rows; the link with the fewest neurons wins."""
-        told = self._options.width
+        told = self.request.width
         known = max(told or 0, 0 if self._best.fit is None else int(self._best.evidence.width or 0))
-        with self._journal.stage("Hessians") as stage:
+        with self.journal.stage("Hessians") as stage:
             best = self._hessians.sample(radius, surplus, told, known)
             span = best.span
             stage.figures.update(sites=len(best.taken), width=span.width, gap=span.gap, link=best.link.name)
@@ -161,37 +142,29 @@ class CoarseRecovery:
         )
         return best
 
-    def _out_of_place(self, seen: Seen) -> str | None:
-        """Why another method is better for this target, or None."""
-        if self._findings.noise.kind == "float64" and seen.link.name == "identity":
-            return "the answers are precise and seem to have no last transformation: short steps see more"
-        return None
-
-    def _too_wide(self, seen: Seen) -> str | None:
-        """Why the span of the Hessians determines no neurons, or None."""
+    def _stop_if_out_of_place(self, seen: Seen) -> None:
+        """Give up where another method sees more, or the span of the Hessians determines no units."""
+        if self.findings.noise.kind == "float64" and seen.link.name == "identity":
+            raise GaveUp(SmoothCoarseReason.PRECISE)
         width, columns, inputs = seen.span.width, seen.span.columns, self._rows.n_inputs
         full = symmetric_packing(inputs).size
-        if self._options.width is not None:
-            return None
+        if self.request.width is not None:
+            return
         if width > inputs * (inputs - 1) // 2 or width >= min(columns, full - 1):
-            return (
-                f"{columns} Hessians span {width} dimensions, all that they can: more neurons than "
-                "their span determines, more than one hidden layer, or not a network of this class"
-            )
-        return None
+            raise GaveUp(SmoothCoarseReason.TOO_WIDE, columns=columns, width=width)
 
     def _directions(self, seen: Seen) -> Array:
-        width = max(seen.span.width, self._options.width or 0)
+        width = max(seen.span.width, self.request.width or 0)
         width = min(width, len(seen.span.singular_values))
         if width == 0:
             return np.empty((0, self._rows.n_inputs))
-        with self._journal.stage("power method") as stage:
+        with self.journal.stage("power method") as stage:
             rows = noisy_directions(
                 seen.span,
                 width,
-                self._findings.noise.relative,
-                self._rng,
-                lambda found, wanted, _: self._journal.tell(found, wanted, "neurons"),
+                self.findings.noise.relative,
+                self.rng,
+                lambda found, wanted, _: self.journal.tell(found, wanted, "neurons"),
             )
             stage.figures.update(found=len(rows), needed=width)
         self._best.evidence = replace(self._best.evidence, found=len(rows))
@@ -199,12 +172,12 @@ class CoarseRecovery:
 
     def _fit_best_activation(self, seen: Seen, directions: Array, last: bool) -> None:
         """Fit the network with the activations whose profiles fit best, and keep the best network."""
-        names = self._options.activations
-        with self._journal.stage("activation") as stage:
+        names = self.request.activations_among(SMOOTH_ACTIVATIONS)
+        with self.journal.stage("activation") as stage:
             profiles, residuals = {}, {}
             for done, name in enumerate(names):
-                self._journal.tell(done, len(names), "activations")
-                profiles[name] = noisy_profiles(seen.taken, directions, get_activation(name), self._rng)
+                self.journal.tell(done, len(names), "activations")
+                profiles[name] = noisy_profiles(seen.taken, directions, get_activation(name), self.rng)
                 # The geometric mean: one neuron whose fit went astray must not decide.
                 residuals[name] = float(np.exp(np.log(np.maximum(profiles[name].residuals, _TINY)).mean()))
             ranking = sorted(residuals, key=lambda name: residuals[name])
@@ -213,10 +186,10 @@ class CoarseRecovery:
         rivals = [name for name in ranking if not residuals[name] > _RIVAL * residuals[ranking[0]]]
         rivals = rivals if last else rivals[:_RIVALS_AT_FIRST]
         self._rows.extend_to(ROWS_TO_LOOK * self._parameters(len(directions)))
-        noise = self._findings.noise
+        noise = self.findings.noise
         hides = noise.kind == "noisy" or (noise.kind == "rounded" and noise.relative > _HIDES)
         for name in rivals:
-            with self._journal.stage(f"fit {name}") as stage:
+            with self.journal.stage(f"fit {name}") as stage:
                 fit = self._fits.from_directions(seen, directions, name, profiles[name])
                 stage.figures.update(misfit=fit.misfit, width=_width(fit))
             if self._is_better(fit):

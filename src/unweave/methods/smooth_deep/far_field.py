@@ -21,6 +21,8 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.smooth_deep.differences import gradients_around
 from unweave.methods.smooth_deep.known_layers import Ask
+from unweave.methods.smooth_deep.reasons import DeepReason
+from unweave.search import GaveUp
 
 RADIUS = 1e4
 """Per coordinate: far enough that crossings are apart, near enough that rounding leaves z to 1e-11."""
@@ -40,10 +42,6 @@ _STRONGER = 10.0  # times higher steps are worth another gradient
 _CENTRED = 5e-3  # slope over height of a step, below which the crossing is only its tail
 _SAME_DIRECTION = 1e-5  # 1 - |cos| of directions that are one
 _SAME_PLACE = 3.0  # distance from its known crossing, in widths of its step, at which a crossing is its own
-
-
-class NotFlat(Exception):
-    """Far away the answers keep changing everywhere: the hidden units do not level off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +125,7 @@ def _crossings(ask: Ask, circle: _Circle) -> tuple[list[Crossing], float]:
     size = float(np.maximum(np.abs(values).max(), np.finfo(np.float64).tiny))
     visible = _VISIBLE * size
     if np.mean(np.abs(np.diff(values, axis=0)).max(axis=1) > visible) > _MOST_STEPS:
-        raise NotFlat(
-            "layer 1: far away the answers do not level off between isolated steps, so the hidden units do "
-            "not saturate; networks with several hidden layers need tanh, logistic or erf units"
-        )
+        raise GaveUp(DeepReason.NOT_FLAT)
     left, right = angles[:-1], angles[1:]
     at_left, at_right = values[:-1], values[1:]
     while True:

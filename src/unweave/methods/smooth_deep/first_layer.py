@@ -33,9 +33,10 @@ from unweave.methods.smooth_deep.layer_found import LayerFound
 from unweave.methods.smooth_deep.output_layer import OutputActivation
 from unweave.methods.smooth_deep.projected_descent import Descent, descend
 from unweave.methods.smooth_deep.reading_frame import GradientSample, sample_gradients
+from unweave.methods.smooth_deep.reasons import DeepReason
 from unweave.methods.smooth_deep.saturating import Saturating
 from unweave.methods.smooth_deep.step_profiles import DOUBTFUL, StepProfiles, fit_step_profiles
-from unweave.search.journal import Journal
+from unweave.search import GaveUp, Journal
 
 _FEWEST_CIRCLES, _MOST_CIRCLES = 3, 25
 _ENOUGH_CIRCLES = 8
@@ -97,8 +98,8 @@ class FirstLayerSearch:
     def _ask(self, c: Array) -> Array:
         return self._ask_inputs(c @ self._frame.T)
 
-    def find_directions(self) -> str | None:
-        """Circle until there are as many units as coordinates they read; returns why there are not."""
+    def find_directions(self) -> None:
+        """Circle until there are as many units as coordinates they read."""
         wanted = self._frame.shape[1]
         quiet = 0
         while self.circles < _MOST_CIRCLES:
@@ -110,19 +111,15 @@ class FirstLayerSearch:
                 break
             if quiet >= _QUIET_CIRCLES:
                 break
-        return self.miscount()
+        self.check_count()
 
-    def miscount(self) -> str | None:
-        """Why the units seen so far cannot be the layer; None if they can."""
-        wanted = self._frame.shape[1]
-        if len(self.units) > wanted:
-            return (
-                f"layer 1 has at least {len(self.units)} units but reads only {wanted} coordinates: "
-                "layers must not be wider than what they read"
-            )
-        if len(self.units) < wanted:
-            return f"far away only {len(self.units)} units of layer 1 are seen where {wanted} were expected"
-        return None
+    def check_count(self) -> None:
+        """Give up if the units seen so far cannot be the layer."""
+        seen, wanted = len(self.units), self._frame.shape[1]
+        if seen > wanted:
+            raise GaveUp(DeepReason.TOO_WIDE, units=seen, read=wanted)
+        if seen < wanted:
+            raise GaveUp(DeepReason.TOO_FEW_SEEN, units=seen, wanted=wanted)
 
     def _circle(self) -> None:
         self.circles += 1

@@ -38,7 +38,8 @@ from unweave.methods.smooth_deep.layer_found import LayerFound
 from unweave.methods.smooth_deep.layer_start import LayerStart, layer_start
 from unweave.methods.smooth_deep.output_layer import OutputActivation
 from unweave.methods.smooth_deep.projected_descent import Descent, descend
-from unweave.search.journal import Journal
+from unweave.methods.smooth_deep.reasons import DeepReason
+from unweave.search import GaveUp, Journal
 
 _HESSIAN_STEP = 3e-3
 _GRADIENT_STEP = 2e-3
@@ -53,7 +54,6 @@ _WORTH_NARROWING = 1e-4  # residual at which a range that is too wide may hide t
 _TAIL_SUCCESS = 3e-3  # of the Hessian tail, whose differences are of second order
 _TAIL_AMPLITUDE = 0.85
 _TRIAL_WIDTHS = (0.75, 1.0, 0.5, 0.25)  # of m: ranges tried for a next layer of unknown width, m - 1 at most
-_NO_ROOM = "no point leaves room for differences"
 
 
 class InnerLayerSearch:
@@ -83,8 +83,8 @@ class InnerLayerSearch:
         self._coordinates: list[Array] = []
         self._attempts = 0
 
-    def run(self, next_width: int | None, last: bool | None, next_is_last: bool | None) -> LayerFound | str:
-        """The layer, or why there is none.
+    def run(self, next_width: int | None, last: bool | None, next_is_last: bool | None) -> LayerFound:
+        """Find the layer.
 
         ``next_width``: width of the next hidden layer if known. ``last`` and ``next_is_last``: whether
         this or the next is the last hidden layer; None to find out.
@@ -95,7 +95,9 @@ class InnerLayerSearch:
                 return found
             if best is None or found.residual < best.residual:
                 best = found
-        return best if best is not None else _NO_ROOM
+        if best is None:
+            raise GaveUp(DeepReason.NO_ROOM)
+        return best
 
     def _attempted(
         self, next_width: int | None, last: bool | None, next_is_last: bool | None

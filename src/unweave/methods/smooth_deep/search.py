@@ -13,31 +13,26 @@ output activation need be known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from unweave.arrays import Array
 from unweave.derivatives.closed_form import network_gradients
-from unweave.errors import BudgetExhausted
 from unweave.methods.smooth_deep.base_points import PointSource
-from unweave.methods.smooth_deep.far_field import NotFlat
 from unweave.methods.smooth_deep.first_layer import FirstLayerSearch
 from unweave.methods.smooth_deep.inner_layer import InnerLayerSearch
 from unweave.methods.smooth_deep.known_layers import KnownLayers
 from unweave.methods.smooth_deep.layer_found import LayerFound
 from unweave.methods.smooth_deep.output_layer import OutputActivation, OutputFit, fit_output, possible_outputs
 from unweave.methods.smooth_deep.reading_frame import GradientSample, independent_outputs, reading_frame
+from unweave.methods.smooth_deep.reasons import DeepReason
 from unweave.methods.smooth_deep.saturating import ERF, TANH, as_logistic
-from unweave.networks.evaluation import single_threaded_blas
 from unweave.networks.layered_model import LayeredModel
 from unweave.networks.network import Network
 from unweave.networks.value_fit import ValueFitResult, fit_values
-from unweave.probing.look import Findings
-from unweave.search.candidate import Candidate, Evidence, LayerEvidence
-from unweave.search.journal import Journal
+from unweave.search import Candidate, Context, Evidence, GaveUp, LayerEvidence, Search
 from unweave.targets.change_of_inputs import in_own_inputs
-from unweave.targets.region import NormalisedQueries
 
 DEEP_ACTIVATIONS = ("tanh", "sigmoid", "erf")
 _AFFINE = 1e-5  # residual of the output layer's least squares at which nothing else remains
@@ -52,98 +47,64 @@ _GOOD_PROFILE = 1e-4  # median misfit of the steps with the right activation
 _MOST_LAYERS = 12
 
 
-@dataclass(frozen=True)
-class DeepOptions:
-    """What is known beforehand; None where it is to be found."""
+class SmoothDeepSearch(Search):
+    """Finds one layer after the other, then all parameters together."""
 
-    hidden: tuple[int, ...] | None = None
-    activation: str | None = None
-    output_activation: str | None = None
-
-
-class DeepRecovery:
-    """Runs the route; `run` never raises when budget or time is gone but hands back what there is."""
-
-    def __init__(
-        self,
-        view: NormalisedQueries,
-        findings: Findings,
-        options: DeepOptions,
-        journal: Journal,
-        rng: np.random.Generator,
-    ) -> None:
-        self._ask = view
-        self._findings = findings
-        self._options = options
-        self._journal = journal
-        self._rng = rng
-        self._points = PointSource(findings.region, rng)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        findings, request = self.findings, self.request
+        self._ask = context.view
+        self._points = PointSource(findings.region, self.rng)
         self._outputs: tuple[OutputActivation, ...] = ()
-        self._known = KnownLayers((), ERF if options.activation == "erf" else TANH)
+        self._known = KnownLayers((), ERF if request.activation == "erf" else TANH)
         # A bottleneck lets no more outputs through than it has units.
-        self._independent = min(findings.n_outputs, *(options.hidden or (findings.n_outputs,)))
+        self._independent = min(findings.n_outputs, *(request.hidden or (findings.n_outputs,)))
         self._network: Network | None = None
         self._trusted = self._known
-        self._doubt: str | None = None
+        self._doubt: GaveUp | None = None
         """What was wrong with the first layer that is not certain; the final fit may still mend it."""
         self._evidence = Evidence()
         self._notes: list[str] = []
 
-    def run(self) -> Candidate:
-        """Recover the network, as far as the budget goes."""
-        problem, interrupted = None, False
-        try:
-            with single_threaded_blas():
-                problem = self._recover()
-        except BudgetExhausted as error:
-            problem = f"{error}; layer {len(self._known.layers) + 1} was being looked for"
-        except KeyboardInterrupt:
-            problem, interrupted = "interrupted", True
-        except NotFlat as error:
-            problem = str(error)
-        except np.linalg.LinAlgError as error:
-            problem = f"the numbers broke down in layer {len(self._known.layers) + 1} ({error})"
+    def candidate(self) -> Candidate:
+        """Return the network if it is complete, and the layers that are certain."""
         known = self._trusted.as_network()
         return Candidate(
             network=None if self._network is None else self._in_inputs(self._network),
             evidence=self._evidence,
             notes=tuple(self._notes),
-            problem=problem,
-            interrupted=interrupted,
             known_layers=None if known is None else self._in_inputs(known),
         )
+
+    def so_far(self) -> str:
+        """Name the layer."""
+        return f"layer {len(self._known.layers) + 1} was being looked for"
 
     # Widths as told, for layer numbers that start at 1.
 
     def _told_width(self, number: int) -> int | None:
-        hidden = self._options.hidden
+        hidden = self.request.hidden
         return hidden[number - 1] if hidden is not None and number <= len(hidden) else None
 
     def _told_last(self, number: int) -> bool | None:
-        return None if self._options.hidden is None else number >= len(self._options.hidden)
+        return None if self.request.hidden is None else number >= len(self.request.hidden)
 
-    def _recover(self) -> str | None:
-        with self._journal.stage("layer 1 inputs") as stage:
-            answers = self._ask(self._points.inputs(2 * self._findings.region.n_inputs + 20))
-            self._outputs = possible_outputs(answers, self._options.output_activation)
-            n_inputs = self._findings.region.n_inputs
+    def run(self) -> None:
+        """Find layers until what follows is affine, then fit all parameters."""
+        with self.journal.stage("layer 1 inputs") as stage:
+            answers = self._ask(self._points.inputs(2 * self.findings.region.n_inputs + 20))
+            self._outputs = possible_outputs(answers, self.request.output_activation)
+            n_inputs = self.findings.region.n_inputs
             frame, sample = self._reading_frame(self._told_width(1))
             stage.figures.update(inputs=n_inputs, read=frame.shape[1])
-        found: LayerFound | str
-        if self._findings.region.has_box:
-            found = self._inner_layer(1, frame)
-        else:
-            found = self._first_layer(frame, sample)
-        number = 1
+        number, found = 1, self._layer(1, frame, sample)
         while True:
-            if isinstance(found, str):
-                return self._doubt or f"layer {number}: {found}"
             known = self._known.with_layer(found.layer)
             output = self._output_layer(known, found)
             if output is None and found.problem is not None:
-                self._doubt = self._doubt or f"layer {number}: {found.problem}"
+                self._doubt = self._doubt or GaveUp(DeepReason.LAYER, number=number, what=found.problem)
                 if not found.residual < _WORTH_TRYING:
-                    return self._doubt
+                    raise self._doubt
             if self._doubt is None:
                 self._trusted = known
             self._known = known
@@ -151,45 +112,59 @@ class DeepRecovery:
                 break
             number += 1
             assert found.next_range is not None
-            found = self._inner_layer(number, found.next_range)
+            found = self._layer(number, found.next_range, None)
         if output is None:
-            return f"no end after {number} layers"
+            raise GaveUp(DeepReason.NO_END, layers=number)
         self._network = self._assembled(*output)
         self._compare_widths()
-        return self._polish(self._doubt or found.problem)
+        self._polish()
+        if self._doubt is not None:
+            raise self._doubt
+        if found.problem is not None:
+            raise GaveUp(DeepReason.LAST_LAYER, what=found.problem)
+
+    def _layer(self, number: int, frame: Array, sample: GradientSample | None) -> LayerFound:
+        """Find layer ``number``; an earlier doubt explains why there is none better than a later one."""
+        try:
+            if number == 1 and not self.findings.region.has_box:
+                return self._first_layer(frame, sample)
+            return self._inner_layer(number, frame)
+        except GaveUp as error:
+            raise self._doubt or GaveUp(DeepReason.LAYER, number=number, what=error) from error
 
     def _reading_frame(self, width: int | None) -> tuple[Array, GradientSample | None]:
         """The frame of layer 1, and how many outputs are independent."""
-        n_inputs, n_outputs = self._findings.region.n_inputs, self._findings.n_outputs
+        n_inputs, n_outputs = self.findings.region.n_inputs, self.findings.n_outputs
         frame, sample = reading_frame(self._ask, self._points, n_inputs, n_outputs, width)
         if sample is not None:
             self._independent = independent_outputs(sample)
         return frame, sample
 
-    def _first_layer(self, frame: Array, sample: GradientSample | None) -> LayerFound | str:
+    def _first_layer(self, frame: Array, sample: GradientSample | None) -> LayerFound:
         sent = self._ask.sent
-        with self._journal.stage("layer 1 directions") as stage:
+        with self.journal.stage("layer 1 directions") as stage:
             search = self._first_search(frame, sample)
-            problem = search.find_directions()
-            if problem is not None and sample is None:  # said to be as wide as the inputs, but is it?
-                frame, sample = self._reading_frame(None)
-                if frame.shape[1] < len(frame):
-                    search = self._first_search(frame, sample)
-                    problem = search.find_directions()
-            stage.figures.update(found=len(search.units), circles=search.circles)
-        if problem is not None:
-            return problem
-        with self._journal.stage("layer 1 norms") as stage:
+            try:
+                search.find_directions()
+            except GaveUp:
+                if sample is not None:
+                    raise
+                frame, sample = self._reading_frame(None)  # said to be as wide as the inputs, but is it?
+                if frame.shape[1] == len(frame):
+                    raise
+                search = self._first_search(frame, sample)
+                search.find_directions()
+            finally:
+                stage.figures.update(found=len(search.units), circles=search.circles)
+        with self.journal.stage("layer 1 norms") as stage:
             profiles = search.find_profiles(self._known.g)
-            if self._options.activation is None and profiles.typical_residual > _GOOD_PROFILE:
+            if self.request.activation is None and profiles.typical_residual > _GOOD_PROFILE:
                 others = search.find_profiles(ERF)
                 if others.typical_residual < profiles.typical_residual:
                     profiles, self._known = others, KnownLayers((), ERF)
             stage.figures.update(activation=self._known.g.name, residual=profiles.typical_residual)
-        problem = search.miscount()  # more circles may have shown more units
-        if problem is not None:
-            return problem
-        with self._journal.stage("layer 1 biases") as stage:
+        search.check_count()  # more circles may have shown more units
+        with self.journal.stage("layer 1 biases") as stage:
             found = search.find_biases(profiles, self._known.g, self._told_width(2), self._told_last(2))
             self._note_layer(1, found, self._ask.sent - sent)
             stage.figures.update(**_figures(found))
@@ -197,12 +172,12 @@ class DeepRecovery:
 
     def _first_search(self, frame: Array, sample: GradientSample | None) -> FirstLayerSearch:
         return FirstLayerSearch(
-            self._ask, frame, sample, self._outputs, self._independent, self._journal, self._rng
+            self._ask, frame, sample, self._outputs, self._independent, self.journal, self.rng
         )
 
-    def _inner_layer(self, number: int, frame: Array) -> LayerFound | str:
+    def _inner_layer(self, number: int, frame: Array) -> LayerFound:
         sent = self._ask.sent
-        with self._journal.stage(f"layer {number}") as stage:
+        with self.journal.stage(f"layer {number}") as stage:
             found = InnerLayerSearch(
                 self._ask,
                 self._points,
@@ -210,12 +185,11 @@ class DeepRecovery:
                 frame,
                 self._outputs,
                 self._independent,
-                self._journal,
-                self._rng,
+                self.journal,
+                self.rng,
             ).run(self._told_width(number + 1), self._told_last(number), self._told_last(number + 1))
-            if isinstance(found, LayerFound):
-                self._note_layer(number, found, self._ask.sent - sent)
-                stage.figures.update(**_figures(found))
+            self._note_layer(number, found, self._ask.sent - sent)
+            stage.figures.update(**_figures(found))
         return found
 
     def _note_layer(self, number: int, found: LayerFound, queries: int) -> None:
@@ -234,7 +208,7 @@ class DeepRecovery:
         self, known: KnownLayers, found: LayerFound
     ) -> tuple[OutputFit, OutputActivation] | None:
         """The output layer, if nothing else is left after the known ones."""
-        with self._journal.stage("output layer") as stage:
+        with self.journal.stage("output layer") as stage:
             points = self._points.for_values(known, 3 * found.layer.width + _SPARE_POINTS)
             answers = self._ask(points)
             states = known.states(points).last
@@ -252,7 +226,7 @@ class DeepRecovery:
 
     def _compare_widths(self) -> None:
         assert self._network is not None
-        told, seen = self._options.hidden, self._network.hidden
+        told, seen = self.request.hidden, self._network.hidden
         if told is not None and told != seen:
             self._notes.append(
                 f"hidden={list(told)} was said, {list(seen)} is what the answers show: units that do "
@@ -260,17 +234,17 @@ class DeepRecovery:
                 "do the same, and layers after which the rest is affine, cannot be seen"
             )
 
-    def _polish(self, complaint: str | None) -> str | None:
+    def _polish(self) -> None:
         assert self._network is not None
-        sigma = float(self._findings.noise.sigma_per_output.max())
+        sigma = float(self.findings.noise.sigma_per_output.max())
         model = LayeredModel.from_network(self._network)
         points, answers = np.zeros((0, model.n_inputs)), np.zeros((0, model.n_outputs))
 
         def tell(step: int, rms: float) -> None:
-            self._journal.tell(step, None, f"steps, residual {rms:.1e}")
+            self.journal.tell(step, None, f"steps, residual {rms:.1e}")
 
         for _ in range(_POLISHES):  # where equations are nearly dependent, more of them settle it
-            with self._journal.stage("polish") as stage:
+            with self.journal.stage("polish") as stage:
                 more = self._points.for_values(self._known, points_to_fit(self._network))
                 points = np.concatenate([points, more])
                 answers = np.concatenate([answers, self._ask(more)])
@@ -283,10 +257,9 @@ class DeepRecovery:
             settled = fit.history[-1] < _SETTLED * fit.floor
             if settled or fit.history[-1] > _HOPELESS * fit.history[0]:
                 break
-        return complaint
 
     def _note_fit(self, fit: ValueFitResult) -> None:
-        spread = float(np.max(np.where(self._findings.output_scale > 0, self._findings.output_scale, 1.0)))
+        spread = float(self.findings.spread.max())
         self._evidence = replace(
             self._evidence,
             fit_history=tuple(value / spread for value in fit.history),
@@ -298,8 +271,8 @@ class DeepRecovery:
 
     def _in_inputs(self, network: Network) -> Network:
         """From normalised inputs to the target's own, and to logistic units if they were asked for."""
-        moved = in_own_inputs(network, self._findings.region)
-        if self._options.activation == "sigmoid" and self._network is not None:
+        moved = in_own_inputs(network, self.findings.region)
+        if self.request.activation == "sigmoid" and self._network is not None:
             return as_logistic(moved)
         return moved
 

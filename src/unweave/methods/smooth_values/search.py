@@ -9,21 +9,15 @@ Cost: 10 rows per parameter of that network, divided by the outputs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
+from dataclasses import dataclass
 
 from unweave.arrays import Array
-from unweave.errors import BudgetExhausted
-from unweave.methods.shared.value_search import ROWS_PER_PARAMETER, ValueSearch, search_values
+from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
+from unweave.methods.shared.value_search import ROWS_PER_PARAMETER, WORK, ValueSearch, search_values
 from unweave.networks.activations import get_activation
-from unweave.networks.evaluation import single_threaded_blas
 from unweave.numerics.variable_projection.search import OutOfTime
-from unweave.probing.look import Findings
-from unweave.search.candidate import Candidate, Evidence
-from unweave.search.journal import Journal
+from unweave.search import Candidate, Evidence, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
-from unweave.targets.region import NormalisedQueries
 
 WIDEST_UNTOLD = 16
 """Units that rows are asked for where no width is told."""
@@ -36,79 +30,83 @@ def rows_for(inputs: int, outputs: int, width: int | None) -> int:
     return -(-ROWS_PER_PARAMETER * units * (inputs + 1 + outputs) // outputs) + 20
 
 
-def recover_from_values(
-    view: NormalisedQueries,
-    findings: Findings,
-    width: int | None,
-    activations: Sequence[str],
-    journal: Journal,
-    rng: np.random.Generator,
-) -> Candidate:
-    """Fit units of each of ``activations`` in turn until some are exact; as far as the budget goes."""
-    best: ValueSearch | None = None
-    problem, interrupted = None, False
-    try:
-        with single_threaded_blas():
-            with journal.stage("values") as stage:
-                points = findings.region.sample(rows_for(view.n_inputs, findings.n_outputs, width), rng)
-                answers = view(points)
-                stage.figures.update(rows=len(points))
-            best = _searched(activations, points, answers, width, view, journal, rng)
-    except BudgetExhausted as error:
-        problem = str(error)
-    except KeyboardInterrupt:
-        problem, interrupted = "interrupted", True
-    except np.linalg.LinAlgError as error:
-        problem = f"the numbers broke down ({error})"
-    if best is not None and best.exact:
+class SmoothValuesReason(Reason):
+    """Why no network of this class was found."""
+
+    NO_EXACT_START = (
+        "from {starts} random starts {units} units leave a residual of {residual:.2g}: more units, another "
+        "activation, or more than one hidden layer"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothValuesOptions:
+    """How long random starts are tried."""
+
+    work: float = WORK
+    """About as many seconds are spent: counted in steps, so that the search ends at the same start
+    everywhere."""
+
+
+class SmoothValuesSearch(Search):
+    """Fits units of each activation in turn to one set of rows until some are exact."""
+
+    _found = Candidate()
+
+    def run(self) -> None:
+        """Ask the rows and try random starts on them."""
+        view, region, width = self.context.view, self.findings.region, self.request.width
+        with self.journal.stage("values") as stage:
+            points = region.sample(rows_for(view.n_inputs, self.findings.n_outputs, width), self.rng)
+            answers = view(points)
+            stage.figures.update(rows=len(points))
+        best = self._searched(points, answers)
+        if best is None:
+            return
+        if not best.exact:  # a local minimum: what other methods found is as good
+            units = best.network.hidden[0]
+            raise GaveUp(
+                SmoothValuesReason.NO_EXACT_START, starts=best.starts, units=units, residual=best.residual
+            )
         # In few inputs many units can imitate others: without error bars nothing shows that these did not.
         open_bars = best.fitted.error_bar is None
-        ambiguity = (
-            "the values do not determine all parameters: other units fit as well" if open_bars else None
+        self._found = Candidate(
+            in_own_inputs(best.network, region),
+            _evidence(best),
+            ambiguity="the values do not determine all parameters: other units fit as well"
+            if open_bars
+            else None,
         )
-        network = in_own_inputs(best.network, findings.region)
-        return Candidate(network, _evidence(best), ambiguity=ambiguity)
-    if problem is None and best is not None:  # a local minimum: what other methods found is as good
-        problem = (
-            f"from {best.starts} random starts {best.network.hidden[0]} units leave a residual of "
-            f"{best.residual:.2g}: more units, another activation, or more than one hidden layer"
-        )
-    return Candidate(None, Evidence(), problem=problem, interrupted=interrupted)
 
+    def candidate(self) -> Candidate:
+        """Return the exact network, if there is one."""
+        return self._found
 
-def _searched(
-    names: Sequence[str],
-    points: Array,
-    answers: Array,
-    width: int | None,
-    view: NormalisedQueries,
-    journal: Journal,
-    rng: np.random.Generator,
-) -> ValueSearch | None:
-    def on_step(step: int, residual: float) -> None:
-        journal.tell(step, None, f"steps, residual {residual:.1e}")
-        left = view.seconds_left
-        if left is not None and left <= 0:
-            raise OutOfTime
+    def _searched(self, points: Array, answers: Array) -> ValueSearch | None:
+        def on_step(step: int, residual: float) -> None:
+            self.journal.tell(step, None, f"steps, residual {residual:.1e}")
+            if self.context.is_late:
+                raise OutOfTime
 
-    with journal.stage("random starts") as stage:
-        found = search_values(
-            points,
-            answers,
-            width,
-            [get_activation(name) for name in names],
-            floor=_EXACT,
-            rng=rng,
-            on_step=on_step,
-        )
-        if found is not None:
-            stage.figures.update(
-                activation=found.network.activations[0],
-                starts=found.starts,
-                units=found.network.hidden[0],
-                residual=found.residual,
+        with self.journal.stage("random starts") as stage:
+            found = search_values(
+                points,
+                answers,
+                self.request.width,
+                [get_activation(name) for name in self.request.activations_among(SMOOTH_ACTIVATIONS)],
+                floor=_EXACT,
+                rng=self.rng,
+                work=self.context.options.work,
+                on_step=on_step,
             )
-    return found
+            if found is not None:
+                stage.figures.update(
+                    activation=found.network.activations[0],
+                    starts=found.starts,
+                    units=found.network.hidden[0],
+                    residual=found.residual,
+                )
+        return found
 
 
 def _evidence(found: ValueSearch) -> Evidence:

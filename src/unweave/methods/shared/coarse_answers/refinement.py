@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -20,20 +21,25 @@ from unweave.methods.shared.coarse_answers.error_bars import (
     standard_errors,
     with_fixed_lengths,
 )
+from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
 from unweave.methods.shared.coarse_answers.strength import contributions, link_of
 from unweave.networks.activations import SOFTMAX
 from unweave.networks.layered_model import LayeredModel
 from unweave.networks.network import Network
 from unweave.probing.look import Findings
-from unweave.search.candidate import Candidate, Evidence
-from unweave.search.journal import Journal
+from unweave.probing.noise import NoiseKind
+from unweave.search import Candidate, Journal
 from unweave.targets.change_of_inputs import in_own_inputs
 
+Measured = TypeVar("Measured", bound=CoarseEvidence)
 Change = Callable[[AveragedFit], AveragedFit]
 
 DEFAULT_ROWS_PER_PARAMETER = 32.0
 """Rows of the final fit to noisy answers, per parameter, unless told otherwise."""
+
+ROWS_OF_FINAL_FIT: dict[NoiseKind, float] = {"float64": 4.0, "float32": 4.0, "rounded": 55.0, "noisy": 32.0}
+"""Rows that the final fit is expected to cost, per parameter; for rounded answers most of them bisect."""
 
 _STAGE = 4.0  # factor between the numbers of rows of successive fits
 _DAMPING_NEAR = 1e-6  # of a fit that starts from one with fewer rows
@@ -46,7 +52,7 @@ _EXACT = 1e-3  # of the grid: what flips leave of a network that is right but an
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-class Refinement:
+class Refinement(Generic[Measured]):
     """The best fit so far, and what is known about it."""
 
     def __init__(
@@ -56,11 +62,12 @@ class Refinement:
         width: int | None,
         rows_per_parameter: float | None,
         journal: Journal,
+        evidence: Measured,
     ) -> None:
         self._rows, self._findings, self._journal = rows, findings, journal
         self._told_width, self._told_rows = width, rows_per_parameter
         self.fit: AveragedFit | None = None
-        self.evidence = Evidence()
+        self.evidence = evidence
         self.notes: list[str] = []
         self._exact: LayeredModel | None = None
         self._errors: Array | None = None
@@ -117,11 +124,11 @@ class Refinement:
             misfit=fit.misfit,
             acceptable_misfit=rows.acceptable_misfit(),
             answer_sigma=self._answer_sigma(fit),
-            weakest_neuron=self._weakest(fit),
+            weakest_unit=self._weakest(fit),
         )
 
-    def candidate(self, problem: str | None, *, interrupted: bool) -> Candidate:
-        """What there is, in the target's own inputs."""
+    def candidate(self) -> Candidate:
+        """Return the best network so far, in the target's own inputs."""
         model = self._exact if self._exact is not None else None if self.fit is None else self.fit.model
         network = None if model is None else self._in_inputs(model)
         errors = None
@@ -129,14 +136,7 @@ class Refinement:
             points, weights = self._fitted
             model = LayeredModel.from_network(network)
             errors = standard_error_network(model, self._rows.region, points, weights)
-        return Candidate(
-            network,
-            self.evidence,
-            tuple(self.notes),
-            problem,
-            interrupted=interrupted,
-            standard_errors=errors,
-        )
+        return Candidate(network, self.evidence, tuple(self.notes), standard_errors=errors)
 
     # -- steps -----------------------------------------------------------------------------------------
 

@@ -34,6 +34,9 @@ _REFINEMENTS = 40
 _LOG_SCALE_RANGE = (np.log(1e-3), np.log(1e3))
 _DAMPING = (1e-3, 0.2, 5.0)  # initial, factor after success, factor after failure
 
+SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
+"""Activations tried when none is told; tanh stands for the logistic function too."""
+
 
 @dataclass(frozen=True, eq=False)
 class Profiles:

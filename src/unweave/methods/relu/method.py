@@ -1,0 +1,34 @@
+"""The row of one hidden layer of kinked units in precise answers."""
+
+from __future__ import annotations
+
+from unweave.methods.relu.search import ReluOptions, ReluSearch
+from unweave.methods.shared.kinked.evidence import KinkedEvidence
+from unweave.methods.shared.kinked.refusals import refuses_kinked
+from unweave.methods.shared.kinked.signs import KINKED
+from unweave.search import Cost, Method, Question
+
+_ROWS_PER_PARAMETER = 3.1  # measured, with a few lines' worth of rows on top
+_ROWS_BESIDES = 80
+
+
+def cost(question: Question) -> Cost:
+    """A line, every unit's hyperplane twice, and a fit."""
+    size, width = question.parameters, max(question.hidden, default=1)
+    rows = int(_ROWS_PER_PARAMETER * size) + _ROWS_BESIDES
+    seconds = 0.05 + 7e-5 * size + 1e-4 * width**2
+    return question.cost(rows, seconds, 8e-6 * rows * question.inputs, "kinks on a line, two rows per weight")
+
+
+METHOD = Method(
+    name="relu",
+    aliases=("lines",),
+    description="one hidden layer of kinked units, from the kinks on a long line",
+    layers=(1, 1),
+    activations=KINKED,
+    refuses=refuses_kinked,
+    cost=cost,
+    search=ReluSearch,
+    options=ReluOptions,
+    evidence=KinkedEvidence,
+)

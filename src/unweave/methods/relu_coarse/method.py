@@ -1,0 +1,70 @@
+"""The row of one hidden layer of kinked units in coarse answers, or behind a link."""
+
+from __future__ import annotations
+
+from unweave.methods.relu_coarse.search import FIRST_WIDTHS, ROWS_PER_PARAMETER, ReluCoarseSearch
+from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
+from unweave.methods.shared.coarse_answers.refinement import ROWS_OF_FINAL_FIT
+from unweave.methods.shared.kinked.signs import KINKED
+from unweave.methods.shared.refusals import NO_KINKS, links_to_try, mostly_noise
+from unweave.networks.links import LINKS
+from unweave.probing.look import Findings
+from unweave.search import Cost, Likelihood, Method, Question, Request
+
+WIDEST_INPUT = 256
+"""Inputs up to which kinked units are searched for in all of them at once."""
+
+
+def refuses(request: Request, findings: Findings) -> str | None:
+    """Say why not kinked units from coarse answers, or None."""
+    if findings.is_affine:
+        return NO_KINKS
+    noise = mostly_noise(findings)
+    if noise is not None:
+        return noise
+    precise = findings.noise.kind == "float64" and links_to_try(request, findings) == ("identity",)
+    if precise and request.activation in (None, *KINKED):
+        return "the answers are precise, with no last transformation: kinks on lines are better"
+    if request.activation is None and not findings.kinks and findings.noise.kind in ("float64", "float32"):
+        return "no kinks were seen: the target is smooth"
+    if findings.region.n_inputs > WIDEST_INPUT:
+        return (
+            f"it searches in all inputs at once, for up to {WIDEST_INPUT} of them, and the target has "
+            f"{findings.region.n_inputs}"
+        )
+    return None
+
+
+def likelihood(request: Request, findings: Findings) -> Likelihood:
+    """Noise hides kinks, and kinked units imitate smooth ones behind it; flips of rounded answers tell."""
+    flips = findings.noise.kind == "rounded" and findings.noise.repeatable and request.averaging is None
+    if not (findings.kinks or flips or request.activation is not None):
+        return Likelihood.LAST
+    straight = findings.noise.kind == "float64" and "identity" in links_to_try(request, findings)
+    return Likelihood.POSSIBLE if straight else Likelihood.LIKELY  # lines see straight pieces better
+
+
+def cost(question: Question) -> Cost:
+    """Random starts of least squares on random rows, then more rows, or bisection of rounded ones."""
+    width = max(question.width, 1 if question.told else FIRST_WIDTHS[question.noise])
+    size = width * (question.inputs + question.outputs) + (question.inputs + 1) * question.outputs
+    per_parameter = max(ROWS_OF_FINAL_FIT[question.noise], ROWS_PER_PARAMETER)
+    shared = 1 if question.noise == "rounded" else question.outputs
+    rows = ROWS_PER_PARAMETER * size / question.outputs + (per_parameter - ROWS_PER_PARAMETER) * size / shared
+    how = f"random starts of least squares, {per_parameter:g} rows per parameter"
+    return question.cost(rows, 0.1 + 3e-6 * size**2, 8e-6 * ROWS_PER_PARAMETER * size**2, how)
+
+
+METHOD = Method(
+    name="relu_coarse",
+    aliases=("kinks",),
+    description="one hidden layer of kinked units behind noise, rounding, float32, a sigmoid or a softmax",
+    layers=(1, 1),
+    activations=(*KINKED, "squared_relu"),
+    outputs=LINKS,
+    refuses=refuses,
+    likelihood=likelihood,
+    cost=cost,
+    search=ReluCoarseSearch,
+    evidence=CoarseEvidence,
+)

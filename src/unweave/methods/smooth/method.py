@@ -1,0 +1,93 @@
+"""The row of one smooth hidden layer in precise answers."""
+
+from __future__ import annotations
+
+from unweave.derivatives.active_subspace import SPARE_GRADIENTS
+from unweave.derivatives.jet_sources import FEWEST_SITES
+from unweave.methods.shared.smooth_refusals import refuses_smooth
+from unweave.methods.smooth.evidence import SmoothEvidence
+from unweave.methods.smooth.hessian_route import SURPLUS
+from unweave.methods.smooth.lattice_route import FEWEST_INPUTS, LARGEST_FIT
+from unweave.methods.smooth.lattice_step import LINES, ROWS_PER_LINE
+from unweave.methods.smooth.options import SmoothOptions
+from unweave.methods.smooth.random_slice import (
+    SliceCost,
+    cheapest_slice,
+    slice_cost,
+    slice_parameters,
+    smallest_slice,
+)
+from unweave.methods.smooth.search import SmoothSearch
+from unweave.probing.look import Findings
+from unweave.search import Cost, Likelihood, Method, Question, Request
+from unweave.search.cost import fit_seconds
+
+
+def likelihood(request: Request, findings: Findings) -> Likelihood:
+    """It sees through no link and little noise, and finds one layer only."""
+    # The target's own derivatives are as good as its answers, so that a module in float32 is no hindrance.
+    coarse = findings.noise.kind != "float64" and not request.autodiff
+    behind_link = "identity" not in findings.links or "sigmoid" in findings.links
+    return Likelihood.LAST if findings.layered or coarse or behind_link else Likelihood.LIKELY
+
+
+def cost(question: Question) -> Cost:
+    """The slice route where it runs, else Hessians, in the active subspace if there is one."""
+    width = question.width
+    by_slice = _slice_of(question, width)
+    if by_slice is None:
+        return _hessian_cost(question, width)
+    rows = by_slice.rows + LINES * ROWS_PER_LINE
+    size = slice_parameters(width, by_slice.dimension, question.outputs)
+    how = f"lattices on a slice of {by_slice.dimension} of {question.inputs} inputs"
+    if question.told:
+        how += f"; {by_slice.lattice:,} rows more if they have to be mirrored"
+    profiles = 4e-3 * question.activations * width * (1 + question.outputs / 5)
+    return question.cost(rows, 0.2 + profiles + fit_seconds(size, 1.1 * size), 12e-6 * size**2, how)
+
+
+def _slice_of(question: Question, width: int) -> SliceCost | None:
+    """The slice that would be used, or None."""
+    if question.noise != "float64" or question.inputs < FEWEST_INPUTS:
+        return None
+    if question.told:
+        cheapest = cheapest_slice(question.inputs, width, question.outputs)
+    else:
+        dimension = smallest_slice(question.inputs, width)
+        if dimension is None:
+            return None
+        cheapest = slice_cost(question.inputs, width, question.outputs, dimension, mirrored=True)
+    if cheapest is None or slice_parameters(width, cheapest.dimension, question.outputs) > LARGEST_FIT:
+        return None
+    return cheapest
+
+
+def _hessian_cost(question: Question, width: int) -> Cost:
+    inputs, outputs, size = question.inputs, question.outputs, question.parameters
+    gradients = (min(width, inputs) + SPARE_GRADIENTS) // outputs + 2
+    rows = gradients * (2 * inputs + 1)
+    if width <= inputs:
+        rows += 5 * (width**2 + width + 1) + 17 * width + int(1.6 * width * (width + 2)) * 2
+        how = f"gradients in all inputs, Hessians in the {width} directions that matter"
+        fit = width * (width + 1 + outputs)
+    else:
+        sites = max(FEWEST_SITES, int(SURPLUS * width / outputs))
+        rows += (sites + (0 if question.told else 3)) * (inputs**2 + inputs + 1) + size // 2
+        how = f"{sites} Hessians in all inputs"
+        fit = size
+    return question.cost(rows, 0.5 + fit_seconds(min(fit, 8000), 2.0 * fit), 8e-6 * inputs**2 * width, how)
+
+
+METHOD = Method(
+    name="smooth",
+    aliases=("shallow",),
+    description="one smooth hidden layer, through its derivatives and Gauss-Newton",
+    layers=(1, 1),
+    refuses=refuses_smooth,
+    likelihood=likelihood,
+    cost=cost,
+    search=SmoothSearch,
+    options=SmoothOptions,
+    evidence=SmoothEvidence,
+    derivatives=True,
+)

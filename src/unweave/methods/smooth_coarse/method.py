@@ -1,0 +1,73 @@
+"""The row of one smooth hidden layer in coarse answers, or behind a link."""
+
+from __future__ import annotations
+
+from unweave.methods.shared.coarse_answers.refinement import ROWS_OF_FINAL_FIT
+from unweave.methods.shared.refusals import NOTHING_CURVED, links_to_try, mostly_noise
+from unweave.methods.smooth_coarse.evidence import SmoothCoarseEvidence
+from unweave.methods.smooth_coarse.search import SmoothCoarseSearch
+from unweave.networks.links import LINKS
+from unweave.probing.look import Findings
+from unweave.search import Cost, Likelihood, Method, Question, Request
+from unweave.search.cost import fit_seconds
+
+CERTAIN_KINKS = 3
+"""Lines with a kink from which coarse answers count as piecewise smooth: a single one may be chance."""
+WIDEST_INPUT = 128
+"""Inputs up to which Hessians in all of them are taken of coarse answers."""
+
+_ROWS_FOR_RADIUS = 5200  # that find the best radius of the stencils
+_FEWEST_SITES, _SITES_PER_UNIT = 12, 1.25  # at which Hessians are taken
+_LARGEST_FIT = 8000  # parameters whose fit is told by J^T J
+
+
+def refuses(request: Request, findings: Findings) -> str | None:
+    """Say why not one smooth hidden layer from coarse answers, or None."""
+    if findings.is_affine:
+        return NOTHING_CURVED
+    if findings.kinks and findings.kink_evidence.broken >= CERTAIN_KINKS and request.activation is None:
+        return "kinks were seen: the target is not smooth"
+    noise = mostly_noise(findings)
+    if noise is not None:
+        return noise
+    if findings.noise.kind == "float64" and links_to_try(request, findings) == ("identity",):
+        return "the answers are precise, with no last transformation: short differences are better"
+    if findings.region.n_inputs > WIDEST_INPUT:
+        return (
+            f"it takes Hessians in all inputs, 2 D^2 rows each, for up to {WIDEST_INPUT} inputs, "
+            f"and the target has {findings.region.n_inputs}"
+        )
+    return None
+
+
+def likelihood(request: Request, findings: Findings) -> Likelihood:
+    """A far field that shows layers, or a kink, speaks against it."""
+    if findings.layered:
+        return Likelihood.LAST
+    return Likelihood.POSSIBLE if findings.kinks and request.activation is None else Likelihood.LIKELY
+
+
+def cost(question: Question) -> Cost:
+    """Rotated Hessians with long steps, then a fit to many rows, or bisection of rounded ones."""
+    sites = max(_FEWEST_SITES, int(_SITES_PER_UNIT * question.width / question.outputs))
+    per_parameter = ROWS_OF_FINAL_FIT[question.noise]
+    shared = 1 if question.noise == "rounded" else question.outputs
+    rows = _ROWS_FOR_RADIUS + sites * (2 * question.inputs**2 + 1)
+    rows += int(per_parameter * question.parameters / shared)
+    how = f"{sites} Hessians with long steps, {per_parameter:g} rows per parameter"
+    fit = min(question.parameters, _LARGEST_FIT)
+    return question.cost(rows, 0.5 + fit_seconds(fit, per_parameter * fit), 12e-6 * fit**2, how)
+
+
+METHOD = Method(
+    name="smooth_coarse",
+    aliases=("coarse",),
+    description="one smooth hidden layer behind noise, rounding, float32, a sigmoid or a softmax",
+    layers=(1, 1),
+    outputs=LINKS,
+    refuses=refuses,
+    likelihood=likelihood,
+    cost=cost,
+    search=SmoothCoarseSearch,
+    evidence=SmoothCoarseEvidence,
+)

@@ -1,0 +1,100 @@
+"""Which methods to try, in which order: what was said and found against what the rows declare."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from unweave.errors import InvalidInput
+from unweave.methods.table import METHODS
+from unweave.probing.look import Findings
+from unweave.search import Method, Question, Request
+
+_ASSUMED_WIDTH = (
+    16  # units of a layer whose width is not told, or as many as inputs: costs are compared with it
+)
+
+
+def method_named(name: str) -> Method:
+    """Return the method that users call ``name``."""
+    for method in METHODS:
+        if name == method.name or name in method.aliases:
+            return method
+    known = ", ".join(method.name for method in METHODS)
+    raise InvalidInput(f"method must be one of {known} or None. Got {name!r} instead.")
+
+
+def choose(
+    request: Request, findings: Findings, asks: Literal["queries", "samples"] = "queries"
+) -> tuple[list[Method], dict[str, str]]:
+    """Return the methods to try, likeliest and then cheapest first, and the reasons against the others."""
+    tried, reasons = [], {}
+    for method in METHODS:
+        asked = request.method == method.name
+        if method.asks != asks or ((request.method is not None or method.by_name_only) and not asked):
+            continue
+        reason = method.reason_against(request, findings)
+        if reason is None:
+            tried.append(method)
+        else:
+            reasons[method.name] = reason
+
+    def order(method: Method) -> tuple[int, int]:
+        cost = method.cost(question_of(request, findings, method))
+        return method.likelihood(request, findings), cost.rows
+
+    return sorted(tried, key=order), reasons
+
+
+def question_of(request: Request, findings: Findings, method: Method) -> Question:
+    """Return what ``method`` would be asked, with assumed widths where none are told."""
+    inputs = findings.region.n_inputs
+    hidden = request.hidden
+    if hidden is None:
+        hidden = (max(_ASSUMED_WIDTH, inputs),) * max(method.layers[0], 1)
+    return Question(
+        inputs=inputs,
+        outputs=findings.n_outputs,
+        hidden=() if method.layers[1] == 0 else hidden,
+        told=request.hidden is not None,
+        one_activation=request.activation is not None,
+        noise=findings.noise.kind,
+    )
+
+
+def checked_options(options: Any) -> tuple[Any, ...]:
+    """Return ``options`` of one or several methods as a tuple."""
+    given = tuple(options) if isinstance(options, list | tuple) else (() if options is None else (options,))
+    known = {type(method.options()) for method in METHODS}
+    for each in given:
+        if type(each) not in known:
+            names = sorted(kind.__name__ for kind in known if kind is not type(None))
+            raise InvalidInput(
+                f"options must be those of a method ({', '.join(names)}), or a list of them. Got {each!r} "
+                "instead."
+            )
+    return given
+
+
+def options_for(method: Method, request: Request) -> Any:
+    """Return the method's options: those the user gave, or its defaults."""
+    default = method.options()
+    return next((each for each in request.options if type(each) is type(default)), default)
+
+
+def refuse_autodiff_without_use(request: Request) -> None:
+    """Raise if no method could use the target's own derivatives for what was asked."""
+    reasons = []
+    for method in METHODS:
+        if not method.derivatives:
+            continue
+        if request.method not in (None, method.name):
+            reasons.append(f"method={request.method!r}, which asks for answers only,")
+            continue
+        reason = method.refuses_request(request)
+        if reason is None:
+            return
+        reasons.append(reason)
+    raise InvalidInput(
+        f'derivatives="autodiff" must be asked of one smooth hidden layer. Got something else instead: '
+        f'{"; ".join(reasons)}. Leave derivatives at "queries", which needs answers only.'
+    )

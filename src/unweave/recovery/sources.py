@@ -1,0 +1,153 @@
+"""Where answers come from: a target that is asked, or samples that are already paid for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from unweave.probing.far_look import far_look
+from unweave.probing.look import Findings, look
+from unweave.probing.samples import look_at_samples
+from unweave.recovery.choose import question_of
+from unweave.recovery.trial import Trial, fresh_trial, held_out_trial
+from unweave.search import Candidate, Method, Request
+from unweave.targets.held_out import FittedRows, HeldOutRows, split
+from unweave.targets.queries import Queries
+from unweave.targets.region import NormalisedQueries, Region
+from unweave.targets.samples import Samples
+
+_QUERIES_STREAM = 0x756E7765  # keep a search's random numbers apart from those of a network planted with ...
+_SAMPLES_STREAM = 0x73616D70  # ... its seed
+_WIDER = 2.0  # factor by which a region that was searched for is widened at the second attempt
+_FEWEST_ROWS_TO_SPLIT = 5  # samples of which some may be held out
+_HELD_OUT_SHARE = 0.2  # of the samples, at most
+_LEAST_HELD_OUT_SHARE = 0.05  # of the samples, even where they are few
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a search works: what it may ask, and what a look found there."""
+
+    view: NormalisedQueries | FittedRows
+    findings: Findings
+
+
+class Source(ABC):
+    """Gives answers to searches, and rows that they have not seen to the judge."""
+
+    asks: Literal["queries", "samples"]
+    stream: int
+    """First word of the seed of a run."""
+    queries: Queries | None = None
+    """The ledger, where something is asked."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sent(self) -> int:
+        """Rows sent so far."""
+        return 0 if self.queries is None else self.queries.sent
+
+    @property
+    def derivative_queries(self) -> int:
+        """Those of them that were passes for derivatives."""
+        return 0 if self.queries is None else self.queries.derivative_queries
+
+    @abstractmethod
+    def look(self, request: Request, rng: np.random.Generator) -> Findings:
+        """Look at the answers before anything is fitted."""
+
+    @abstractmethod
+    def places(
+        self, request: Request, findings: Findings, first: Method, rng: np.random.Generator
+    ) -> list[Place]:
+        """Return where searches work: the second place is for methods that go wider."""
+
+    @abstractmethod
+    def trial(
+        self, candidate: Candidate, place: Place, tolerance: float | None, rng: np.random.Generator
+    ) -> Trial:
+        """Try the candidate's network on rows that nothing was fitted to."""
+
+
+class QueriedTarget(Source):
+    """A target that is asked."""
+
+    asks, stream = "queries", _QUERIES_STREAM
+
+    def __init__(self, queries: Queries, domain: tuple[Any, Any] | None, examples: Any) -> None:
+        self.queries: Queries = queries
+        self._domain, self._examples = domain, examples
+
+    def look(self, request: Request, rng: np.random.Generator) -> Findings:
+        """Ask a few hundred rows; ask far out too where the depth is not known and that is allowed."""
+        findings = look(self.queries, rng=rng, domain=self._domain, examples=self._examples)
+        told = request.hidden is not None
+        if told or findings.region.has_box or findings.kinks or findings.is_affine:
+            return findings
+        sent = self.queries.sent
+        view = NormalisedQueries(self.queries, findings.region)
+        # Random numbers of its own: whether this look is taken must not change what follows.
+        far = far_look(view, findings.noise.relative, np.random.default_rng(self.stream), findings.links)
+        cost = findings.queries + self.queries.sent - sent
+        return replace(findings, layered=far.layered, links=far.links, queries=cost)
+
+    def places(
+        self, request: Request, findings: Findings, first: Method, rng: np.random.Generator
+    ) -> list[Place]:
+        """A region that had to be searched for may be too narrow to see every unit act."""
+        found = [findings]
+        if findings.searched and not findings.region.has_box:
+            region = findings.region
+            found.append(replace(findings, region=Region(region.location, _WIDER * region.scale)))
+        return [Place(NormalisedQueries(self.queries, each.region), each) for each in found]
+
+    def trial(
+        self, candidate: Candidate, place: Place, tolerance: float | None, rng: np.random.Generator
+    ) -> Trial:
+        """Ask fresh rows."""
+        assert isinstance(place.view, NormalisedQueries)
+        return fresh_trial(candidate, place.view, place.findings, tolerance, rng)
+
+
+class SampledTarget(Source):
+    """Rows that are already paid for; some are held out before anything is fitted."""
+
+    asks, stream = "samples", _SAMPLES_STREAM
+
+    def __init__(self, samples: Samples, deadline: float | None) -> None:
+        self._samples, self._deadline = samples, deadline
+        self.notes = samples.notes
+        self._held: HeldOutRows | None = None
+
+    def look(self, request: Request, rng: np.random.Generator) -> Findings:
+        """Read scales and precision off the rows."""
+        return look_at_samples(self._samples)
+
+    def places(
+        self, request: Request, findings: Findings, first: Method, rng: np.random.Generator
+    ) -> list[Place]:
+        """Hold out what the likeliest method does not need."""
+        count = self._held_out(first, first.cost(question_of(request, findings, first)).rows)
+        fitted, self._held = split(self._samples, count, self._deadline, rng)
+        return [Place(fitted, findings)]
+
+    def _held_out(self, method: Method, needed: int) -> int:
+        rows = len(self._samples)
+        if rows < _FEWEST_ROWS_TO_SPLIT:
+            return 0
+        share = int(_HELD_OUT_SHARE * rows)
+        if method.uses_every_row:
+            return max(0, min(share, rows - needed))
+        least = max(1, int(_LEAST_HELD_OUT_SHARE * rows))
+        return int(np.clip(rows - needed, least, max(share, 1)))
+
+    def trial(
+        self, candidate: Candidate, place: Place, tolerance: float | None, rng: np.random.Generator
+    ) -> Trial:
+        """Compare with the rows that were held out."""
+        assert isinstance(place.view, FittedRows)
+        assert self._held is not None
+        return held_out_trial(candidate, place.view, self._held, tolerance)
