@@ -14,8 +14,8 @@ from scipy.linalg import null_space
 
 from unweave.experiments.experiment import Figure, Progress
 from unweave.experiments.rules import equal, vanishes
-from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
-from unweave.methods.shared.kinked.signs import solve_signs
+from unweave.networks.absolute_form import AbsoluteForm
+from unweave.networks.signs import solve_signs
 from unweave.published.relu.relu_units import ReLUUnits
 
 INPUTS, UNITS, POINTS = 3, 5, 10_000

@@ -24,11 +24,14 @@ def method_named(name: str) -> Method:
 
 
 def choose(
-    request: Request, findings: Findings, asks: Literal["queries", "samples"] = "queries"
+    request: Request,
+    findings: Findings,
+    asks: Literal["queries", "samples"] = "queries",
+    methods: tuple[Method, ...] = METHODS,
 ) -> tuple[list[Method], dict[str, str]]:
-    """Return the methods to try, likeliest and then cheapest first, and the reasons against the others."""
+    """Return those of ``methods`` to try, likeliest and then cheapest first, and why not the others."""
     tried, reasons = [], {}
-    for method in METHODS:
+    for method in methods:
         asked = request.method == method.name
         if method.asks != asks or ((request.method is not None or method.by_name_only) and not asked):
             continue
@@ -61,10 +64,10 @@ def question_of(request: Request, findings: Findings, method: Method) -> Questio
     )
 
 
-def checked_options(options: Any) -> tuple[Any, ...]:
-    """Return ``options`` of one or several methods as a tuple."""
+def checked_options(options: Any, methods: tuple[Method, ...]) -> tuple[Any, ...]:
+    """Return ``options`` of one or several of ``methods`` as a tuple."""
     given = tuple(options) if isinstance(options, list | tuple) else (() if options is None else (options,))
-    known = {type(method.options()) for method in METHODS}
+    known = {type(method.options()) for method in methods}
     for each in given:
         if type(each) not in known:
             names = sorted(kind.__name__ for kind in known if kind is not type(None))

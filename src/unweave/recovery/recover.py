@@ -12,6 +12,7 @@ import numpy as np
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
 from unweave.execution.checkpoint import Checkpoint
 from unweave.execution.executor import Executor
+from unweave.methods.table import METHODS
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
 from unweave.probing.look import Findings
@@ -56,7 +57,7 @@ def recover(
     max_queries: int | None = None,
     deadline: float | None = None,
     tolerance: float | None = None,
-    method: str | None = None,
+    method: str | Method | None = None,
     averaging: float | None = None,
     derivatives: str = "queries",
     options: Any = None,
@@ -99,7 +100,7 @@ def recover(
     method
         Name of a method ("affine", "relu", "relu_deep", "relu_coarse", "smooth", "smooth_coarse",
         "smooth_values", "smooth_deep", "published"; for samples "samples_relu", "samples_squared_relu",
-        "samples_smooth", "samples_quadratic"); None to choose.
+        "samples_smooth", "samples_quadratic"), or a `unweave.search.Method` of your own; None to choose.
     averaging
         For coarse answers: rows of the final fit per parameter; the error falls with its square root. None:
         rounded answers of a target that repeats itself are bisected instead, which makes them exact; noisy
@@ -147,17 +148,20 @@ def recover(
     ('RECOVERED', True)
     """
     given = locals()
-    request = _checked_request(hidden, activation, output_activation, method, averaging, options)
+    own = (method,) if isinstance(method, Method) else ()
+    named = method_named(method).name if isinstance(method, str) else None if method is None else method.name
+    request = _checked_request(hidden, activation, output_activation, named, averaging, options, own)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InvalidInput(f"seed must be a whole number >= 0. Got {seed!r} instead.")
     if tolerance is not None and not tolerance > 0:
         raise InvalidInput(f"tolerance must be positive. Got {tolerance!r} instead.")
     request = replace(request, autodiff=_wants_autodiff(derivatives, request, target))
+    _refuse_what_no_method_handles(request, own or METHODS, isinstance(target, Samples))
     source: Source
     if isinstance(target, Samples):
         _refuse_what_samples_cannot_use(given)
         source = SampledTarget(target, deadline)
-        return _Run(source, request, tolerance, seed, progress, None).recover()
+        return _Run(source, request, own or METHODS, tolerance, seed, progress, None).recover()
     queries = as_queries(
         target,
         input_dim=input_dim,
@@ -167,7 +171,7 @@ def recover(
     )
     source = QueriedTarget(queries, domain, examples)
     with running(queries, executor, checkpoint) as resumption:
-        result = _Run(source, request, tolerance, seed, progress, resumption).recover()
+        result = _Run(source, request, own or METHODS, tolerance, seed, progress, resumption).recover()
         release(queries)  # not after an error, which hands the ledger back to be asked again
         return result
 
@@ -179,6 +183,7 @@ def _checked_request(
     method: str | None,
     averaging: float | None,
     options: Any,
+    own: tuple[Method, ...],
 ) -> Request:
     output = output_activation
     if output is not None and output != SOFTMAX:
@@ -190,10 +195,10 @@ def _checked_request(
     return Request(
         hidden=checked_widths(hidden),
         activation=None if activation is None else get_activation(activation).name,
-        method=None if method is None else method_named(method).name,
+        method=method,
         output_activation=output,
         averaging=averaging,
-        options=checked_options(options),
+        options=checked_options(options, (*METHODS, *own)),
     )
 
 
@@ -225,6 +230,23 @@ def _refuse_what_samples_cannot_use(given: dict[str, Any]) -> None:
             )
 
 
+def _refuse_what_no_method_handles(request: Request, methods: tuple[Method, ...], samples: bool) -> None:
+    """Raise if the method asked for cannot use the target, or no method for samples handles the request."""
+    asks = "samples" if samples else "queries"
+    possible = [each for each in methods if each.asks == asks and request.method in (None, each.name)]
+    if not possible:
+        what = "fits samples, for Samples" if samples else "asks for answers, for a target that can be asked"
+        raise InvalidInput(f"method must be one that {what}. Got {request.method!r} instead.")
+    reasons = {each.name: each.refuses_request(request) for each in possible}
+    if samples and None not in reasons.values():
+        said = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        hidden = None if request.hidden is None else list(request.hidden)
+        raise InvalidInput(
+            f"hidden and activation must be handled by a method for samples. Got hidden={hidden} and "
+            f"activation={request.activation!r} instead ({said})."
+        )
+
+
 class _Run:
     """One recovery; knows at any time what it could tell."""
 
@@ -232,12 +254,14 @@ class _Run:
         self,
         source: Source,
         request: Request,
+        methods: tuple[Method, ...],
         tolerance: float | None,
         seed: int,
         progress: Callable[[Progress], None] | None,
         resumption: Resumption | None,
     ) -> None:
         self._source, self._request, self._tolerance = source, request, tolerance
+        self._methods = methods
         self._resumption = resumption
         self._sent_before = 0 if resumption is None else resumption.sent_before
         self._derivatives_before = source.derivative_queries
@@ -270,7 +294,7 @@ class _Run:
             return self._tell(f"the budget ended while looking at the target: {error}")
         if findings.labels:
             return self._tell(LABELS_MESSAGE.format(findings.labels))
-        methods, reasons = choose(request, findings, source.asks)
+        methods, reasons = choose(request, findings, source.asks, self._methods)
         if not methods:
             return self._tell("; ".join(f"method {name}: {reason}" for name, reason in reasons.items()))
         places = source.places(request, findings, methods[0], self._rng)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unweave.methods.published.search import PublishedSearch
-from unweave.methods.shared.smooth_refusals import refuses_smooth
+from unweave.methods.shared.refusals import refuses_smooth
 from unweave.methods.shared.span_evidence import SpanEvidence
 from unweave.networks.activations import get_activation
 from unweave.probing.look import Findings

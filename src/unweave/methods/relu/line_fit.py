@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
 from unweave.methods.shared.kinked.line_units import Units
+from unweave.networks.absolute_form import AbsoluteForm
 
 _EPS = float(np.finfo(np.float64).eps)
 _CORRECTED = 1e-10  # relative singular values below which rows do not correct a height

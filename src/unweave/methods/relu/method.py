@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unweave.methods.relu.search import ReluOptions, ReluSearch
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.kinked.refusals import refuses_kinked
-from unweave.methods.shared.kinked.signs import KINKED
+from unweave.methods.shared.refusals import refuses_kinked
+from unweave.networks.signs import KINKED
 from unweave.search import Cost, Method, Question
 
 _ROWS_PER_PARAMETER = 3.1  # measured, with a few lines' worth of rows on top

@@ -23,7 +23,6 @@ from unweave.arrays import Array
 from unweave.methods.relu.line_fit import fit_affine, fit_all, relative_misfit
 from unweave.methods.relu.line_polish import polish, worth_polishing
 from unweave.methods.relu.line_refine import refine_units
-from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.line_kinks import Precision, Values, find_kinks
 from unweave.methods.shared.kinked.line_units import (
@@ -36,8 +35,9 @@ from unweave.methods.shared.kinked.line_units import (
     unexplained,
     units_at_kinks,
 )
-from unweave.methods.shared.kinked.signs import KINKED, SignSolution, negative_slope, solve_signs, to_network
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
+from unweave.networks.signs import KINKED, SignSolution, negative_slope, solve_signs, to_network
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from unweave.methods.relu_coarse.search import FIRST_WIDTHS, ROWS_PER_PARAMETER, ReluCoarseSearch
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.refinement import ROWS_OF_FINAL_FIT
-from unweave.methods.shared.kinked.signs import KINKED
 from unweave.methods.shared.refusals import NO_KINKS, links_to_try, mostly_noise
 from unweave.networks.links import LINKS
+from unweave.networks.signs import KINKED
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 

@@ -26,7 +26,11 @@ from unweave.methods.shared.coarse_answers.refinement import Refinement
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
 from unweave.methods.shared.coarse_answers.strength import link_of
 from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples, units_may_turn
-from unweave.methods.shared.kinked.signs import (
+from unweave.methods.shared.refusals import links_to_try
+from unweave.networks.layered_model import LayeredModel
+from unweave.networks.links import Link
+from unweave.networks.network import Network
+from unweave.networks.signs import (
     KINKED,
     MOST_ALTERNATIVES,
     negative_slope,
@@ -34,10 +38,6 @@ from unweave.methods.shared.kinked.signs import (
     to_form,
     to_network,
 )
-from unweave.methods.shared.refusals import links_to_try
-from unweave.networks.layered_model import LayeredModel
-from unweave.networks.links import Link
-from unweave.networks.network import Network
 from unweave.numerics.variable_projection.search import OutOfTime, SearchOptions
 from unweave.probing.noise import NoiseKind
 from unweave.search import Candidate, Context, GaveUp, Reason, Search

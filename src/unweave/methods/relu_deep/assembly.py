@@ -18,10 +18,10 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.relu_deep.lifted import Layer, LiftedLayers
 from unweave.methods.relu_deep.tracing import Unit
-from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
-from unweave.methods.shared.kinked.signs import SignSolution, negative_slope, solve_signs
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.activations import get_activation
 from unweave.networks.network import Network
+from unweave.networks.signs import SignSolution, negative_slope, solve_signs
 
 _TOLERANCE = 1e-4  # relative misfit of the signs' equations that the errors of the units may cause
 _RANK = 1e-12  # of the fit, relative to its largest singular value

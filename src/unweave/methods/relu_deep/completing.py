@@ -25,9 +25,9 @@ from unweave.methods.relu_deep.polishing import (
     rows_for_open_parameters,
 )
 from unweave.methods.relu_deep.probing import Probe
-from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
-from unweave.methods.shared.kinked.signs import negative_slope, solve_signs
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
+from unweave.networks.signs import negative_slope, solve_signs
 from unweave.search.journal import Journal
 
 _EPS = float(np.finfo(np.float64).eps)

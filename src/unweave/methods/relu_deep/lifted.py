@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
 from unweave.methods.shared.kinked.line_units import Line
+from unweave.networks.absolute_form import AbsoluteForm
 
 
 @dataclass(frozen=True, eq=False)

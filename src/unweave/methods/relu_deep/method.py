@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from unweave.methods.relu_deep.search import ReluDeepSearch
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.kinked.refusals import refuses_kinked
-from unweave.methods.shared.kinked.signs import KINKED
+from unweave.methods.shared.refusals import refuses_kinked
+from unweave.networks.signs import KINKED
 from unweave.probing.look import Findings
 from unweave.search import Cost, Method, Question, Request
 

@@ -32,8 +32,8 @@ from unweave.methods.relu_deep.probing import Kink, Probe, ScannedLine
 from unweave.methods.relu_deep.tracing import Unit
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.line_units import REACH, line_stream, random_line, unexplained
-from unweave.methods.shared.kinked.signs import KINKED, negative_slope
 from unweave.networks.network import Network
+from unweave.networks.signs import KINKED, negative_slope
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 

@@ -14,8 +14,8 @@ from unweave.methods.samples_relu.search import (
     SamplesWideReluSearch,
     free_numbers,
 )
-from unweave.methods.shared.kinked.signs import KINKED
 from unweave.methods.shared.sample_evidence import PER_PARAMETER
+from unweave.networks.signs import KINKED
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 

@@ -7,6 +7,8 @@ from unweave.search import Request
 
 PURE_NOISE = 0.3
 """Noise relative to the spread of the answers above which nothing is left to fit."""
+COARSEST_FOR_KINKS = 1e-11
+"""Noise relative to the spread up to which a kink is told from a straight piece."""
 NOTHING_CURVED = "the target is affine: there is nothing curved to see"
 NO_KINKS = "the target is affine: there are no kinks to see"
 
@@ -29,3 +31,36 @@ def too_coarse(findings: Findings, coarsest: float) -> str:
 def links_to_try(request: Request, findings: Findings) -> tuple[str, ...]:
     """Return the output activations that what was told or seen leaves possible."""
     return findings.links if request.output_activation is None else (request.output_activation,)
+
+
+def refuses_smooth(request: Request, findings: Findings) -> str | None:
+    """Say why differences over short steps show no smooth hidden layer, or None."""
+    if findings.is_affine:
+        return NOTHING_CURVED
+    if findings.kinks and request.activation is None:
+        evidence = findings.kink_evidence
+        return (
+            f"kinks were seen ({evidence.broken} of {evidence.judged} lines have no second derivative "
+            "somewhere): the target is not smooth"
+        )
+    noise = mostly_noise(findings)
+    if noise is not None:
+        return noise
+    if findings.links == ("softmax",):
+        return "the answers are probabilities that sum to one: their logits are the sum of units"
+    if findings.is_noisy:
+        return f"the answers are {findings.noise.kind}: differences over short steps would drown"
+    return None
+
+
+def refuses_kinked(request: Request, findings: Findings) -> str | None:
+    """Say why the target has no straight pieces that could be seen, or None."""
+    if findings.is_affine:
+        return NO_KINKS
+    if "identity" not in findings.links:
+        return f"straight pieces are bent by a {findings.links[0]}"
+    if request.activation is None and not findings.kinks:
+        return "no kinks were seen: the target is smooth"
+    if findings.noise.kind != "float64" or findings.noise.relative > COARSEST_FOR_KINKS:
+        return too_coarse(findings, COARSEST_FOR_KINKS)
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unweave.derivatives.active_subspace import SPARE_GRADIENTS
 from unweave.derivatives.jet_sources import FEWEST_SITES
-from unweave.methods.shared.smooth_refusals import refuses_smooth
+from unweave.methods.shared.refusals import refuses_smooth
 from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.methods.smooth.hessian_route import SURPLUS
 from unweave.methods.smooth.lattice_route import FEWEST_INPUTS, LARGEST_FIT

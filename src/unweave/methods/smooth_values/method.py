@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from unweave.methods.shared.refusals import too_coarse
-from unweave.methods.shared.smooth_refusals import refuses_smooth
+from unweave.methods.shared.refusals import refuses_smooth, too_coarse
 from unweave.methods.shared.value_search import MOST_INPUTS
 from unweave.methods.smooth_values.search import SmoothValuesOptions, SmoothValuesSearch, rows_for
 from unweave.probing.look import Findings

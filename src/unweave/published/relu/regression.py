@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
 
 

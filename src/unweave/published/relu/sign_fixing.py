@@ -11,7 +11,7 @@ the even part off first makes the margin one: relu(t) = (|t| + t) / 2, and |w~.x
     2 T_1 - sum_i a_i (2 Phi(b~_i) - 1) w~_i = sum_i a_i xi_i w~_i.
 
 Both determine the signs if the w~_i are linearly independent. For more units the right-hand side is handed
-on as the slope of an `AbsoluteForm`, whose signs `unweave.methods.shared.kinked.signs` searches for.
+on as the slope of an `AbsoluteForm`, whose signs `unweave.networks.signs` searches for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from unweave.arrays import Array
-from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.numerics.hermite.tensors import HermiteTensors
 from unweave.published.relu.hermite_coefficients import relu_coefficient
 from unweave.published.relu.unit_scalars import UnitScalars

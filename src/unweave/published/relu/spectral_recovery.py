@@ -18,9 +18,9 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
-from unweave.methods.shared.kinked.signs import SIGN_TOLERANCE, solve_signs, to_network
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
+from unweave.networks.signs import SIGN_TOLERANCE, solve_signs, to_network
 from unweave.numerics.hermite.tensors import HermiteTensors
 from unweave.published.relu.hermite_coefficients import relu_coefficient
 from unweave.published.relu.overcomplete import OvercompleteOptions, overcomplete_directions

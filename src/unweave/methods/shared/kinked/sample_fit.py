@@ -16,11 +16,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from unweave.arrays import Array
-from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
-from unweave.methods.shared.kinked.signs import SIGN_TOLERANCE, negative_slope, solve_signs, to_network
 from unweave.methods.shared.kinked.squared_fit import SquaredForm, squared_network, squared_signs
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.layered_model import LayeredModel
 from unweave.networks.network import Network
+from unweave.networks.signs import SIGN_TOLERANCE, negative_slope, solve_signs, to_network
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.variable_projection.features import KINK, UnitFeature, feature_of

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from unweave import InvalidInput, Network, random_network
-from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
-from unweave.methods.shared.kinked.signs import SignSolution, negative_slope, solve_signs, to_form, to_network
+from unweave.networks.absolute_form import AbsoluteForm
+from unweave.networks.signs import SignSolution, negative_slope, solve_signs, to_form, to_network
 from unweave.numerics import sign_search
 
 ERROR = 1e-12  # of the affine part, as after a recovery

@@ -7,7 +7,7 @@ A (leaky) ReLU with slope p below zero is p-relu(z) = ((1-p) |z| + (1+p) z) / 2,
     h_i = (1-p)/2 a_i,    S = (1+p)/2 sum_i s_i w_i a_i^T,    c = offset + (1+p)/2 sum_i s_i b_i a_i,
 
 whatever the signs s_i = +-1: they only enter the affine part. What has been found up to signs is kept like
-this, and `unweave.methods.shared.kinked.signs` finds signs that explain the affine part.
+this, and `unweave.networks.signs` finds signs that explain the affine part.
 """
 
 from __future__ import annotations

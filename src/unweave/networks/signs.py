@@ -21,7 +21,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.activations import get_activation
 from unweave.networks.network import Network
 from unweave.numerics.sign_search import (

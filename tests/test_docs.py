@@ -1,0 +1,47 @@
+"""The pages for those who carry on hold: their code runs, and what they name is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PLACES = "Alg|Thm|Theorem|Sec|Lemma|Prop|Table|Fig|Def|Eq|Ch|Cor|Claim|App"
+
+
+def python_blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_the_method_on_the_page_is_complete_and_short() -> None:
+    method, use = python_blocks("add-a-method.md")
+    assert len(method.splitlines()) < 80
+    exec(compile(f"{method}\n{use}", "add-a-method.md", "exec"), {"__name__": __name__})
+
+
+def test_the_drawing_names_every_room() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    rooms = {path.parent.name for path in (ROOT / "src" / "unweave").glob("*/__init__.py")}
+    assert {room for room in rooms if not re.search(rf"\b{room}\b", text)} == set()
+
+
+def test_every_citation_is_resolved() -> None:
+    text = (DOCS / "references.md").read_text(encoding="utf-8")
+    keys = set(re.findall(r"^\| \[([a-z-]+)\] \|", text, flags=re.MULTILINE))
+    cited: dict[str, Path] = {}
+    for path in (ROOT / "src").rglob("*.py"):
+        for key in re.findall(rf"\[([a-z][a-z-]+)\] (?:{PLACES})", path.read_text(encoding="utf-8")):
+            cited[key] = path
+    assert {key: path.name for key, path in cited.items() if key not in keys} == {}
+    assert {"identification", "hermite", "guarantees", "mathematics", "quadratic"} <= keys
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_links_lead_somewhere(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+        if "://" not in target:
+            assert (DOCS / target).exists(), target
