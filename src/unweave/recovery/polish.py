@@ -16,9 +16,9 @@ import numpy as np
 from unweave.errors import BudgetExhausted
 from unweave.methods.smooth_deep.search import points_to_fit
 from unweave.networks.activations import SOFTMAX, get_activation
-from unweave.networks.evaluation import single_threaded_blas
 from unweave.networks.layered_model import LayeredModel
 from unweave.networks.value_fit import fit_values
+from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.look import Findings
 from unweave.recovery.judge import Verdict, verification_points
 from unweave.recovery.result import Status

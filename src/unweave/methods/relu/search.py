@@ -36,8 +36,8 @@ from unweave.methods.shared.kinked.line_units import (
     units_at_kinks,
 )
 from unweave.methods.shared.kinked.signs import KINKED, SignSolution, negative_slope, solve_signs, to_network
-from unweave.networks.evaluation import single_threaded_blas
 from unweave.networks.network import Network
+from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.look import Findings
 from unweave.search.candidate import Candidate, Evidence
 from unweave.search.journal import Journal

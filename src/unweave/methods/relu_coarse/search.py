@@ -34,10 +34,10 @@ from unweave.methods.shared.kinked.signs import (
     to_form,
     to_network,
 )
-from unweave.networks.evaluation import single_threaded_blas
 from unweave.networks.layered_model import LayeredModel
 from unweave.networks.links import Link
 from unweave.networks.network import Network
+from unweave.numerics.threads import single_threaded_blas
 from unweave.numerics.variable_projection.search import OutOfTime, SearchOptions
 from unweave.probing.look import Findings
 from unweave.probing.noise import NoiseKind

@@ -34,8 +34,8 @@ from unweave.methods.relu_deep.probing import Kink, Probe, ScannedLine
 from unweave.methods.relu_deep.tracing import Unit
 from unweave.methods.shared.kinked.line_units import line_stream, random_line, unexplained
 from unweave.methods.shared.kinked.signs import KINKED, negative_slope
-from unweave.networks.evaluation import single_threaded_blas
 from unweave.networks.network import Network
+from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.look import Findings
 from unweave.search.candidate import Candidate, Evidence
 from unweave.search.journal import Journal

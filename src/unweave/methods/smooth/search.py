@@ -34,9 +34,9 @@ from unweave.methods.smooth.lattice_route import FEWEST_INPUTS, LatticeRoute
 from unweave.methods.smooth.lifting import lift
 from unweave.methods.smooth.mixed_activations import activations_seen
 from unweave.methods.smooth.options import ShallowOptions
-from unweave.networks.evaluation import single_threaded_blas
 from unweave.networks.network import Network
 from unweave.networks.shallow_model import ShallowModel
+from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.look import Findings
 from unweave.search.candidate import Candidate, Evidence
 from unweave.search.journal import Journal

@@ -28,8 +28,8 @@ from unweave.methods.smooth_coarse.fitting import ROWS_TO_LOOK, NeuronFits, is_d
 from unweave.methods.smooth_coarse.radius import choose_radius
 from unweave.methods.smooth_coarse.start import noisy_directions, noisy_profiles
 from unweave.networks.activations import get_activation
-from unweave.networks.evaluation import single_threaded_blas
 from unweave.networks.links import Link
+from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.look import Findings
 from unweave.search.candidate import Candidate
 from unweave.search.journal import Journal

@@ -29,10 +29,10 @@ from unweave.methods.smooth_deep.layer_found import LayerFound
 from unweave.methods.smooth_deep.output_layer import OutputActivation, OutputFit, fit_output, possible_outputs
 from unweave.methods.smooth_deep.reading_frame import GradientSample, independent_outputs, reading_frame
 from unweave.methods.smooth_deep.saturating import ERF, TANH, as_logistic
-from unweave.networks.evaluation import single_threaded_blas
 from unweave.networks.layered_model import LayeredModel
 from unweave.networks.network import Network
 from unweave.networks.value_fit import ValueFitResult, fit_values
+from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.look import Findings
 from unweave.search.candidate import Candidate, Evidence, LayerEvidence
 from unweave.search.journal import Journal

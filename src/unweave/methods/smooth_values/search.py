@@ -17,7 +17,7 @@ from unweave.arrays import Array
 from unweave.errors import BudgetExhausted
 from unweave.methods.shared.value_search import ROWS_PER_PARAMETER, ValueSearch, search_values
 from unweave.networks.activations import get_activation
-from unweave.networks.evaluation import single_threaded_blas
+from unweave.numerics.threads import single_threaded_blas
 from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.probing.look import Findings
 from unweave.search.candidate import Candidate, Evidence
