@@ -231,7 +231,7 @@ class KinkedRecovery:
         """The network of z = T^{-1}(y) that fits best; None if z is hardly known anywhere."""
         rows = self._rows
         used, errors = self._seen(link, rows.answers)
-        x, z = rows.points[used], link.undone(rows.answers[used], self._findings.noise)
+        x, z = rows.points[used], link.undo(rows.answers[used], self._findings.noise.edge_sigma)
         if len(x) < _FEWEST_ROWS * self._parameters(1):
             return None
         spread = np.where(z.std(axis=0) > 0, z.std(axis=0), 1.0)
@@ -255,7 +255,8 @@ class KinkedRecovery:
 
     def _seen(self, link: Link, answers: Array) -> tuple[BoolArray, Array]:
         """(n,) the rows in which z is known well enough to search in, and its errors (n, K)."""
-        errors = link.undone_errors(answers, self._findings.noise)
+        noise = self._findings.noise
+        errors = link.undone_errors(answers, noise.sigma_per_output, noise.number_format)
         if link.name == "identity":
             return np.ones(len(answers), dtype=np.bool_), errors
         largest = errors.max(axis=1)

@@ -21,7 +21,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.shared.linear_part import mirror_back
-from unweave.networks.activations import Activation
+from unweave.networks.activations import Activation, get_activation
 from unweave.networks.layered_model import LayeredModel
 from unweave.networks.network import Network
 from unweave.networks.shallow_model import ShallowModel
@@ -105,7 +105,7 @@ def search_values(
     late = False
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # units that run away are given up
-            run.search(width, [SmoothFeature.of(activation) for activation in activations], rounds)
+            run.search(width, [smooth_feature(activation) for activation in activations], rounds)
     except OutOfTime:
         late = True
     if run.best is None:
@@ -115,6 +115,13 @@ def search_values(
     residual = float(np.sqrt(np.mean(misfit**2, axis=0)).max())
     network = _in_own_units(fitted.model.to_network(), whitening, centre, spread)
     return ValueSearch(network, residual, residual <= floor, run.starts, fitted, late)
+
+
+def smooth_feature(activation: Activation) -> SmoothFeature:
+    """The feature of a smooth ``activation``, beside an affine function if mirrored units differ by one."""
+    rule = activation.reflection
+    degree = int(rule is not None and rule.slope != 0)
+    return SmoothFeature(activation.name, degree, homogeneous=False, function=activation)
 
 
 class _Run:
@@ -211,7 +218,7 @@ def _network(fit: ProjectedFit, feature: SmoothFeature, inputs: Array, answers: 
     count = fit.units.shape[1]
     model = mirror_back(
         ShallowModel(
-            activation=feature.activation,
+            activation=get_activation(feature.name),
             weights=fit.units[:-1],
             biases=fit.units[-1],
             outgoing=solution[:count],

@@ -26,10 +26,11 @@ from unweave.methods.smooth_deep.first_layer import FirstLayerSearch
 from unweave.methods.smooth_deep.inner_layer import InnerLayerSearch
 from unweave.methods.smooth_deep.known_layers import KnownLayers
 from unweave.methods.smooth_deep.layer_found import LayerFound
-from unweave.methods.smooth_deep.output_layer import OutputActivation, OutputFit, fit_output, possible_outputs
+from unweave.methods.smooth_deep.output_layer import OutputFit, fit_output, possible_outputs
 from unweave.methods.smooth_deep.reading_frame import GradientSample, independent_outputs, reading_frame
 from unweave.methods.smooth_deep.saturating import ERF, TANH, as_logistic
 from unweave.networks.layered_model import LayeredModel
+from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.threads import single_threaded_blas
@@ -78,7 +79,7 @@ class DeepRecovery:
         self._journal = journal
         self._rng = rng
         self._points = PointSource(findings.region, rng)
-        self._outputs: tuple[OutputActivation, ...] = ()
+        self._outputs: tuple[Link, ...] = ()
         self._known = KnownLayers((), ERF if options.activation == "erf" else TANH)
         # A bottleneck lets no more outputs through than it has units.
         self._independent = min(findings.n_outputs, *(options.hidden or (findings.n_outputs,)))
@@ -230,9 +231,7 @@ class DeepRecovery:
         )
         self._evidence = replace(self._evidence, layers=(*self._evidence.layers, entry))
 
-    def _output_layer(
-        self, known: KnownLayers, found: LayerFound
-    ) -> tuple[OutputFit, OutputActivation] | None:
+    def _output_layer(self, known: KnownLayers, found: LayerFound) -> tuple[OutputFit, Link] | None:
         """The output layer, if nothing else is left after the known ones."""
         with self._journal.stage("output layer") as stage:
             points = self._points.for_values(known, 3 * found.layer.width + _SPARE_POINTS)
@@ -244,7 +243,7 @@ class DeepRecovery:
             stage.figures.update(residual=best[0].residual, activation=best[1].name)
         return best if found.is_last or best[0].residual < _AFFINE else None
 
-    def _assembled(self, fit: OutputFit, output: OutputActivation) -> Network:
+    def _assembled(self, fit: OutputFit, output: Link) -> Network:
         layers = self._known.layers
         weights = [*(layer.weights for layer in layers), fit.weights]
         biases = [*(layer.biases for layer in layers), fit.biases]
