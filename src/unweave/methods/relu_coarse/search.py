@@ -34,9 +34,9 @@ from unweave.methods.shared.kinked.signs import (
     to_form,
     to_network,
 )
-from unweave.networks.layered_model import LayeredModel
 from unweave.networks.links import Link
 from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.threads import single_threaded_blas
 from unweave.numerics.variable_projection.search import OutOfTime, SearchOptions
 from unweave.probing.look import Findings
@@ -273,7 +273,7 @@ class KinkedRecovery:
         """All parameters, to all answers at hand."""
         rows = self._rows
         behind = Network(network.weights, network.biases, [network.activations[0], link.name], network.skip)
-        model = LayeredModel.from_network(behind)
+        model = NetworkParameters.from_network(behind)
         return fit_averaged(model, rows.points, rows.answers, rows.sigma, damping=_DAMPING)
 
     def _pruned(self, fit: AveragedFit) -> AveragedFit:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.search.candidate import Evidence
 
 _ABOVE_FLOOR = 30.0  # times the floor: a residual that something else may explain better
@@ -18,7 +18,7 @@ _LARGEST_CONDITION = 1e10  # of the final fit's scaled Jacobian: beyond, there a
 class FoundSoFar:
     """Written to by every step of a route, so that nothing is lost when budget or time end in the middle."""
 
-    model: ShallowModel | None = None
+    model: NetworkParameters | None = None
     evidence: Evidence = field(default_factory=Evidence)
 
     def note(self, **fields: Any) -> None:

@@ -29,9 +29,9 @@ from unweave.methods.smooth_deep.layer_found import LayerFound
 from unweave.methods.smooth_deep.output_layer import OutputFit, fit_output, possible_outputs
 from unweave.methods.smooth_deep.reading_frame import GradientSample, independent_outputs, reading_frame
 from unweave.methods.smooth_deep.saturating import ERF, TANH, as_logistic
-from unweave.networks.layered_model import LayeredModel
 from unweave.networks.links import Link
 from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.look import Findings
@@ -262,7 +262,7 @@ class DeepRecovery:
     def _polish(self, complaint: str | None) -> str | None:
         assert self._network is not None
         sigma = float(self._findings.noise.sigma_per_output.max())
-        model = LayeredModel.from_network(self._network)
+        model = NetworkParameters.from_network(self._network)
         points, answers = np.zeros((0, model.n_inputs)), np.zeros((0, model.n_outputs))
 
         def tell(step: int, rms: float) -> None:
