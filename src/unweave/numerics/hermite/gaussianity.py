@@ -20,7 +20,7 @@ from scipy.special import chdtrc, ndtr
 from unweave.arrays import Array
 from unweave.numerics.hermite.symmetric_tensors import tensor_packing
 from unweave.numerics.hermite.tensors import monomial_features
-from unweave.numerics.hermite.whitening import Whitening
+from unweave.numerics.whitening import Whitening
 
 _ROWS = 20_000
 """Rows looked at: enough to see an excess kurtosis of 0.05 per input."""
