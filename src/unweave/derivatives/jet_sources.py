@@ -26,7 +26,7 @@ from unweave.subspace.symmetric import symmetric_packing
 from unweave.targets.region import NormalisedQueries
 
 FEWEST_SITES = 24
-"""Hessians by differences at least, whatever the width: each neuron's profile is fitted on them."""
+"""Hessians by differences at least, whatever the width: each unit's profile is fitted on them."""
 FEWEST_EXACT_SITES = 12
 """The same where they are exact, so that fewer tell the profiles of different activations apart."""
 

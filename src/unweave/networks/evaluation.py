@@ -22,7 +22,7 @@ SMALL_PRODUCT = 1 << 15
 """Multiplications up to which BLAS stays on one thread by itself, so that small calls need not ask for it."""
 
 THREADED_WORK = 1 << 21
-"""Activations to compute (rows times units) from which on a second thread pays for its start."""
+"""Activations to compute (rows times units) beyond which a second thread pays for its start."""
 
 
 def evaluate_layers(

@@ -14,8 +14,9 @@ from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 
-_NEAR = 1e-2  # rms residual over that of the answers, below which Gauss-Newton steps are taken in full
-_DAMPING_NEAR, _DAMPING_FAR = 1e-9, 1e-3
+_NEAR_RESIDUAL = 1e-2  # rms residual over that of the answers, below which full Gauss-Newton steps succeed
+_DAMPING_NEAR = 1e-9  # first damping of a near start, relative: next to none
+_DAMPING_FAR = 1e-3  # the same of a far start: keeps the first step where the linear model holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ def fit_values(
     rounding = float(np.finfo(np.float64).eps) * size
     floor = max(noise, rounding)
     start = model.to_vector()
-    near = float(np.sqrt(np.mean(problem.residual(start) ** 2))) < _NEAR * size
+    near = float(np.sqrt(np.mean(problem.residual(start) ** 2))) < _NEAR_RESIDUAL * size
     damping = _DAMPING_NEAR if near else _DAMPING_FAR
     # Not stopped at the floor: the least residual of noisy answers lies below it.
     options = LevenbergMarquardtOptions(damping=damping, rounding=rounding, acceleration=acceleration)
