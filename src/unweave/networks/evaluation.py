@@ -19,7 +19,7 @@ BLOCK_VALUES = 1 << 17
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 64, 2048
 
 SMALL_PRODUCT = 1 << 15
-"""Multiplications up to which BLAS stays on one thread by itself, so that small calls need not ask for it."""
+"""Multiplications up to which BLAS stays on one thread by itself: such calls set no limit."""
 
 THREADED_WORK = 1 << 21
 """Activations to compute (rows times units) beyond which a second thread pays for its start."""
@@ -35,10 +35,9 @@ def evaluate_layers(
 ) -> Array:
     """Return the outputs (n, K) of the network at x (n, D), C-contiguous float64.
 
-    A None among ``activations`` (the last one only) stands for softmax. Block boundaries are counted from row
-    0 and BLAS runs single-threaded inside a block, so that the result does not depend on ``workers``
-    (default: `allowed_threads`), bit for bit.
-    Cost: 2 n sum(n_in n_out) flops and n sum(hidden) activations.
+    A None in the last place of ``activations`` stands for softmax. The result does not depend on ``workers``
+    (default: `allowed_threads`), bit for bit: blocks are counted from row 0, and BLAS runs single-threaded
+    inside a block. Cost: 2 n sum(n_in n_out) flops and n sum(hidden) activations.
     """
     widths = [w.shape[1] for w in weights]
     rows = int(np.clip(BLOCK_VALUES // max(widths), MIN_BLOCK_ROWS, MAX_BLOCK_ROWS))

@@ -2,7 +2,7 @@
 
 A product with the Jacobian is one pass through the layers, forwards for J v and backwards for J^T r. J itself
 is never needed, and J^T J comes from the layers' structure (`khatri_rao_gram`). Where even that is too large,
-the normal equations are preconditioned layer by layer with the Kronecker product (K-FAC)
+the normal equations are preconditioned layer by layer with the Kronecker product (K-FAC, [kfac])
 
     J_l^T J_l  ~  (1/n sum_n y y^T)  (x)  (sum_n,o delta delta^T)
 

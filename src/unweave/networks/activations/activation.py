@@ -98,8 +98,7 @@ class Activation:
         if half_width is None:
             raise InvalidInput(
                 f"activation must have a second derivative that is monotone around 0. Got {self.name!r} "
-                f"instead. "
-                f"Check monotone_second before calling inverse_second."
+                f"instead. Check monotone_second before calling inverse_second."
             )
         values = np.asarray(c, dtype=np.float64)
         if not np.isfinite(half_width) and self.second_inverse is not None:

@@ -1,4 +1,4 @@
-"""Are the inputs Gaussian at all? Mardia's test, as evidence for a warning.
+"""Are the inputs Gaussian at all? Mardia's test [mardia], as evidence for a warning.
 
 On rows z_i standardised by their own mean and covariance (n rows, d columns), if x is Gaussian,
 
