@@ -45,7 +45,7 @@ from harness import (
 from unweave.arrays import Array, IntArray
 from unweave.derivatives.entangled import entangled_weights
 from unweave.experiments.planted import distances
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import fit_values
 from unweave.published.deep import (
     ExactDerivatives,
@@ -197,7 +197,9 @@ def run_once(
     wall2, cpu2 = time.perf_counter(), time.process_time()
     count = points_to_fit(truth)
     points = np.random.default_rng([search_seed(seed), 1]).standard_normal((count, inputs))
-    fitted = fit_values(LayeredModel.from_network(found.network), points, truth(points)).model.to_network()
+    fitted = fit_values(
+        NetworkParameters.from_network(found.network), points, truth(points)
+    ).model.to_network()
     wall2, cpu2 = time.perf_counter() - wall2, time.process_time() - cpu2
     stages = {**found.seconds, "fit of all parameters": wall2}
     fit = measured(truth, fitted, seed, asked + count, wall + wall2, cpu + cpu2, stages, figures)

@@ -24,8 +24,9 @@ import numpy as np
 import unweave
 from harness import Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell, unasked
 from unweave.arrays import Array, RealArray
-from unweave.networks.layered_model import LayeredModel
-from unweave.networks.value_fit import ValueFit, ValueJacobian
+from unweave.networks.jacobian import ValueJacobian
+from unweave.networks.parameters import NetworkParameters
+from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.least_squares.khatri_rao_gram import gram_flops
 
@@ -86,11 +87,11 @@ METHODS: dict[str, tuple[type[ValueFit], LevenbergMarquardtOptions]] = {
 }
 
 
-def plant(layers: Sequence[int], seed: int) -> tuple[unweave.Network, Array, Array, LayeredModel]:
+def plant(layers: Sequence[int], seed: int) -> tuple[unweave.Network, Array, Array, NetworkParameters]:
     """A network, points (n, D), its answers (n, K) and the start."""
     truth = unweave.random_network(layers, seed=seed, outer="unit", norms=(0.6, 1.6))
     rng = np.random.default_rng(search_seed(seed))
-    model = LayeredModel.from_network(truth)
+    model = NetworkParameters.from_network(truth)
     n = int(np.ceil(VALUES_PER_PARAMETER * model.size / layers[-1])) + 20
     points = 1.5 * rng.standard_normal((n, layers[0]))
     start = model.from_vector(model.to_vector() + START_ERROR * rng.standard_normal(model.size))
@@ -126,7 +127,7 @@ def fit(layers: Sequence[int], method: str, seed: int) -> Run:
     )
 
 
-def gram_figures(problem: ValueFit, start: LayeredModel) -> dict[str, float]:
+def gram_figures(problem: ValueFit, start: NetworkParameters) -> dict[str, float]:
     """Seconds of one J^T J, in both precisions, beside the lower bound."""
     linear = problem.linearise(start.to_vector())
     figures = {

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 from unweave.networks.activations import get_activation
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 
 SHAPES = [(4, 3, 1, False), (4, 3, 1, True), (3, 5, 3, False), (3, 5, 3, True)]
 CASES = pytest.mark.parametrize(("d", "m", "k", "skip"), SHAPES)
 
 
-def random_model(d: int, m: int, k: int, skip: bool, seed: int = 1000, name: str = "tanh") -> ShallowModel:
+def random_model(
+    d: int, m: int, k: int, skip: bool, seed: int = 1000, name: str = "tanh"
+) -> NetworkParameters:
     rng = np.random.default_rng(seed)
-    return ShallowModel(
+    return NetworkParameters.shallow(
         activation=get_activation(name),
         weights=rng.standard_normal((d, m)) / np.sqrt(d),
         biases=rng.uniform(-1, 1, m),

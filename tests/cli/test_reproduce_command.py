@@ -16,7 +16,7 @@ from unweave.cli.app import app
 from unweave.cli.show_figures import number
 from unweave.experiments import EXPERIMENTS, Experiment
 from unweave.experiments.rules import at_most, equal, shown
-from unweave.networks.evaluation import single_threaded_blas
+from unweave.numerics.threads import single_threaded_blas
 
 RIGHT, WRONG = equal("pieces", 8, 8, note="corrected: printed as 4"), at_most("error", 1e-4, 0.5)
 

@@ -94,12 +94,11 @@ def test_rows_asked_are_the_stated_ones(scheme: str) -> None:
     assert sum(asked) == 3 * (2 * 4 + 1)
 
 
-def test_long_lists_of_sites_are_split_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_lists_of_sites_are_split_without_a_trace() -> None:
     network = target()
     sites = np.random.default_rng(1005).standard_normal((7, 4))
     whole = hessian_jets(network, sites, 0.1)
-    monkeypatch.setattr("unweave.derivatives.stencils._ROWS_PER_CALL", 2 * ROWS["compact"])
-    split = hessian_jets(network, sites, 0.1)
+    split = hessian_jets(network, sites, 0.1, rows_per_call=2 * ROWS["compact"])
     assert len(split) == 7
     assert_allclose(split.hessians, whole.hessians, atol=1e-12)
     assert_array_equal(split.sites, whole.sites)

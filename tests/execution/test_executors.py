@@ -14,7 +14,7 @@ from unweave.execution import DaskExecutor, SerialExecutor
 from unweave.execution.fingerprint import fingerprint
 from unweave.execution.remembering import Remembering
 from unweave.execution.store import open_store
-from unweave.networks.evaluation import allowed_threads
+from unweave.numerics.threads import allowed_threads
 
 
 def wait_then_square(item: int) -> tuple[np.ndarray]:

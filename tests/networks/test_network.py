@@ -18,9 +18,10 @@ from unweave.networks.activations import (
     get_activation,
     register_activation,
 )
-from unweave.networks.evaluation import allowed_threads, evaluate_layers, single_threaded_blas
+from unweave.networks.evaluation import evaluate_layers
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
+from unweave.numerics.threads import allowed_threads, single_threaded_blas
 
 RNG = np.random.default_rng(1000)
 

@@ -10,9 +10,8 @@ from numpy.testing import assert_allclose
 import unweave
 import unweave.networks.value_fit as module
 from unweave.errors import InvalidInput
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit, ValueFitResult, fit_values
-from unweave.numerics.least_squares import LevenbergMarquardtOptions
 
 SOLVERS = importlib.import_module("unweave.numerics.least_squares.levenberg_marquardt")
 DEPTHS = ([4, 2], [4, 5, 2], [4, 5, 3, 2], [4, 5, 3, 3, 1])
@@ -27,49 +26,53 @@ def planted(
     output: str = "identity",
     norms: tuple[float, float] = (0.6, 1.6),
     seed: int = 1000,
-) -> LayeredModel:
+) -> NetworkParameters:
     network = unweave.random_network(
         layers, hidden, seed=seed, outer="unit", norms=norms, output_activation=output
     )
-    return LayeredModel.from_network(network)
+    return NetworkParameters.from_network(network)
 
 
-def problem(model: LayeredModel, points: int = 23, weighted: bool = True, seed: int = 1000) -> ValueFit:
+def problem(model: NetworkParameters, points: int = 23, weighted: bool = True, seed: int = 1000) -> ValueFit:
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((points, model.n_inputs))
     answers = model.values(x) + 0.1 * rng.standard_normal((points, model.n_outputs))
     return ValueFit(model, x, answers, rng.uniform(0.5, 2, answers.shape) if weighted else None)
 
 
-def perturbed(model: LayeredModel, size: float, seed: int = 1001) -> LayeredModel:
+def perturbed(model: NetworkParameters, size: float, seed: int = 1001) -> NetworkParameters:
     rng = np.random.default_rng(seed)
     return model.from_vector(model.to_vector() + size * rng.standard_normal(model.size))
 
 
 def refit(
-    truth: LayeredModel, start: LayeredModel, per_parameter: float = 1.5, noise: float = 0.0
+    truth: NetworkParameters,
+    start: NetworkParameters,
+    per_parameter: float = 1.5,
+    noise: float = 0.0,
+    acceleration: bool = True,
 ) -> tuple[ValueFitResult, float]:
     """Fit from ``start`` to answers of ``truth``; the result and its largest parameter error."""
     rng = np.random.default_rng(1002)
     n = int(per_parameter * truth.size / truth.n_outputs) + 20
     points = 1.5 * rng.standard_normal((n, truth.n_inputs))
     answers = truth.values(points) + noise * rng.standard_normal((n, truth.n_outputs))
-    result = fit_values(start, points, answers, noise)
+    result = fit_values(start, points, answers, noise, acceleration=acceleration)
     return result, float(np.abs(result.model.to_vector() - truth.to_vector()).max())
 
 
-def skipping(model: LayeredModel) -> LayeredModel:
+def skipping(model: NetworkParameters) -> NetworkParameters:
     """``model`` with a skip."""
     width = model.weights[-1].shape[1]
     return replace(model, skip=np.random.default_rng(1004).standard_normal((model.n_inputs, width)))
 
 
-def softmax(layers: list[int]) -> LayeredModel:
+def softmax(layers: list[int]) -> NetworkParameters:
     network = unweave.random_network(layers, seed=1000, outer="unit", output_activation="softmax")
-    return LayeredModel.from_network(network)
+    return NetworkParameters.from_network(network)
 
 
-def check_jacobian(model: LayeredModel, fit: ValueFit) -> None:
+def check_jacobian(model: NetworkParameters, fit: ValueFit) -> None:
     """J v, J^T r and J^T J against the matrix, and that against differences."""
     vector, rng = model.to_vector(), np.random.default_rng(1003)
     linear = fit.linearise(vector)
@@ -99,7 +102,7 @@ def check_jacobian(model: LayeredModel, fit: ValueFit) -> None:
     ],
 )
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_jacobian_with_skip_and_softmax(model: LayeredModel, weighted: bool) -> None:
+def test_the_jacobian_with_skip_and_softmax(model: NetworkParameters, weighted: bool) -> None:
     check_jacobian(model, problem(model, weighted=weighted))
 
 
@@ -126,13 +129,13 @@ def test_weights_per_point_are_weights_per_answer() -> None:
 
 @pytest.mark.parametrize("layers", DEPTHS)
 def test_gram_does_not_depend_on_the_blocks_of_rows(
-    layers: list[int], monkeypatch: pytest.MonkeyPatch
+    layers: list[int],
 ) -> None:
     model = planted(layers)
     linear = problem(model).linearise(model.to_vector())
     whole = np.triu(linear.gram())
-    monkeypatch.setattr(module, "_WORKSPACE_NUMBERS", 3000)  # a handful of rows
-    assert_allclose(np.triu(linear.gram()), whole, rtol=0, atol=1e-13 * whole.max())
+    in_parts = linear.gram(workspace=3000)  # a handful of rows
+    assert_allclose(np.triu(in_parts), whole, rtol=0, atol=1e-13 * whole.max())
 
 
 def test_single_precision_is_the_same_jacobian() -> None:
@@ -229,16 +232,12 @@ def test_nearly_linear_networks_reach_what_the_rounding_allows() -> None:
     assert error < 10 * result.error_bar < 1e-8
 
 
-def test_bent_steps_follow_the_valley_of_a_nearly_linear_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bent_steps_follow_the_valley_of_a_nearly_linear_network() -> None:
     truth = planted([15, 15, 10, 2], norms=(0.1, 0.25))
     result, error = refit(truth, perturbed(truth, 1e-4))
     assert result.error_bar is not None
     assert error < 10 * result.error_bar < 1e-8
-    chosen = LevenbergMarquardtOptions
-    monkeypatch.setattr(
-        module, "LevenbergMarquardtOptions", lambda **given: chosen(**{**given, "acceleration": False})
-    )
-    straight, _ = refit(truth, perturbed(truth, 1e-4))
+    straight, _ = refit(truth, perturbed(truth, 1e-4), acceleration=False)
     assert len(straight.history) > 1.5 * len(result.history)
 
 
@@ -262,7 +261,7 @@ def test_what_is_not_determined_is_reported() -> None:
     doubled[:, 1] = doubled[:, 0]
     bias = np.array(truth.biases[1])
     bias[1] = bias[0]
-    twins = LayeredModel(
+    twins = NetworkParameters(
         truth.activations,
         (truth.weights[0], doubled, truth.weights[2]),
         (truth.biases[0], bias, truth.biases[2]),

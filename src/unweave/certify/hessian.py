@@ -1,7 +1,7 @@
 """The smallest eigenvalue of the Hessian of the training loss, from Hessian-vector products.
 
 L(w) = 1/(2 N) sum_i |f_w(x_i) - y_i|^2. The product H v comes from one pass forward and one back in which
-every quantity q carries its derivative R q along v (Pearlmutter): with z_l = a_{l-1} W_l + b_l and
+every quantity q carries its derivative R q along v ([pearlmutter]): with z_l = a_{l-1} W_l + b_l and
 a_l = g_l(z_l),
 
     R z_l = R a_{l-1} W_l + a_{l-1} V_l + v_l,                 R a_l = g_l'(z_l) R z_l,
@@ -24,6 +24,7 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.lanczos import lanczos_extremes
 
 DENSE_PARAMETERS = 500
@@ -54,6 +55,7 @@ class LossHessian:
 
     def __init__(self, network: Network, x: ArrayLike, y: ArrayLike) -> None:
         self._x, self._y = _checked(network, x, y)
+        self._parameters = NetworkParameters.from_network(network)
         self._weights = network.weights
         self.size = network.n_parameters
         values, self._inputs, self._first, self._second = self._x, [], [], []
@@ -72,12 +74,12 @@ class LossHessian:
 
     def product(self, vector: Array) -> Array:
         """(P,) H v. Cost: that of some six evaluations of the network on the samples."""
-        moves, biases = self._unflatten(vector)
+        moves = self._parameters.split(vector)
         layers = range(len(self._weights))
         before: list[Array] = []  # R z_l
         inputs = [np.zeros_like(self._x)]  # R a_{l-1}
         for k in layers:
-            before.append(inputs[k] @ self._weights[k] + self._inputs[k] @ moves[k] + biases[k])
+            before.append(inputs[k] @ self._weights[k] + self._inputs[k] @ moves[k][:-1] + moves[k][-1])
             inputs.append(self._first[k] * before[k])
         parts: list[tuple[Array, Array]] = []
         moved = inputs[-1] / len(self._x)  # R of dL/da_l
@@ -85,7 +87,7 @@ class LossHessian:
             delta = self._back[k] * self._first[k]
             moved_delta = moved * self._first[k] + self._back[k] * self._second[k] * before[k]
             parts.append((inputs[k].T @ delta + self._inputs[k].T @ moved_delta, moved_delta.sum(axis=0)))
-            moved = moved_delta @ self._weights[k].T + delta @ moves[k].T
+            moved = moved_delta @ self._weights[k].T + delta @ moves[k][:-1].T
         return _flat(parts[::-1])
 
     def _backward(self) -> list[Array]:
@@ -94,15 +96,6 @@ class LossHessian:
         for k in reversed(range(1, len(self._weights))):
             back.append((back[-1] * self._first[k]) @ self._weights[k].T)
         return back[::-1]
-
-    def _unflatten(self, vector: Array) -> tuple[list[Array], list[Array]]:
-        weights, biases, start = [], [], 0
-        for weight in self._weights:
-            weights.append(vector[start : start + weight.size].reshape(weight.shape))
-            start += weight.size
-            biases.append(vector[start : start + weight.shape[1]])
-            start += weight.shape[1]
-        return weights, biases
 
 
 def hessian_min_eig(

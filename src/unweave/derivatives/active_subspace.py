@@ -1,6 +1,6 @@
 """The subspace of input space in which a function varies nonlinearly.
 
-The gradients of f(x) = A^T g(W^T x + b) + S^T x differ by members of span{w_k}: the span of centred
+The gradients of f(x) = A^T g(W^T x + b) + S^T x differ by members of span{w_k}: the span of centered
 gradients has dimension min(m, D) and holds every weight. When it is smaller than D, Hessians need only be
 taken inside it: d^2 rows instead of D^2.
 """
@@ -29,7 +29,7 @@ class ActiveSubspace:
     frame: Array
     """(D, d); the identity when nothing can be left out."""
     singular_values: Array
-    """Of the centred gradients, descending."""
+    """Of the centered gradients, descending."""
     complete: bool
     """Whether the spectrum was seen to end (or the frame is all of R^D)."""
 
@@ -52,14 +52,14 @@ def active_subspace(jets: Jets, relative_noise: float) -> ActiveSubspace:
     only cost queries later; directions missed would be lost.
     """
     n, outputs, inputs = jets.gradients.shape
-    centred = (jets.gradients - jets.gradients.mean(axis=0)).reshape(-1, inputs)
-    _, values, right = scipy.linalg.svd(centred, full_matrices=False, check_finite=False)
+    centered = (jets.gradients - jets.gradients.mean(axis=0)).reshape(-1, inputs)
+    _, values, right = scipy.linalg.svd(centered, full_matrices=False, check_finite=False)
     truncation = float(values[0]) * jets.step**2 / inputs
     spread = np.sqrt(n * outputs) + np.sqrt(inputs)
     noise = relative_noise * jets.gradient_noise * spread
     rounding = float(values[0]) * float(np.finfo(np.float64).eps) * spread  # all that exact gradients have
     rank = int(np.sum(values > _ABOVE_ERROR * max(truncation, noise, rounding)))
-    independent = min((n - 1) * outputs, inputs)  # centring costs one site
+    independent = min((n - 1) * outputs, inputs)  # centering costs one site
     spare = independent - rank
     # A direction can also be missing because few gradients happen to lie along it: unless some are to spare,
     # the spectrum must end in a step.

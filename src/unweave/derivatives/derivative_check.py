@@ -15,7 +15,7 @@ from unweave.arrays import Array
 from unweave.derivatives.stencils import Jets
 
 LARGEST_MISMATCH = 0.1
-"""Of the slopes: what a step that is short for typical neurons leaves even for steep ones; a part that is
+"""Of the slopes: what a step that is short for typical units leaves even for steep ones; a part that is
 missing from the backward pass leaves its share of the answers."""
 
 

@@ -7,7 +7,7 @@ With z^l the pre-activations of layer l, y^l = g_l(z^l), and m_l units in layer 
     Hess f_k = sum_l V^l diag(S_k^l) V^l^T,     S_k^l = (d f_k / d y^l) * g_l''(z^l).
 
 The columns of V^l are the entangled weights of layer l: weights of a unit as seen from the inputs, at one
-point. Only those of the first layer do not move with x. Lemma 4.2 says how much the others can:
+point. Only those of the first layer do not move with x. [identification] Lemma 4.2 bounds the others:
 
     ||V^l||     <= kappa^{l-1} prod_{j<=l} ||W^j||,
     Lip(V^l)    <= prod_{j<=l} ||W^j|| sum_{k<l} kappa^{l+k-2} max_i |w_i^k| prod_{j<k} ||W^j||,
@@ -138,7 +138,7 @@ def derivative_bound(network: Network) -> float:
 
 
 def entangled_norm_bounds(network: Network, kappa: float | None = None) -> Array:
-    """(L,) bounds of ||V^l(x)|| (spectral norm) that hold at every x (Lemma 4.2)."""
+    """(L,) bounds of ||V^l(x)|| (spectral norm) that hold at every x ([identification] Lemma 4.2)."""
     kappa = derivative_bound(network) if kappa is None else kappa
     products = np.cumprod(_spectral_norms(network))
     bounds = kappa ** np.arange(len(products)) * products
@@ -148,7 +148,10 @@ def entangled_norm_bounds(network: Network, kappa: float | None = None) -> Array
 
 
 def entangled_lipschitz_bounds(network: Network, kappa: float | None = None) -> Array:
-    """(L,) bounds of ||V^l(x) - V^l(x')|| / |x - x'| (spectral norm) (Lemma 4.2); zero for layer 1."""
+    """(L,) bounds of ||V^l(x) - V^l(x')|| / |x - x'| (spectral norm), zero for layer 1.
+
+    [identification] Lemma 4.2.
+    """
     kappa = derivative_bound(network) if kappa is None else kappa
     norms = _spectral_norms(network)
     before = np.concatenate([[1.0], np.cumprod(norms)])  # before[k]: product of the first k norms
@@ -163,7 +166,7 @@ def entangled_lipschitz_bounds(network: Network, kappa: float | None = None) -> 
 
 
 def coefficient_bounds(network: Network, kappa: float | None = None) -> Array:
-    """(L, K) bounds of |S_k^l(x)| that hold at every x (Lemma 4.2)."""
+    """(L, K) bounds of |S_k^l(x)| that hold at every x ([identification] Lemma 4.2)."""
     kappa = derivative_bound(network) if kappa is None else kappa
     norms, depth = _spectral_norms(network), len(network.weights)
     last = np.linalg.norm(network.weights[-1], axis=0)

@@ -5,7 +5,7 @@
             stencil contains them, and they leave 1/(d-1) of the variance of the axes alone
     exact   no differences at all, but the derivative itself: nothing becomes of higher powers
 
-The first two are linear in the odd differences. For a neuron g(w . x + b), whose odd difference along q is a
+The first two are linear in the odd differences. For a unit g(w . x + b), whose odd difference along q is a
 series in odd powers of w . q, a rule therefore turns (w . q)^3, (w . q)^5, ... into known vectors: the exact
 truncation error of the rule, with its derivative with respect to w.
 """

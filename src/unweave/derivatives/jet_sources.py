@@ -21,12 +21,12 @@ from unweave.arrays import Array
 from unweave.derivatives.stencils import Jets, gradient_jets, hessian_jets
 from unweave.derivatives.steps import Steps
 from unweave.derivatives.truncation import hessian_truncation
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import symmetric_packing
 from unweave.targets.region import NormalisedQueries
 
 FEWEST_SITES = 24
-"""Hessians by differences at least, whatever the width: each neuron's profile is fitted on them."""
+"""Hessians by differences at least, whatever the width: each unit's profile is fitted on them."""
 FEWEST_EXACT_SITES = 12
 """The same where they are exact, so that fewer tell the profiles of different activations apart."""
 
@@ -52,7 +52,7 @@ class JetSource(Protocol):
     def hessian_error(self, d: int) -> float:
         """Size of the Hessians' truncation error relative to them, for weights of norm one."""
 
-    def hessian_truncation(self, model: ShallowModel, jets: Jets) -> Array:
+    def hessian_truncation(self, model: NetworkParameters, jets: Jets) -> Array:
         """What is wrong with the Hessians of ``jets`` (n, K, p), as far as ``model`` can predict it."""
 
 
@@ -78,7 +78,7 @@ class DifferenceJets:
         """h^2 / d."""
         return float(self._steps.hessian**2 / d)
 
-    def hessian_truncation(self, model: ShallowModel, jets: Jets) -> Array:
+    def hessian_truncation(self, model: NetworkParameters, jets: Jets) -> Array:
         """See `unweave.derivatives.truncation`."""
         return hessian_truncation(model, jets, self._steps.scheme)
 
@@ -108,7 +108,7 @@ class AutodiffJets:
         """None: rounding is what the spectrum's own floor stands for."""
         return 0.0
 
-    def hessian_truncation(self, model: ShallowModel, jets: Jets) -> Array:
+    def hessian_truncation(self, model: NetworkParameters, jets: Jets) -> Array:
         """Nothing."""
         assert jets.hessians is not None
         return np.zeros_like(jets.hessians)

@@ -8,7 +8,7 @@ F_ijk the answers,
     T_ijk = [F_ijk - F_ij - F_ik - F_jk + F_i + F_j + F_k - F] / h^3                         + O(h)
     H_ij  = [F_ij - F_i - F_j + F] / h^2 - h/2 (T_iij + T_ijj)                               + O(h^2)
 
-For a function that is a sum of neurons, H and each of the d slices T(., ., e_k) is one member of the span
+For a function that is a sum of units, H and each of the d slices T(., ., e_k) is one member of the span
 of the w w^T: d + 1 members for about d^3/6 rows, where a Hessian of its own would cost d^2 rows. Rows are
 shared because T is symmetric in three indices.
 
@@ -32,12 +32,12 @@ from unweave.derivatives.stencils import Function
 from unweave.errors import InvalidInput
 from unweave.subspace.symmetric import symmetric_packing
 
-_ORDER = 3
+_LATTICE_ORDER = 3
 
 
 def lattice_rows(d: int) -> int:
     """C(d+3, 3), the rows of one lattice in ``d`` directions."""
-    return comb(d + _ORDER, _ORDER)
+    return comb(d + _LATTICE_ORDER, _LATTICE_ORDER)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,8 @@ Scheme = Literal["compact", "four-point", "richardson"]
 Function = Callable[[Array], Array]
 """(n, d) points to (n, K) answers."""
 
-_ROWS_PER_CALL = 200_000  # stencil rows built at once: bounds memory, keeps the target's batches long
+STENCIL_ROWS_PER_CALL = 200_000
+"""Stencil rows built at once: bounds memory and keeps the target's batches long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +95,20 @@ def gradient_jets(function: Function, sites: Array, step: float) -> Jets:
     return Jets(sites, answers[:, 0], gradients.transpose(0, 2, 1), step)
 
 
-def hessian_jets(function: Function, sites: Array, step: float, scheme: Scheme = "compact") -> Jets:
-    """Values, gradients and packed Hessians at ``sites`` (n, d); see the module for rows and errors."""
+def hessian_jets(
+    function: Function,
+    sites: Array,
+    step: float,
+    scheme: Scheme = "compact",
+    rows_per_call: int = STENCIL_ROWS_PER_CALL,
+) -> Jets:
+    """Values, gradients and packed Hessians at ``sites`` (n, d); see the module for rows and errors.
+
+    ``function`` is asked for ``rows_per_call`` rows at a time, or for one whole stencil if that is more.
+    """
     if scheme == "richardson":
-        fine = hessian_jets(function, sites, step, "compact")
-        coarse = hessian_jets(function, sites, 2 * step, "compact")
+        fine = hessian_jets(function, sites, step, "compact", rows_per_call)
+        coarse = hessian_jets(function, sites, 2 * step, "compact", rows_per_call)
         assert fine.hessians is not None
         assert coarse.hessians is not None
         hessians = (4 * fine.hessians - coarse.hessians) / 3
@@ -106,7 +116,7 @@ def hessian_jets(function: Function, sites: Array, step: float, scheme: Scheme =
     if scheme not in ("compact", "four-point"):
         raise InvalidInput(f"scheme must be 'compact', 'four-point' or 'richardson'. Got {scheme!r} instead.")
     offsets = _hessian_offsets(sites.shape[1], scheme) * step
-    per_call = max(1, _ROWS_PER_CALL // len(offsets))
+    per_call = max(1, rows_per_call // len(offsets))
     parts = [
         _hessians_from_answers(sites[start : start + per_call], function, offsets, step, scheme)
         for start in range(0, len(sites), per_call)
@@ -115,7 +125,7 @@ def hessian_jets(function: Function, sites: Array, step: float, scheme: Scheme =
 
 
 def _hessian_offsets(d: int, scheme: Scheme) -> Array:
-    """(rows, d) stencil in units of the step: centre, +-e_i, +-(e_i+e_j), and +-(e_i-e_j) if four-point."""
+    """(rows, d) stencil in units of the step: center, +-e_i, +-(e_i+e_j), and +-(e_i-e_j) if four-point."""
     axes, sums = np.eye(d), pair_incidence(d)
     blocks = [np.zeros((1, d)), axes, -axes, sums, -sums]
     if scheme == "four-point":
@@ -133,18 +143,18 @@ def _hessians_from_answers(
     packing = symmetric_packing(d)
     off = packing.rows != packing.columns
     answers = _on_stencil(function, sites, offsets)  # (n, rows, K)
-    centre, plus, minus = answers[:, :1], answers[:, 1 : d + 1], answers[:, d + 1 : 2 * d + 1]
-    along_axes = plus + minus - 2 * centre
+    center, plus, minus = answers[:, :1], answers[:, 1 : d + 1], answers[:, d + 1 : 2 * d + 1]
+    along_axes = plus + minus - 2 * center
     pairs = off.sum()
     outer = answers[:, 2 * d + 1 :]
-    along_sums = outer[:, :pairs] + outer[:, pairs : 2 * pairs] - 2 * centre
+    along_sums = outer[:, :pairs] + outer[:, pairs : 2 * pairs] - 2 * center
     hessians = np.empty((n, packing.size, answers.shape[2]))
     hessians[:, ~off] = along_axes / step**2
     if scheme == "compact":
         both = along_axes[:, packing.rows[off]] + along_axes[:, packing.columns[off]]
         hessians[:, off] = (along_sums - both) / (2 * step**2)
     else:
-        along_differences = outer[:, 2 * pairs : 3 * pairs] + outer[:, 3 * pairs :] - 2 * centre
+        along_differences = outer[:, 2 * pairs : 3 * pairs] + outer[:, 3 * pairs :] - 2 * center
         hessians[:, off] = (along_sums - along_differences) / (4 * step**2)
     hessians *= packing.scale[:, None]
     gradients = (plus - minus) / (2 * step)

@@ -23,8 +23,8 @@ _HESSIAN_STEP = 8e-4  # times sqrt(d): truncation of about 1e-6 where the target
 _HESSIAN_NOISE_STEP = 1.0  # times sqrt(d) sigma^(1/4), the balance for noisy answers
 _GRADIENT_STEP = 3e-3  # times sqrt(d)
 _GRADIENT_NOISE_STEP = 0.5  # times sqrt(d) sigma^(1/6)
-_LONGEST = 0.35  # times sqrt(d): beyond it a unit neuron's Taylor series means little
-_NOISY = 1e-6  # relative noise above which halving the variance beats halving the rows
+_LONGEST_STEP = 0.35  # times sqrt(d): beyond it the Taylor series of a unit with |w| = 1 means little
+_NOISY_ANSWERS = 1e-6  # relative noise above which halving the variance beats halving the rows
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Steps:
 def difference_steps(relative_noise: float, d: int) -> Steps:
     """Steps for answers whose error has standard deviation ``relative_noise`` times their spread."""
     root = np.sqrt(d)
-    hessian = np.clip(_HESSIAN_NOISE_STEP * relative_noise**0.25, _HESSIAN_STEP, _LONGEST)
-    gradient = np.clip(_GRADIENT_NOISE_STEP * relative_noise ** (1 / 6), _GRADIENT_STEP, _LONGEST)
+    hessian = np.clip(_HESSIAN_NOISE_STEP * relative_noise**0.25, _HESSIAN_STEP, _LONGEST_STEP)
+    gradient = np.clip(_GRADIENT_NOISE_STEP * relative_noise ** (1 / 6), _GRADIENT_STEP, _LONGEST_STEP)
     return Steps(
         hessian=float(root * hessian),
         gradient=float(root * gradient),
-        scheme="four-point" if relative_noise > _NOISY else "compact",
+        scheme="four-point" if relative_noise > _NOISY_ANSWERS else "compact",
     )

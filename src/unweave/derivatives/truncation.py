@@ -1,6 +1,10 @@
-"""The truncation error of difference Hessians, predicted from a fitted network and taken away.
+"""What differences make of a network with one hidden layer: its gradients, and the error of its Hessians.
 
-For a neuron g(w . x + b) the second difference along q is
+Central differences of step h are the network's own difference quotients
+
+    (f(x + h e) - f(x - h e)) / 2h = f'(x) e + h^2/6 f'''(x) e^3 + h^4/120 f^(5)(x) e^5 + ...
+
+For a unit g(w . x + b) the second difference along q is
 
     S(q)/h^2 = g'' (w.q)^2 + h^2/12 g'''' (w.q)^4 + O(h^4),
 
@@ -16,17 +20,52 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.derivatives.gradient_rules import GradientRule, odd_power_gradient
 from unweave.derivatives.stencils import Jets, Scheme
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.activations import Activation
+from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import symmetric_packing
 
-_FOURTH_DERIVATIVE_STEP = 1e-4
+_FOURTH_DERIVATIVE_STEP = 1e-4  # of the differences of g''': relative error 1e-8 + eps / 1e-4
+_HIGHER_DERIVATIVE_STEP = 0.02  # gives g^(5) to 1e-6 and g^(7) to 1e-2 of itself: both enter small terms only
 
 
-def hessian_truncation(model: ShallowModel, jets: Jets, scheme: Scheme) -> Array:
+def difference_gradients(
+    model: NetworkParameters, points: Array, step: float, rule: GradientRule = "axes"
+) -> Array:
+    """Gradients (n, K, d) by ``rule`` with ``step``, to seventh order, of ``model`` at ``points`` (n, d)."""
+    weights, outgoing = model.weights
+    z = points @ weights + model.biases[0]
+    if rule == "exact":
+        terms = [(model.activation.jet(z, 1)[1], weights)]
+    else:
+        first, third, fifth, seventh = _odd_derivatives(model.activation, z)
+        terms = [
+            (first, weights),
+            (third, step**2 / 6 * odd_power_gradient(weights, 3, rule)),
+            (fifth, step**4 / 120 * odd_power_gradient(weights, 5, rule)),
+            (seventh, step**6 / 5040 * odd_power_gradient(weights, 7, rule)),
+        ]
+    result = np.empty((len(points), outgoing.shape[1], points.shape[1]))
+    for output, weight in enumerate(outgoing.T):
+        result[:, output] = sum(((factor * weight) @ power.T for factor, power in terms), start=0.0)
+    return result if model.skip is None else result + model.skip.T
+
+
+def _odd_derivatives(activation: Activation, z: Array) -> tuple[Array, Array, Array, Array]:
+    """Derivatives of order 1 and 3 and, by differences of the third, of order 5 and 7."""
+    delta = _HIGHER_DERIVATIVE_STEP
+    _, first, _, third = activation.jet(z, 3)
+    near, far = (activation.jet(z + k * delta, 3)[3] + activation.jet(z - k * delta, 3)[3] for k in (1, 2))
+    fifth = (16 * near - far - 30 * third) / (12 * delta**2)
+    seventh = (far - 4 * near + 6 * third) / delta**4
+    return first, third, fifth, seventh
+
+
+def hessian_truncation(model: NetworkParameters, jets: Jets, scheme: Scheme) -> Array:
     """Leading truncation error (n, K, p) of the packed Hessians of ``jets`` if ``model`` were the target."""
-    packing = symmetric_packing(model.weights.shape[0])
-    w = model.weights
+    packing = symmetric_packing(model.weights[0].shape[0])
+    w = model.weights[0]
     first, second = w[packing.rows], w[packing.columns]
     diagonal = (packing.rows == packing.columns)[:, None]
     if scheme == "four-point":
@@ -34,13 +73,13 @@ def hessian_truncation(model: ShallowModel, jets: Jets, scheme: Scheme) -> Array
     else:
         beside = ((first + second) ** 4 - first**4 - second**4) / 24
     quartic = np.where(diagonal, first**4 / 12, beside) * packing.scale[:, None]  # (p, m)
-    z = jets.sites @ w + model.biases
+    z = jets.sites @ w + model.biases[0]
     delta = _FOURTH_DERIVATIVE_STEP
     above, below = model.activation.jet(z + delta, 3)[3], model.activation.jet(z - delta, 3)[3]
     fourth = (above - below) / (2 * delta)
     if scheme == "richardson":
-        return np.zeros((len(jets), model.outgoing.shape[1], packing.size))  # cancelled already
-    result = np.empty((len(jets), model.outgoing.shape[1], packing.size))
-    for output in range(model.outgoing.shape[1]):
-        result[:, output] = jets.step**2 * (fourth * model.outgoing[:, output]) @ quartic.T
+        return np.zeros((len(jets), model.weights[1].shape[1], packing.size))  # cancelled already
+    result = np.empty((len(jets), model.weights[1].shape[1], packing.size))
+    for output in range(model.weights[1].shape[1]):
+        result[:, output] = jets.step**2 * (fourth * model.weights[1][:, output]) @ quartic.T
     return result

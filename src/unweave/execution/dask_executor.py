@@ -16,7 +16,7 @@ from typing import Any
 
 from unweave.errors import ExecutionError, InvalidInput
 from unweave.execution.executor import Task, call, in_order
-from unweave.networks.evaluation import single_threaded_blas
+from unweave.numerics.threads import single_threaded_blas
 
 TARGET_ROWS = 4096
 """Rows per call of a target that workers ask: the same whatever the number of workers."""

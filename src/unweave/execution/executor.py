@@ -16,7 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from unweave.networks.evaluation import allowed_threads, single_threaded_blas
+from unweave.numerics.threads import allowed_threads, single_threaded_blas
 
 Task = Callable[..., Any]
 """``task(item)``, or ``task(shared, item)`` where something is shared by all items."""

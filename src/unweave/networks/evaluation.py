@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
-from functools import lru_cache
+from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from unweave.arrays import Array
 from unweave.networks.activations import Activation
+from unweave.numerics.threads import allowed_threads, single_threaded_blas
 
 BLOCK_VALUES = 1 << 17
 """Numbers of the widest layer per block: 1 MB of float64, which stays in the second-level cache."""
@@ -22,10 +19,10 @@ BLOCK_VALUES = 1 << 17
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 64, 2048
 
 SMALL_PRODUCT = 1 << 15
-"""Multiplications up to which BLAS stays on one thread by itself, so that small calls need not ask for it."""
+"""Multiplications up to which BLAS stays on one thread by itself: such calls set no limit."""
 
 THREADED_WORK = 1 << 21
-"""Activations to compute (rows times units) from which on a second thread pays for its start."""
+"""Activations to compute (rows times units) beyond which a second thread pays for its start."""
 
 
 def evaluate_layers(
@@ -38,10 +35,9 @@ def evaluate_layers(
 ) -> Array:
     """Return the outputs (n, K) of the network at x (n, D), C-contiguous float64.
 
-    A None among ``activations`` (the last one only) stands for softmax. Block boundaries are counted from row
-    0 and BLAS runs single-threaded inside a block, so that the result does not depend on ``workers``
-    (default: `allowed_threads`), bit for bit.
-    Cost: 2 n sum(n_in n_out) flops and n sum(hidden) activations.
+    A None in the last place of ``activations`` stands for softmax. The result does not depend on ``workers``
+    (default: `allowed_threads`), bit for bit: blocks are counted from row 0, and BLAS runs single-threaded
+    inside a block. Cost: 2 n sum(n_in n_out) flops and n sum(hidden) activations.
     """
     widths = [w.shape[1] for w in weights]
     rows = int(np.clip(BLOCK_VALUES // max(widths), MIN_BLOCK_ROWS, MAX_BLOCK_ROWS))
@@ -98,38 +94,3 @@ def softmax_in_place(z: Array) -> None:
     z -= z.max(axis=1, keepdims=True)
     np.exp(z, out=z)
     z /= z.sum(axis=1, keepdims=True)
-
-
-@lru_cache(maxsize=1)
-def _blas() -> ThreadpoolController:
-    # Looking through the loaded libraries takes milliseconds: once per process.
-    return ThreadpoolController().select(user_api="blas")
-
-
-def allowed_threads() -> int:
-    """Return how many threads BLAS may use now, which is how many evaluation takes instead of it.
-
-    So OMP_NUM_THREADS, threadpoolctl limits and a surrounding `single_threaded_blas` are all respected;
-    without a BLAS that can be asked it is the number of cores.
-    """
-    return max((library.num_threads or 1 for library in _blas().lib_controllers), default=os.cpu_count() or 1)
-
-
-_turn = threading.RLock()
-
-
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Limit NumPy's matrix products to one thread while inside.
-
-    The limit belongs to the whole process, and limiters of several threads that overlap in time would undo
-    each other's. So threads take turns, each of them being free to use all cores meanwhile, except where BLAS
-    has one thread anyway and nothing is to be limited.
-    """
-    with ExitStack() as stack:
-        stack.enter_context(_turn)
-        if allowed_threads() == 1:
-            stack.close()
-        else:
-            stack.enter_context(_blas().limit(limits=1))
-        yield

@@ -1,11 +1,11 @@
 """The last transformation of a target's answers, and how to look behind it.
 
-y = T(z) with z = f(x) the sum of neurons. Hessians are taken of z = T^{-1}(y), because those of y itself,
+y = T(z), where z = f(x) is a sum of units. Hessians are taken of z = T^{-1}(y): those of y itself,
 
     Hess T(f) = T' Hess f + T'' grad f grad f^T,
 
-are no sum of the neurons' squares. Fits are made on y, where the errors are what they are; through T^{-1} an
-error sigma of y becomes sigma / T'(z), so sites are taken where T' is not small.
+are no sum of the units' squares. Fits are made on y, whose errors are known. Through T^{-1} an error sigma of
+y becomes sigma / T'(z), so sites are taken where T' is not small.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ import numpy as np
 
 from unweave.arrays import Array, BoolArray
 from unweave.errors import InvalidInput
-from unweave.networks.activations import SOFTMAX
-from unweave.probing.noise import Noise
+from unweave.networks.activations import SOFTMAX, get_activation
 
-LINKS = ("identity", "sigmoid", "tanh", SOFTMAX)
-"""Output activations that are known here."""
+_RANGES = {"identity": (-np.inf, np.inf), "sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), SOFTMAX: (0.0, 1.0)}
 
-_UNDECIDED = 0.12  # probability that the less likely side must have at a site, so that errors grow little
-_EDGE = 0.5  # of sigma: answers nearer than this to the end of their range say nothing more
+LINKS = tuple(_RANGES)
+"""Names of the output activations that can be undone."""
+
+_LEAST_LIKELY_SIDE = 0.12  # probability of the less likely side at a site: below, errors of z grow too much
+_EDGE_SIGMAS = 0.5  # an answer nearer to an end of its range than this says nothing more about z
+_SATURATED_SHARE = 1e-6  # of the range: nearer to an end, T^{-1} is mostly rounding
 _EPS = float(np.finfo(np.float64).eps)
-_FORMATS: dict[str, np.finfo[Any]] = {"float64": np.finfo(np.float64), "float32": np.finfo(np.float32)}
 
 
 @dataclass(frozen=True)
@@ -42,38 +43,43 @@ class Link:
                 "Answers behind another function can be transformed before they are given to recover."
             )
 
-    def undo(self, answers: Array, sigma: float) -> Array:
-        """z (n, K) for answers (n, K); those at the end of the range are moved inside by a part of sigma.
+    def inverse(self, answers: Array) -> Array:
+        """T^{-1} of answers (..., K), infinite at the ends of their range.
 
-        For softmax z is centred over the classes.
+        Behind a softmax z is open up to a constant: the mean over the classes is zero.
         """
-        edge = max(_EDGE * sigma, float(np.finfo(np.float64).tiny))
+        if self.name == SOFTMAX:
+            logs = np.log(answers)
+            return np.asarray(logs - logs.mean(axis=-1, keepdims=True))
+        undo = get_activation(self.name).inverse
+        assert undo is not None  # every link's activation has one
+        return undo(answers)
+
+    def undo(self, answers: Array, sigma: float) -> Array:
+        """z (n, K) for answers (n, K) of standard deviation ``sigma``.
+
+        Answers at an end of their range are first moved inside by a part of ``sigma``.
+        """
+        edge = max(_EDGE_SIGMAS * sigma, float(np.finfo(np.float64).tiny))
         if self.name == "identity":
             return answers
         if self.name == "tanh":
-            inside = np.clip(answers, -1 + max(edge, _EPS), 1 - max(edge, _EPS))
-            return np.asarray(np.arctanh(inside))
+            return self.inverse(np.clip(answers, -1 + max(edge, _EPS), 1 - max(edge, _EPS)))
         if self.name == "sigmoid":
-            inside = np.clip(answers, edge, 1 - max(edge, _EPS))
-            return np.asarray(np.log(inside) - np.log1p(-inside))
-        logs = np.log(np.maximum(answers, edge))
-        return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+            return self.inverse(np.clip(answers, edge, 1 - max(edge, _EPS)))
+        return self.inverse(np.maximum(answers, edge))
 
-    def undone(self, answers: Array, noise: Noise) -> Array:
-        """z (n, K) for answers of this precision: probabilities in floating point may be of any size."""
-        return self.undo(answers, 0.0 if noise.kind in _FORMATS else noise.sigma)
+    def undone_errors(self, answers: Array, sigma: Array, number: np.finfo[Any] | None) -> Array:
+        """Standard deviation (n, K) of z; infinite where the answers (n, K) say nothing more about it.
 
-    def undone_errors(self, answers: Array, noise: Noise) -> Array:
-        """(n, K) standard deviation of `undone`; infinite where the answers say nothing more about it.
-
-        Probabilities in floating point are precise relative to themselves, however small, up to the rounding
-        of the z that they were computed from.
+        ``sigma`` (K,) is that of the answers. ``number`` is the floating-point format whose rounding is all
+        their error, or None. Probabilities in floating point are precise relative to themselves, however
+        small, up to the rounding of the z they were computed from.
         """
-        errors = np.broadcast_to(noise.sigma_per_output, answers.shape)
+        errors = np.broadcast_to(sigma, answers.shape)
         if self.name == "identity":
             return np.array(errors)
         size = np.abs(answers)
-        number = _FORMATS.get(noise.kind)
         with np.errstate(divide="ignore", invalid="ignore"):
             if number is not None:
                 typical = np.sqrt(np.mean(answers**2, axis=0))
@@ -90,12 +96,25 @@ class Link:
             return 1 - answers**2
         return answers * (1 - answers)
 
+    def fits(self, answers: Array) -> bool:
+        """Whether all answers lie strictly inside the range of T."""
+        low, high = _RANGES[self.name]
+        return bool((answers > low).all() and (answers < high).all())
+
+    def unsaturated(self, answers: Array) -> BoolArray:
+        """Which rows of answers (..., K) are far enough inside the range that z is not mostly rounding."""
+        low, high = _RANGES[self.name]
+        if not np.isfinite(low):
+            return np.ones(answers.shape[:-1], dtype=np.bool_)
+        margin = _SATURATED_SHARE * (high - low)
+        return np.asarray(((answers > low + margin) & (answers < high - margin)).all(axis=-1))
+
     def sees_well(self, answers: Array) -> BoolArray:
-        """(n,) where errors of z are not much larger than elsewhere."""
+        """(n,) rows of answers (n, K) where errors of z are not much larger than elsewhere."""
         if self.name == "identity":
             return np.ones(len(answers), dtype=np.bool_)
         if self.name == "tanh":
-            return np.asarray((np.abs(answers) < 1 - 2 * _UNDECIDED).all(axis=1))
+            return np.asarray((np.abs(answers) < 1 - 2 * _LEAST_LIKELY_SIDE).all(axis=1))
         if self.name == "sigmoid":
-            return np.asarray((np.minimum(answers, 1 - answers) > _UNDECIDED).all(axis=1))
-        return np.asarray(np.partition(answers, -2, axis=1)[:, -2] > _UNDECIDED)
+            return np.asarray((np.minimum(answers, 1 - answers) > _LEAST_LIKELY_SIDE).all(axis=1))
+        return np.asarray(np.partition(answers, -2, axis=1)[:, -2] > _LEAST_LIKELY_SIDE)

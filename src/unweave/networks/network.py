@@ -25,9 +25,8 @@ class Network:
     Args:
         weights: one matrix per layer, output layer included, of shape (n_in, n_out).
         biases: one vector (n_out,) per layer.
-        activations: one name per layer, output layer included; "logistic" is kept as "sigmoid" and "linear"
-            as
-            "identity"; "softmax" is possible for the last layer only.
+        activations: one name per layer, output layer included. "logistic" is kept as "sigmoid", "linear" as
+            "identity". "softmax" is possible for the last layer only.
         skip: an optional (n_inputs, n_outputs) matrix; x @ skip is added to the last pre-activation.
 
     Where any parameter is a `fractions.Fraction`, all of them become fractions (floats by their exact value)
@@ -119,17 +118,15 @@ class Network:
     def __call__(self, x: ArrayLike) -> Array:
         """Return the outputs (n, n_outputs) at the rows of x (n, n_inputs); a single vector gives a vector.
 
-        Large inputs are evaluated in blocks of rows, on as many threads as BLAS may use; their number does
-        not change the
-        result.
+        Many rows are evaluated in blocks, on as many threads as BLAS may use. The number of threads does not
+        change the result.
         """
         exact = self.is_exact
         points = rational_array(x, "x") if exact else np.asarray(x, dtype=np.float64)
         if points.ndim not in (1, 2) or points.shape[-1] != self.n_inputs:
             raise InvalidInput(
                 f"x must be of shape (n, {self.n_inputs}) or ({self.n_inputs},). Got shape {points.shape} "
-                f"instead. "
-                f"Give one row per point and one column per input."
+                f"instead. Give one row per point and one column per input."
             )
         rows = np.atleast_2d(points)
         if exact:
@@ -247,8 +244,7 @@ def _check_shapes(weights: tuple[Array, ...], biases: tuple[Array, ...], skip: A
             raise InvalidInput(
                 f"weights[{i}] must have {weights[i - 1].shape[1]} rows, one per unit of the layer before. "
                 f"Got shape {weight.shape} instead. Weights are (n_in, n_out); transpose them if they are "
-                f"stored "
-                f"the other way."
+                f"stored the other way."
             )
         if bias.shape != (weight.shape[1],):
             raise InvalidInput(
@@ -266,8 +262,7 @@ def _checked_activations(names: Sequence[str], n_layers: int, exact: bool) -> tu
     if isinstance(names, str) or len(names) != n_layers:
         raise InvalidInput(
             f"activations must be one name per layer, output layer included: {n_layers} names. Got {names!r} "
-            f"instead. "
-            f'For example ["tanh", "identity"].'
+            f'instead. For example ["tanh", "identity"].'
         )
     resolved = [get_activation(name).name for name in names[:-1]]
     resolved.append(SOFTMAX if names[-1] == SOFTMAX else get_activation(names[-1]).name)

@@ -76,8 +76,7 @@ def _checked_widths(layers: Sequence[int]) -> list[int]:
     if len(widths) < 2 or min(widths) < 1 or any(n != given for n, given in zip(widths, layers, strict=True)):
         raise InvalidInput(
             f"layers must be at least two positive integers, inputs first and outputs last. Got "
-            f"{list(layers)} instead. "
-            f"For example [20, 40, 1]."
+            f"{list(layers)} instead. For example [20, 40, 1]."
         )
     return widths
 

@@ -41,7 +41,7 @@ def canonical(network: Network) -> Network:
     relative `SAME`), sigmoid layers become tanh layers, units of odd activations have a positive first
     nonzero outgoing weight, those of other activations with a reflection a positive first nonzero incoming
     weight (only in networks with one hidden layer if the reflection has an affine rest), homogeneous ones
-    unit incoming weight, sine biases lie in (-pi, pi], softmax outputs are centred over classes, and a skip
+    unit incoming weight, sine biases lie in (-pi, pi], softmax outputs are centered over classes, and a skip
     matrix of zeros is None. Where no unit of some hidden layer is alive, no hidden layer is left: the outputs
     depend on the inputs by a skip at most.
 
@@ -49,14 +49,14 @@ def canonical(network: Network) -> Network:
     """
     layers = Layers.of(network)
     layers.multiply_out_linear_layers()
-    layers.centre_classes()
+    layers.center_classes()
     for index in layers.hidden:
         layers.rewrite_sigmoid(index)
     links = None
     # What dies in one layer may kill units of its neighbours, so passes go on while links get fewer.
     while links != (links := layers.count_links()):
         for index in layers.hidden:
-            layers.normalise(index)
+            layers.normalize(index)
             layers.merge_duplicates(index)
             layers.drop_dead(index)
     layers.drop_what_reaches_nothing()
@@ -147,7 +147,7 @@ class Layers:
         self.biases[index] += math.pi * turns
         self.weights[index + 1] *= np.where(turns % 2 == 0, 1.0, -1.0)[:, None]
 
-    def centre_classes(self) -> None:
+    def center_classes(self) -> None:
         """Subtract the mean over classes from everything that feeds a softmax."""
         if self.activations[-1] != SOFTMAX:
             return
@@ -202,7 +202,7 @@ class Layers:
         self.weights, self.biases = [self._skip_above_rounding()], self.biases[-1:]
         self.activations, self.skip = self.activations[-1:], np.zeros_like(self.skip)
 
-    def normalise(self, index: int) -> None:
+    def normalize(self, index: int) -> None:
         """Choose length and direction of every unit and, for sine, its phase in (-pi/2, pi/2]."""
         power = self.activation(index).homogeneity
         if power is not None:

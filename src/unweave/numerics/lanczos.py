@@ -14,7 +14,7 @@ import scipy.linalg
 
 from unweave.arrays import Array
 
-_INVARIANT = 1e-12  # next Lanczos vector relative to the largest: Q spans an invariant subspace
+_INVARIANT_SUBSPACE_RESIDUAL = 1e-12  # of the largest vector: then Q spans an invariant subspace
 
 
 def lanczos_extremes(
@@ -41,7 +41,7 @@ def lanczos_extremes(
         for _ in range(2):  # once is not enough: the first pass leaves rounding along the basis
             vector = vector - basis[: k + 1].T @ (basis[: k + 1] @ vector)
         length = float(np.linalg.norm(vector))
-        if not length > _INVARIANT * max(map(abs, [*diagonal, *off])):
+        if not length > _INVARIANT_SUBSPACE_RESIDUAL * max(map(abs, [*diagonal, *off])):
             break
         off.append(length)
     count = len(diagonal)

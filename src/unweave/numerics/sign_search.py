@@ -26,14 +26,14 @@ from unweave.arrays import Array, IntArray
 WIDEST_ENUMERATION = 40
 """Units up to which all patterns are gone through: two tables of 2^20 sums."""
 _MOST_MATCHES = 4_000_000  # pairs of half patterns that are looked at; more, and the equations are too coarse
-_CHUNK = 1 << 16
-_CORNER = 1e-6  # distance from -1 or 1 at which a coordinate of a linear program's solution counts as there
-_CLOSE = 1e-9  # misfit that branch and bound allows each equation; its solver's own tolerance is 1e-6
-_WALKS = 5  # to the longest point, from different ends; each takes about six linear programs
-_LOOKS = 7  # random points of the box from which it is guessed which signs are settled
+_PATTERNS_AT_ONCE = 1 << 16  # checked against all equations in one product: a few MB
+_CORNER_DISTANCE = 1e-6  # from -1 or 1: such a coordinate of a linear program's solution is at its corner
+_BRANCHING_MISFIT = 1e-9  # branch and bound allows each equation this; its solver's own tolerance is 1e-6
+_WALKS_TO_LONGEST_POINT = 5  # from different ends; each takes about six linear programs
+_RANDOM_POINTS_PER_GUESS = 7  # random points of the box from which it is guessed which signs are settled
 _SETTLED_AT_ONCE = 5  # signs after which random points are drawn anew: there is less of the box then
 _PROGRAMS_PER_UNKNOWN = 2  # after which narrowing is given up
-_SECONDS = 4.0  # after which branch and bound is given up
+_BRANCHING_SECONDS = 4.0  # after which branch and bound is given up
 _WIDEST_BRANCHING = 2.4  # unknowns per equation up to which it is tried
 _INFEASIBLE = 2  # status of scipy.optimize.milp
 _LEAST_BITS, _MOST_BITS, _BITS_PER_UNKNOWN = 16, 34, 11.0
@@ -60,8 +60,8 @@ def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | N
         return None
     found = [np.zeros((0, width))]
     hits = np.flatnonzero(counts)
-    for start in range(0, len(hits), _CHUNK):
-        rows = hits[start : start + _CHUNK]
+    for start in range(0, len(hits), _PATTERNS_AT_ONCE):
+        rows = hits[start : start + _PATTERNS_AT_ONCE]
         lefts = left_order[np.repeat(rows, counts[rows])]
         steps = np.arange(len(lefts)) - np.repeat(np.cumsum(counts[rows]) - counts[rows], counts[rows])
         others = order[np.repeat(first[rows], counts[rows]) + steps]
@@ -82,7 +82,7 @@ def box_point(matrix: Array, right: Array, away_from: Array | None = None) -> Ar
 
 def corner_of(point: Array | None) -> Array | None:
     """The pattern that a point of the box is, or None."""
-    if point is None or np.abs(np.abs(point) - 1).max() > _CORNER:
+    if point is None or np.abs(np.abs(point) - 1).max() > _CORNER_DISTANCE:
         return None
     return np.where(point > 0, 1.0, -1.0)
 
@@ -97,9 +97,9 @@ def longest_point(matrix: Array, right: Array, start: Array, rng: np.random.Gene
     if matrix.shape[1] > _WIDEST_BRANCHING * len(matrix):
         return None
     point: Array | None = start
-    for _ in range(_WALKS):
+    for _ in range(_WALKS_TO_LONGEST_POINT):
         length = 0.0
-        while point is not None and float(point @ point) > (1 + _CORNER) * length:
+        while point is not None and float(point @ point) > (1 + _CORNER_DISTANCE) * length:
             corner = corner_of(point)
             if corner is not None:
                 return corner
@@ -121,15 +121,15 @@ def narrowed_signs(matrix: Array, right: Array, rng: np.random.Generator) -> Arr
     while programs < _PROGRAMS_PER_UNKNOWN * len(signs):
         free = np.flatnonzero(signs == 0)
         part, rest = matrix[:, free], right - matrix @ signs
-        ends = rng.standard_normal((_LOOKS, len(free)))
+        ends = rng.standard_normal((_RANDOM_POINTS_PER_GUESS, len(free)))
         points = [point for end in ends if (point := box_point(part, rest, away_from=end)) is not None]
-        programs += _LOOKS
-        if len(points) < _LOOKS:
+        programs += _RANDOM_POINTS_PER_GUESS
+        if len(points) < _RANDOM_POINTS_PER_GUESS:
             break  # rounding has closed what is left of the box
         settled = 0
         for i in np.argsort(-np.abs(np.mean(points, axis=0))):
             towards = np.sign(np.mean([point[i] for point in points]))
-            if min(towards * point[i] for point in points) <= _CORNER - 1:
+            if min(towards * point[i] for point in points) <= _CORNER_DISTANCE - 1:
                 continue  # both ends are reached
             point = box_point(part, rest, away_from=towards * np.eye(len(free))[i])
             programs += 1
@@ -140,7 +140,7 @@ def narrowed_signs(matrix: Array, right: Array, rng: np.random.Generator) -> Arr
                 signs[free] = corner
                 return signs
             points.append(point)
-            if towards * point[i] > _CORNER - 1:
+            if towards * point[i] > _CORNER_DISTANCE - 1:
                 signs[free[i]] = towards
                 settled += 1
                 if settled == _SETTLED_AT_ONCE:
@@ -167,13 +167,13 @@ def branch_and_bound(
     from scipy.optimize import LinearConstraint, milp  # here: slow to import, seldom needed
 
     shifted = right + matrix.sum(axis=1)
-    rules = [LinearConstraint(2 * matrix, shifted - _CLOSE, shifted + _CLOSE)]
+    rules = [LinearConstraint(2 * matrix, shifted - _BRANCHING_MISFIT, shifted + _BRANCHING_MISFIT)]
     for signs in excluded:
         rules.append(LinearConstraint(2 * signs[None], -np.inf, len(signs) - 2 + signs.sum()))
     ones = np.ones(matrix.shape[1])
     bounds = (0, 1) if known is None else (np.maximum(known, 0), 1 + np.minimum(known, 0))
     # The limit decides whether the search is given up, never which pattern it finds.
-    limit = {"time_limit": _SECONDS} | ({} if nodes is None else {"node_limit": nodes})
+    limit = {"time_limit": _BRANCHING_SECONDS} | ({} if nodes is None else {"node_limit": nodes})
     solved = milp(0 * ones, integrality=ones, bounds=bounds, constraints=rules, options=limit)
     if solved.x is None:
         return None, solved.status == _INFEASIBLE

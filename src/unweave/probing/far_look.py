@@ -15,6 +15,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import NonFiniteAnswers
+from unweave.networks.links import Link
 from unweave.targets.region import NormalisedQueries
 
 _RADIUS = 1e4
@@ -77,11 +78,5 @@ def _is_odd(here: Array, opposite: Array, tolerance: float) -> bool:
 def _behind(link: str, answers: Array) -> Array:
     """Answers (n, K) without their last transformation; infinite where that is saturated."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        if link == "sigmoid":
-            return np.asarray(np.where(answers > _NEAR_ONE, np.inf, np.log(answers) - np.log1p(-answers)))
-        if link == "tanh":
-            return np.asarray(np.where(np.abs(answers) > _NEAR_ONE, np.inf, np.arctanh(answers)))
-        if link == "softmax":
-            logs = np.log(answers)
-            return np.asarray(logs - logs.mean(axis=1, keepdims=True))
-    return answers
+        behind = Link(link).inverse(answers)
+    return np.where(np.abs(answers) > _NEAR_ONE, np.inf, behind) if link in ("sigmoid", "tanh") else behind

@@ -124,8 +124,9 @@ def look_for_kinks(lines: Lines, noise: Noise) -> KinkEvidence:
 
 def look_for_kinks_behind(link: Link, lines: Lines, noise: Noise) -> KinkEvidence:
     """The same of z where the answers are T(z): between its kinks, T bends what would be straight."""
-    z = lines.mapped(lambda answers: link.undone(answers, noise))
-    errors = lines.mapped(lambda answers: link.undone_errors(answers, noise))
+    z = lines.mapped(lambda answers: link.undo(answers, noise.edge_sigma))
+    sigma, number = noise.sigma_per_output, noise.number_format
+    errors = lines.mapped(lambda answers: link.undone_errors(answers, sigma, number))
     largest = np.maximum(np.maximum(errors.plus, errors.minus), errors.centre[:, None, :])
     return _compared(z, _clear_over_sigma(noise) * largest)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -57,6 +57,16 @@ class Noise:
     scale: float
     relative: float
     repeatable: bool
+
+    @property
+    def number_format(self) -> np.finfo[Any] | None:
+        """The format whose rounding is all the error of an answer; None for coarser answers."""
+        return np.finfo(self.kind) if self.kind in ("float64", "float32") else None
+
+    @property
+    def edge_sigma(self) -> float:
+        """How near to an end of its range an answer is still exact: zero for floating-point answers."""
+        return 0.0 if self.number_format is not None else self.sigma
 
 
 def estimate_noise(queries: NormalisedQueries, rng: np.random.Generator) -> Noise:

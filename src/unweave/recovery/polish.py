@@ -16,9 +16,9 @@ import numpy as np
 from unweave.errors import BudgetExhausted
 from unweave.methods.smooth_deep.search import points_to_fit
 from unweave.networks.activations import SOFTMAX, get_activation
-from unweave.networks.evaluation import single_threaded_blas
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import fit_values
+from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.look import Findings
 from unweave.recovery.judge import Verdict
 from unweave.recovery.result import Status
@@ -63,7 +63,7 @@ def polished_on_values(
             points = verification_points(candidate.network, findings, rng, points_to_fit(network))
             noise = float(findings.noise.sigma_per_output.max())
             fit = fit_values(
-                LayeredModel.from_network(network),
+                NetworkParameters.from_network(network),
                 points,
                 view(points),
                 noise,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from unweave.errors import BudgetExhausted
-from unweave.networks.evaluation import single_threaded_blas
+from unweave.numerics.threads import single_threaded_blas
 from unweave.search import Candidate, GaveUp, Search
 
 

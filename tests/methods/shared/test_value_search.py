@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.methods.shared.value_search import search_values
+from unweave.methods.shared.value_search import search_values, smooth_feature
 from unweave.networks.activations import get_activation
-from unweave.numerics.variable_projection.features import SmoothFeature
 from unweave.numerics.variable_projection.problem import ProjectedProblem
 from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.numerics.variable_projection.steps import gram_solver
@@ -23,7 +22,7 @@ def planted(layers, activation="tanh", seed=1000):
 @pytest.mark.parametrize("name", ["tanh", "softplus", "sine"])
 def test_the_gram_matrix_is_that_of_the_projected_jacobian(name):
     rng = np.random.default_rng(1000)
-    feature = SmoothFeature.of(get_activation(name))
+    feature = smooth_feature(get_activation(name))
     x, y, units = rng.standard_normal((300, 3)), rng.standard_normal((300, 2)), rng.standard_normal((4, 5))
     problem = ProjectedProblem(x, y, feature)
     point = problem.at(units)

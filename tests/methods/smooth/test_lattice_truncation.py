@@ -6,11 +6,11 @@ import pytest
 from unweave import get_activation, random_network
 from unweave.derivatives.lattice_jets import LatticeJets, LatticeSampler
 from unweave.methods.smooth.lattice_truncation import without_truncation
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import symmetric_packing
 
 NETWORK = random_network([5, 7, 2], seed=1000, outer="normal")
-MODEL = ShallowModel(
+MODEL = NetworkParameters.shallow(
     get_activation("tanh"),
     NETWORK.weights[0],
     NETWORK.biases[0],
@@ -20,11 +20,11 @@ MODEL = ShallowModel(
 
 
 def errors(jets: LatticeJets) -> tuple[float, float]:
-    z = jets.sites @ MODEL.weights + MODEL.biases
+    z = jets.sites @ MODEL.weights[0] + MODEL.biases[0]
     _, _, second, third = MODEL.activation.jet(z, 3)
-    squares = symmetric_packing(5).outer(MODEL.weights.T)
-    hessians = np.einsum("nm,mk,mp->nkp", second, MODEL.outgoing, squares)
-    thirds = np.einsum("nm,mk,jm,mp->nkjp", third, MODEL.outgoing, MODEL.weights, squares)
+    squares = symmetric_packing(5).outer(MODEL.weights[0].T)
+    hessians = np.einsum("nm,mk,mp->nkp", second, MODEL.weights[1], squares)
+    thirds = np.einsum("nm,mk,jm,mp->nkjp", third, MODEL.weights[1], MODEL.weights[0], squares)
     return float(np.abs(jets.hessians - hessians).max()), float(np.abs(jets.thirds - thirds).max())
 
 

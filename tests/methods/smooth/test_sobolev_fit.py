@@ -8,23 +8,24 @@ from numpy.testing import assert_allclose
 
 from random_models import CASES, random_model, sites_of
 from unweave.derivatives.stencils import Jets, gradient_jets, hessian_jets
+from unweave.derivatives.truncation import difference_gradients
 from unweave.methods.smooth.sobolev_fit import SobolevFit, SobolevJacobian
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 
 STEP = 0.1  # large, so that the truncation terms h^2/6 are no small part of the Jacobian
 
 
-def jets_of(model: ShallowModel, n: int = 7, step: float = STEP) -> tuple[Jets, ...]:
+def jets_of(model: NetworkParameters, n: int = 7, step: float = STEP) -> tuple[Jets, ...]:
     """All gradient rules, with different steps: along the axes, along pairs with compact Hessians, exact."""
-    x = sites_of(len(model.weights), n)
+    x = sites_of(model.n_inputs, n)
     half = n // 2
-    exact = Jets(x, model.values(x), model.difference_gradients(x, 0.0, "exact"), 0.0, rule="exact")
+    exact = Jets(x, model.values(x), difference_gradients(model, x, 0.0, "exact"), 0.0, rule="exact")
     differences = gradient_jets(model.values, x[:half], step), hessian_jets(model.values, x[half:], step / 2)
     return *differences, exact
 
 
-def jacobian_of(d: int, m: int, k: int, skip: bool) -> tuple[SobolevJacobian, ShallowModel, int]:
+def jacobian_of(d: int, m: int, k: int, skip: bool) -> tuple[SobolevJacobian, NetworkParameters, int]:
     model = random_model(d, m, k, skip)
     jets = jets_of(model)
     assert [part.rule for part in jets] == ["axes", "pairs", "exact"]

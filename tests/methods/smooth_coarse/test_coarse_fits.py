@@ -14,11 +14,11 @@ from unweave.methods.samples_relu.standard_errors import standard_errors as samp
 from unweave.methods.shared.coarse_answers.averaging import fit_averaged
 from unweave.methods.shared.coarse_answers.error_bars import standard_error_network
 from unweave.methods.smooth_coarse.scale_fit import ScaleFit, fit_scales
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.targets.region import Region
 
 
-def scaled(model: LayeredModel, factors: np.ndarray, shifts: np.ndarray) -> LayeredModel:
+def scaled(model: NetworkParameters, factors: np.ndarray, shifts: np.ndarray) -> NetworkParameters:
     """The same directions with other scales and biases."""
     return replace(
         model,
@@ -27,7 +27,7 @@ def scaled(model: LayeredModel, factors: np.ndarray, shifts: np.ndarray) -> Laye
     )
 
 
-def data(model: LayeredModel, n: int, sigma: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def data(model: NetworkParameters, n: int, sigma: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     points = rng.standard_normal((n, model.n_inputs))
     values = model.values(points)
@@ -41,7 +41,7 @@ def data(model: LayeredModel, n: int, sigma: float, seed: int) -> tuple[np.ndarr
     ("outputs", "output"), [(1, "identity"), (2, "identity"), (1, "sigmoid"), (3, "softmax")]
 )
 def test_scales_and_biases_come_back_when_the_directions_are_right(outputs: int, output: str) -> None:
-    truth = LayeredModel.from_network(planted(6, 4, outputs, 1000, output=output))
+    truth = NetworkParameters.from_network(planted(6, 4, outputs, 1000, output=output))
     points, answers = data(truth, 400, 0.0, 1001)
     start = scaled(truth, np.array([1.4, 0.7, 1.2, 0.8]), np.array([0.3, -0.2, 0.2, -0.3]))
     factors = np.full((1, answers.shape[1]), 1e3)
@@ -54,7 +54,7 @@ def test_scales_and_biases_come_back_when_the_directions_are_right(outputs: int,
 
 @pytest.mark.parametrize(("outputs", "output"), [(2, "identity"), (3, "softmax")])
 def test_the_jacobian_of_scales_is_that_of_differences(outputs: int, output: str) -> None:
-    model = LayeredModel.from_network(planted(5, 3, outputs, 1002, output=output))
+    model = NetworkParameters.from_network(planted(5, 3, outputs, 1002, output=output))
     points, answers = data(model, 20, 0.1, 1003)
     problem = ScaleFit(model, model.weights[0], points, answers, np.linspace(1, 2, outputs)[None, :])
     vector = np.concatenate([np.ones(3), model.biases[0], model.to_vector()[model.ends[0] :]])
@@ -67,7 +67,7 @@ def test_the_jacobian_of_scales_is_that_of_differences(outputs: int, output: str
 
 def test_a_fit_that_runs_away_makes_no_noise() -> None:
     # Warnings are errors here: answers that no network gives drive scales to infinity.
-    model = LayeredModel.from_network(planted(4, 3, 1, 1005))
+    model = NetworkParameters.from_network(planted(4, 3, 1, 1005))
     points = np.random.default_rng(1006).standard_normal((200, 4))
     answers = 1e100 * np.prod(np.sin(50 * points), axis=1)[:, None]
     assert fit_scales(model, points, answers, np.ones((1, 1))).size == model.size
@@ -79,7 +79,7 @@ def test_a_fit_that_runs_away_makes_no_noise() -> None:
 
 def test_noise_is_averaged_down_to_the_bound() -> None:
     """E |theta - truth|^2 = tr (J^T J)^-1 sigma^2: errors over standard errors have mean square one."""
-    truth = LayeredModel.from_network(planted(5, 3, 1, 1007))
+    truth = NetworkParameters.from_network(planted(5, 3, 1, 1007))
     squares, misfits = [], []
     for seed in range(1100, 1120):
         points, answers = data(truth, 20 * truth.size, 1e-3, seed)
@@ -93,7 +93,7 @@ def test_noise_is_averaged_down_to_the_bound() -> None:
 
 
 def test_twice_the_misfit_doubles_the_standard_errors() -> None:
-    truth = LayeredModel.from_network(planted(5, 3, 1, 1008))
+    truth = NetworkParameters.from_network(planted(5, 3, 1, 1008))
     points, answers = data(truth, 600, 2e-3, 1009)
     told, wrong = (fit_averaged(truth, points, answers, np.array([sigma])) for sigma in (2e-3, 1e-3))
     assert wrong.misfit == pytest.approx(2 * told.misfit, rel=1e-6)
@@ -106,7 +106,7 @@ def test_twice_the_misfit_doubles_the_standard_errors() -> None:
 
 
 def test_what_the_rows_do_not_determine_has_no_standard_error() -> None:
-    truth = LayeredModel.from_network(planted(5, 3, 1, 1010))
+    truth = NetworkParameters.from_network(planted(5, 3, 1, 1010))
     points, answers = data(truth, truth.size - 5, 1e-3, 1011)
     fit = fit_averaged(truth, points, answers, np.array([1e-3]))
     assert fit.standard_errors is None or not np.isfinite(fit.condition) or fit.condition > 1e6
@@ -118,7 +118,9 @@ def test_what_the_rows_do_not_determine_has_no_standard_error() -> None:
 def error_bars(network: unweave.Network, n: int, sigma: float) -> unweave.Network:
     points = np.random.default_rng(1012).standard_normal((n, network.n_inputs))
     weights = np.full((n, network.n_outputs), 1 / sigma)
-    bars = standard_error_network(LayeredModel.from_network(network), Region.standard(5), points, weights)
+    bars = standard_error_network(
+        NetworkParameters.from_network(network), Region.standard(5), points, weights
+    )
     assert bars is not None
     return bars
 
@@ -133,7 +135,7 @@ def test_standard_errors_cover_nine_in_ten() -> None:
         [network.biases[0] - region.location @ incoming, network.biases[1]],
         network.activations,
     )
-    seen, truth = LayeredModel.from_network(network), LayeredModel.from_network(moved)
+    seen, truth = NetworkParameters.from_network(network), NetworkParameters.from_network(moved)
     shares = []
     for seed in range(1200, 1240):
         points, answers = data(seen, 15 * seen.size, 1e-3, seed)
@@ -146,11 +148,11 @@ def test_standard_errors_cover_nine_in_ten() -> None:
             found.activations,
         )
         bars = standard_error_network(
-            LayeredModel.from_network(back), region, points, np.full(answers.shape, 1e3)
+            NetworkParameters.from_network(back), region, points, np.full(answers.shape, 1e3)
         )
         assert bars is not None
-        off = LayeredModel.from_network(back).to_vector() - truth.to_vector()
-        shares.append(np.mean(np.abs(off) <= 1.645 * LayeredModel.from_network(bars).to_vector()))
+        off = NetworkParameters.from_network(back).to_vector() - truth.to_vector()
+        shares.append(np.mean(np.abs(off) <= 1.645 * NetworkParameters.from_network(bars).to_vector()))
     # 40 independent fits; the share within one varies by at most sqrt(.9 x .1): 4 standard errors.
     assert np.mean(shares) == pytest.approx(0.9, abs=4 * 0.3 / np.sqrt(40) / 2)
 
@@ -178,7 +180,7 @@ def test_a_neuron_that_does_not_act_leaves_them_undetermined() -> None:
     outgoing[1] = 0
     dead = unweave.Network([network.weights[0], outgoing], network.biases, network.activations)
     points = np.random.default_rng(1017).standard_normal((100, 5))
-    model = LayeredModel.from_network(dead)
+    model = NetworkParameters.from_network(dead)
     assert standard_error_network(model, Region.standard(5), points, np.ones((100, 1))) is None
 
 
@@ -189,7 +191,7 @@ def test_error_bars_of_homogeneous_neurons_are_those_with_fixed_lengths():
     y = noisy(network, 1e-3, 1000)(x)
     by_tangents = sample_standard_errors(network, x, y)
     weights = np.broadcast_to(1 / by_tangents.sigma, y.shape)
-    bars = standard_error_network(LayeredModel.from_network(network), Region.standard(5), x, weights)
+    bars = standard_error_network(NetworkParameters.from_network(network), Region.standard(5), x, weights)
     for ours, theirs in zip(
         (*bars.weights, *bars.biases), (*by_tangents.weights, *by_tangents.biases), strict=True
     ):

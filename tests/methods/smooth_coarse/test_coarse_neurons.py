@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import unweave
 from coarse_targets import noisy, planted, rounded, rows_of
 from unweave.methods.shared.coarse_answers.leaving_out import without_neuron
+from unweave.methods.shared.mirrored_units import unmirrored
 from unweave.methods.smooth_coarse.behind_links import HessiansBehindLinks, Seen
 from unweave.methods.smooth_coarse.contrasts import contrast_profiles, likeliest_contrasts
 from unweave.methods.smooth_coarse.fitting import NeuronFits
-from unweave.methods.smooth_coarse.mirrored import unmirrored
 from unweave.methods.smooth_coarse.residual_neurons import (
     residual_hessians,
     with_averaged_neurons,
@@ -23,8 +23,8 @@ from unweave.methods.smooth_coarse.residual_neurons import (
 from unweave.methods.smooth_coarse.rotated_hessians import RotatedHessians, random_rotations, rotated_hessians
 from unweave.methods.smooth_coarse.width import noisy_span
 from unweave.networks.activations import get_activation
-from unweave.networks.layered_model import LayeredModel
 from unweave.networks.links import Link
+from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import symmetric_packing
 
 
@@ -40,7 +40,7 @@ def hessians_of(function, inputs: int, sites: int, radius: float, seed: int) -> 
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_a_missing_neuron_is_found_in_the_residual_hessians(outputs: int) -> None:
     network = planted(6, 5, outputs, 1000)
-    truth = LayeredModel.from_network(network)
+    truth = NetworkParameters.from_network(network)
     taken = hessians_of(network, 6, 40, 1e-2, 1001)
     found = with_missing_neuron(without_neuron(truth, 2), taken, np.ones(outputs), np.random.default_rng(0))
     assert found is not None
@@ -56,7 +56,7 @@ def test_a_missing_neuron_is_found_in_the_residual_hessians(outputs: int) -> Non
 def test_nothing_is_found_where_nothing_is_missing() -> None:
     network = planted(6, 5, 1, 1002)
     taken = hessians_of(noisy(network, 1e-3, 1003), 6, 40, 0.5, 1003)
-    model = LayeredModel.from_network(network)
+    model = NetworkParameters.from_network(network)
     residual = residual_hessians(model, taken)
     # What is left is noise and truncation, of the size that the stencils say themselves (times the diagonal).
     assert np.linalg.norm(residual.hessians) < 3 * np.linalg.norm(taken.errors)
@@ -65,7 +65,7 @@ def test_nothing_is_found_where_nothing_is_missing() -> None:
 
 def test_a_weak_neuron_is_found_in_the_average_of_what_is_left() -> None:
     network = planted(6, 5, 1, 1004)
-    truth = LayeredModel.from_network(network)
+    truth = NetworkParameters.from_network(network)
     smaller = without_neuron(truth, 0)
     rng = np.random.default_rng(1005)
     points = rng.standard_normal((20_000, 6))
@@ -79,7 +79,7 @@ def test_a_weak_neuron_is_found_in_the_average_of_what_is_left() -> None:
 
 def test_a_softmax_neuron_is_added_against_the_last_class() -> None:
     network = planted(5, 4, 3, 1006, output="softmax")
-    truth = LayeredModel.from_network(network)
+    truth = NetworkParameters.from_network(network)
     link = Link("softmax")
     taken = hessians_of(lambda x: link.undo(network(x), 0.0), 5, 40, 1e-2, 1007)
     found = with_missing_neuron(without_neuron(truth, 1), taken, np.ones(3), np.random.default_rng(0))
@@ -112,7 +112,7 @@ def test_mirrored_neurons_are_turned_back(activation: str, inputs: int, width: i
     given = mirror(network, which)
     x = np.random.default_rng(1010).standard_normal((20, inputs))
     assert_allclose(given(x), network(x), rtol=0, atol=1e-13)  # the premise: the same function
-    found = unmirrored(LayeredModel.from_network(given), 1e-6)
+    found = unmirrored(NetworkParameters.from_network(given), 1e-6)
     assert found is not None
     assert found.skip is None
     assert_allclose(found.weights[0], network.weights[0], rtol=0, atol=1e-13)
@@ -122,8 +122,10 @@ def test_mirrored_neurons_are_turned_back(activation: str, inputs: int, width: i
 def test_a_skip_that_is_no_mirror_stays() -> None:
     network = planted(6, 4, 1, 1011, "softplus")
     skipping = unweave.Network(network.weights, network.biases, network.activations, skip=np.ones((6, 1)))
-    assert unmirrored(LayeredModel.from_network(skipping), 1e-6) is None
-    assert unmirrored(LayeredModel.from_network(planted(6, 4, 1, 1011)), 1e-6) is None  # tanh has no mirror
+    assert unmirrored(NetworkParameters.from_network(skipping), 1e-6) is None
+    assert (
+        unmirrored(NetworkParameters.from_network(planted(6, 4, 1, 1011)), 1e-6) is None
+    )  # tanh has no mirror
 
 
 # -- superfluous ------------------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ def test_a_neuron_that_does_not_act_is_taken_out_and_a_missing_one_is_added() ->
     rows = rows_of(rounded(network, 3), 6)
     rows.extend_to(1000)
     fits = NeuronFits(rows, np.random.default_rng(2), lambda *_: None)
-    truth = LayeredModel.from_network(network)
+    truth = NetworkParameters.from_network(network)
     seen = seen_of(rows, 6)
     idle = replace(
         truth,
@@ -160,7 +162,7 @@ def test_a_fit_that_explains_nothing_is_not_peeled() -> None:
     rows = rows_of(lambda x: np.round(np.prod(np.sin(3 * x), axis=1), 4), 6)
     rows.extend_to(500)
     fits = NeuronFits(rows, np.random.default_rng(3), lambda *_: None)
-    fit = fits.averaged(LayeredModel.from_network(planted(6, 2, 1, 1013)), 1e-2)
+    fit = fits.averaged(NetworkParameters.from_network(planted(6, 2, 1, 1013)), 1e-2)
     assert rows.leaves_most(fit.misfit)
     assert fits.peeled(fit, seen_of(rows_of(rounded(planted(6, 2, 1, 1), 4), 6), 6)) is fit
 
@@ -231,7 +233,7 @@ def test_residual_hessians_of_contrasts_vanish_for_the_right_network() -> None:
     link = Link("softmax")
     taken = hessians_of(lambda x: link.undo(network(x), 0.0), 5, 30, 1e-2, 1019)
     seen = likeliest_contrasts(taken, network(taken.sites))
-    left = residual_hessians(LayeredModel.from_network(network), seen)
+    left = residual_hessians(NetworkParameters.from_network(network), seen)
     size = np.linalg.norm(seen.hessians)
     assert np.linalg.norm(left.hessians) < 1e-4 * size  # truncation r^2 / 12
     assert noisy_span(seen, np.ones(1)).width == 4

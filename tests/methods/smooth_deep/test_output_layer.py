@@ -35,7 +35,7 @@ def test_the_right_output_fits_exactly_and_the_others_do_not(name: str) -> None:
 @pytest.mark.parametrize("name", list(OUTPUTS))
 def test_undo_is_the_inverse(name: str) -> None:
     z = np.linspace(-3, 3, 13)[:, None]
-    assert_allclose(OUTPUTS[name].undo(get_activation(name).jet(z, 0)[0]), z, atol=1e-12)
+    assert_allclose(OUTPUTS[name].inverse(get_activation(name).jet(z, 0)[0]), z, atol=1e-12)
 
 
 def test_answers_tell_which_outputs_are_possible() -> None:
@@ -57,8 +57,8 @@ def test_what_the_user_says_counts() -> None:
 def test_saturated_rows_are_not_used() -> None:
     sigmoid = OUTPUTS["sigmoid"]
     rows = np.array([[0.5, 0.5], [0.5, 1 - 1e-9], [1e-9, 0.5], [2e-6, 0.5]])
-    assert sigmoid.usable(rows).tolist() == [True, False, False, True]
-    assert OUTPUTS["identity"].usable(np.array([[1e30, -1e30]])).all()
+    assert sigmoid.unsaturated(rows).tolist() == [True, False, False, True]
+    assert OUTPUTS["identity"].unsaturated(np.array([[1e30, -1e30]])).all()
     answers = answers_through("sigmoid")
     answers[:5, 0] = 1.0  # an infinite pre-activation
     assert_exact(fit_output(STATES, answers, sigmoid))

@@ -7,7 +7,7 @@ import pytest
 
 from unweave.errors import InvalidInput
 from unweave.numerics.hermite.gaussianity import gaussianity
-from unweave.numerics.hermite.whitening import Whitening
+from unweave.numerics.whitening import Whitening
 
 
 def law(dimension, seed):

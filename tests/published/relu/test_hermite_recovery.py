@@ -10,7 +10,7 @@ from unweave.errors import InvalidInput
 from unweave.numerics.hermite.contractions import SampleContractions, directional_coefficients
 from unweave.numerics.hermite.estimated_coefficients import in_batches
 from unweave.numerics.hermite.polynomials import hermite_polynomial, normal_density
-from unweave.numerics.hermite.whitening import Whitening
+from unweave.numerics.whitening import Whitening
 from unweave.published.relu.gaussian_samples import GaussianSampleOptions, recover_from_gaussian_samples
 from unweave.published.relu.hermite_coefficients import hermite_coefficients
 from unweave.published.relu.jennrich import jennrich
@@ -285,7 +285,7 @@ def test_units_on_whitened_inputs_come_back():
     whitening = Whitening.known(mean, covariance)
     x = rng.multivariate_normal(mean, covariance, size=200)
     seen = ReLUUnits.normalised(
-        whitening.factor.T @ truth.weights, truth.biases + mean @ truth.weights, truth.outer
+        np.linalg.cholesky(covariance).T @ truth.weights, truth.biases + mean @ truth.weights, truth.outer
     )
     np.testing.assert_allclose(seen(whitening(x)), truth(x), atol=1e-12)
     found = recover_from_coefficients(hermite_coefficients(seen, 4), rng).units

@@ -17,8 +17,9 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array
-from unweave.networks.activations import get_activation
+from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
 
 LARGEST_EXACT = 6e8
 """Rows of J times its columns squared up to which steps are exact."""
@@ -103,39 +104,14 @@ def worth_polishing(equations: int, parameters: int) -> bool:
 
 
 def _jacobian(network: Network, points: Array) -> Array:
-    """J (n K, P), parameters in the order W, b, A, c, S."""
-    g = get_activation(network.activations[0])
-    weights, outer = network.weights
-    pre = points @ weights + network.biases[0]
-    values, slopes = g.jet(pre, 1)
-    n, n_outputs = len(points), outer.shape[1]
-    inner = slopes[:, None, :] * outer.T  # (n, K, m)
-    wide = np.einsum("nd,nkm->nkdm", points, inner).reshape(n * n_outputs, -1)
-    eye = np.eye(n_outputs)
-    parts = [
-        wide,
-        inner.reshape(n * n_outputs, -1),
-        np.einsum("nm,kl->nkml", values, eye).reshape(n * n_outputs, -1),
-        np.tile(eye, (n, 1)),
-    ]
-    if network.skip is not None:
-        parts.append(np.einsum("nd,kl->nkdl", points, eye).reshape(n * n_outputs, -1))
-    return np.hstack(parts)
+    """J (n K, P), parameters in the order of `NetworkParameters`."""
+    return ValueJacobian(NetworkParameters.from_network(network), points).dense()
 
 
 def _moved(network: Network, step: Array) -> Network:
     """The network after a step (P,)."""
-    (weights, outer), (bias, offset) = network.weights, network.biases
-    shapes = [weights.shape, bias.shape, outer.shape, offset.shape]
-    parts = [weights, bias, outer, offset]
-    if network.skip is not None:
-        shapes.append(network.skip.shape)
-        parts.append(network.skip)
-    cuts = np.cumsum([part.size for part in parts])[:-1]
-    changes = np.split(step, cuts)
-    new = [part + change.reshape(shape) for part, change, shape in zip(parts, changes, shapes, strict=True)]
-    skip = new[4] if len(new) > 4 else None
-    return Network([new[0], new[2]], [new[1], new[3]], network.activations, skip)
+    parameters = NetworkParameters.from_network(network)
+    return parameters.from_vector(parameters.to_vector() + step).to_network()
 
 
 def _rms(residual: Array) -> float:

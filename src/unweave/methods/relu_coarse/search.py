@@ -27,9 +27,9 @@ from unweave.methods.shared.coarse_answers.rows import AnsweredRows
 from unweave.methods.shared.coarse_answers.strength import link_of
 from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples, units_may_turn
 from unweave.methods.shared.refusals import links_to_try
-from unweave.networks.layered_model import LayeredModel
 from unweave.networks.links import Link
 from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.signs import (
     KINKED,
     MOST_ALTERNATIVES,
@@ -210,7 +210,7 @@ class ReluCoarseSearch(Search):
         """The network of z = T^{-1}(y) that fits best; None if z is hardly known anywhere."""
         rows = self._rows
         used, errors = self._seen(link, rows.answers)
-        x, z = rows.points[used], link.undone(rows.answers[used], self.findings.noise)
+        x, z = rows.points[used], link.undo(rows.answers[used], self.findings.noise.edge_sigma)
         if len(x) < _FEWEST_ROWS * self._parameters(1):
             return None
         spread = np.where(z.std(axis=0) > 0, z.std(axis=0), 1.0)
@@ -234,7 +234,8 @@ class ReluCoarseSearch(Search):
 
     def _seen(self, link: Link, answers: Array) -> tuple[BoolArray, Array]:
         """(n,) the rows in which z is known well enough to search in, and its errors (n, K)."""
-        errors = link.undone_errors(answers, self.findings.noise)
+        noise = self.findings.noise
+        errors = link.undone_errors(answers, noise.sigma_per_output, noise.number_format)
         if link.name == "identity":
             return np.ones(len(answers), dtype=np.bool_), errors
         largest = errors.max(axis=1)
@@ -251,7 +252,7 @@ class ReluCoarseSearch(Search):
         """All parameters, to all answers at hand."""
         rows = self._rows
         behind = Network(network.weights, network.biases, [network.activations[0], link.name], network.skip)
-        model = LayeredModel.from_network(behind)
+        model = NetworkParameters.from_network(behind)
         return fit_averaged(model, rows.points, rows.answers, rows.sigma, damping=_DAMPING)
 
     def _pruned(self, fit: AveragedFit) -> AveragedFit:

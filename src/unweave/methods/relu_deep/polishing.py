@@ -17,9 +17,9 @@ import scipy.linalg
 
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.networks.activations import get_activation
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
-from unweave.networks.value_fit import ValueJacobian
+from unweave.networks.parameters import NetworkParameters
 
 _STEPS = 8
 _ROWS_PER_WEIGHT = 2.0  # on either side of a unit, for each number it is made of
@@ -41,7 +41,7 @@ class Polished:
     history: tuple[float, ...]
     """Weighted root mean square residual, the start first."""
     error_bars: Array
-    """(P,) standard errors as `LayeredModel` has them: zero for what is held, infinite for what is open"""
+    """(P,) standard errors in the order of `NetworkParameters`: zero if held, infinite if open."""
 
     @property
     def error_bar(self) -> float:
@@ -54,11 +54,11 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
     clear = clear_of_kinks(network, points)
     points, answers = points[clear], answers[clear]
     weights = 1 / (1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1]))
-    model = LayeredModel.from_network(network)
+    model = NetworkParameters.from_network(network)
     free = _free_parameters(model)
     factors = np.repeat(weights[:, None], answers.shape[1], axis=1)
 
-    def residual(candidate: LayeredModel) -> Array:
+    def residual(candidate: NetworkParameters) -> Array:
         return np.asarray((factors * (answers - candidate.values(points))).reshape(-1))
 
     current = residual(model)
@@ -102,7 +102,7 @@ def clear_of_kinks(network: Network, points: Array) -> BoolArray:
     """(n,) which points are so far from every unit's surface that its error cannot change their side."""
     size = 1 + np.linalg.norm(points, axis=1)
     result = np.ones(len(points), dtype=bool)
-    model = LayeredModel.from_network(network)
+    model = NetworkParameters.from_network(network)
     state = points
     for layer, function in enumerate(model.activations[:-1]):
         assert function is not None
@@ -115,7 +115,7 @@ def clear_of_kinks(network: Network, points: Array) -> BoolArray:
 
 def open_parameters(polished: Polished) -> list[tuple[int, int, int]]:
     """(layer, row, unit) of the parameters that no row determines; the bias is the row after the last."""
-    model = LayeredModel.from_network(polished.network)
+    model = NetworkParameters.from_network(polished.network)
     found, start = [], 0
     for layer, (rows, columns) in enumerate(model.shapes):
         part = polished.error_bars[start : start + rows * columns].reshape(rows, columns)
@@ -131,7 +131,7 @@ def rows_for_open_parameters(polished: Polished, rng: np.random.Generator) -> Ar
         return np.zeros((0, polished.network.n_inputs))
     points = rng.standard_normal((_CANDIDATES, polished.network.n_inputs))
     points *= _SPREADS[rng.integers(len(_SPREADS), size=_CANDIDATES)][:, None]
-    states = LayeredModel.from_network(polished.network).forward(points)
+    states = NetworkParameters.from_network(polished.network).forward(points)
     chosen: set[int] = set()
     for layer, row, unit in wanted:
         read = states.inputs[layer]
@@ -142,7 +142,7 @@ def rows_for_open_parameters(polished: Polished, rng: np.random.Generator) -> Ar
     return points[sorted(chosen)]
 
 
-def _free_parameters(model: LayeredModel) -> IntArray:
+def _free_parameters(model: NetworkParameters) -> IntArray:
     """All but the largest weight of every hidden unit."""
     held, start = [], 0
     for layer, (_, columns) in enumerate(model.shapes[:-1]):

@@ -21,11 +21,13 @@ from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.activations import get_activation
+from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
 
 LARGEST = 4000
 """Number of parameters up to which standard errors are computed."""
-_BLOCK_ENTRIES = 4_000_000
+_BLOCK_ENTRIES = 4_000_000  # rows times parameters taken at once: 32 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +72,9 @@ def standard_errors(network: Network, x: Array, y: Array) -> StandardErrors | No
         return None
     sigma = np.sqrt((residual**2).sum(axis=0) / (len(x) - free / outputs))
     sigma = np.maximum(sigma, np.finfo(np.float64).eps * np.abs(y).max(axis=0) + np.finfo(np.float64).tiny)
-    information = _information(network, x, sigma)
-    tangents = block_diag(*(_tangent(w) for w in network.weights[0].T), np.eye(outputs * linear))
+    model = NetworkParameters.from_network(network)
+    information = _information(model, x, sigma)
+    tangents = block_diag(_tangents(network.weights[0]), np.eye(model.size - nonlinear))
     reduced = tangents.T @ information @ tangents
     scale = np.sqrt(reduced.diagonal())
     if not (scale > 0).all():
@@ -84,14 +87,12 @@ def standard_errors(network: Network, x: Array, y: Array) -> StandardErrors | No
     eigenvalues = np.linalg.eigvalsh(reduced)
     directions = tangents / scale
     variances = np.einsum("ij,ji->i", directions, cho_solve(factor, directions.T))
-    errors = np.sqrt(np.maximum(variances, 0.0))
-    hidden = errors[:nonlinear].reshape(width, inputs + 1)
-    per_output = errors[nonlinear:].reshape(outputs, linear)
+    errors = model.from_vector(np.sqrt(np.maximum(variances, 0.0)))
     return StandardErrors(
         network,
-        (hidden[:, :-1].T, per_output[:, :width].T),
-        (hidden[:, -1], per_output[:, width]),
-        None if network.skip is None else per_output[:, width + 1 :].T,
+        (errors.weights[0], errors.weights[1]),
+        (errors.biases[0], errors.biases[1]),
+        errors.skip,
         sigma,
         float(np.sqrt(eigenvalues[-1] / eigenvalues[0])) if eigenvalues[0] > 0 else np.inf,
     )
@@ -107,34 +108,23 @@ def _unit_length(network: Network) -> Network:
     )
 
 
-def _tangent(direction: Array) -> Array:
-    """Orthonormal basis (d+1, d) of the changes of (w, b) that leave |w| = 1."""
-    full = np.linalg.qr(np.column_stack([direction, np.eye(len(direction))]))[0]
-    return np.asarray(block_diag(full[:, 1 : len(direction)], np.ones((1, 1))))
+def _tangents(weights: Array) -> Array:
+    """Orthonormal basis (m (d+1), m d) of the changes of [W; b] that leave every |w_r| = 1."""
+    inputs, width = weights.shape
+    result = np.zeros((inputs + 1, width, width, inputs))
+    for unit, direction in enumerate(weights.T):
+        full = np.linalg.qr(np.column_stack([direction, np.eye(inputs)]))[0]
+        result[:-1, unit, unit, :-1] = full[:, 1:inputs]
+        result[-1, unit, unit, -1] = 1.0
+    return result.reshape(weights.size + width, -1)
 
 
-def _information(network: Network, x: Array, sigma: Array) -> Array:
-    """sum_k J_k^T J_k / sigma_k^2, parameters ordered unit by unit (w_i, b_i), then (a_.k, c_k, skip_.k)."""
-    activation = get_activation(network.activations[0])
-    outputs, inputs, width = network.n_outputs, network.n_inputs, network.hidden[0]
-    nonlinear = width * (inputs + 1)
-    linear = width + 1 + (0 if network.skip is None else inputs)
-    total = np.zeros((nonlinear + outputs * linear,) * 2)
-    block = max(1, _BLOCK_ENTRIES // (nonlinear + linear))
+def _information(model: NetworkParameters, x: Array, sigma: Array) -> Array:
+    """sum_k J_k^T J_k / sigma_k^2 (P, P)."""
+    total = np.zeros((model.size, model.size))
+    block = max(1, _BLOCK_ENTRIES // model.size)
     for begin in range(0, len(x), block):
         rows = x[begin : begin + block]
-        value, slope = activation.jet(rows @ network.weights[0] + network.biases[0], 1)
-        extended = np.hstack([rows, np.ones((len(rows), 1))])
-        parts = [value, np.ones((len(rows), 1))] + ([] if network.skip is None else [rows])
-        own = np.hstack(parts)
-        for k in range(outputs):
-            hidden = ((slope * network.weights[1][:, k])[:, :, None] * extended[:, None]).reshape(
-                len(rows), -1
-            )
-            part = slice(nonlinear + k * linear, nonlinear + (k + 1) * linear)
-            weight = 1 / sigma[k] ** 2
-            total[:nonlinear, :nonlinear] += weight * (hidden.T @ hidden)
-            total[:nonlinear, part] += weight * (hidden.T @ own)
-            total[part, part] += weight * (own.T @ own)
-    total[nonlinear:, :nonlinear] = total[:nonlinear, nonlinear:].T
-    return total
+        factors = np.broadcast_to(1 / sigma, (len(rows), len(sigma)))
+        total += ValueJacobian(model, rows, factors).gram()
+    return np.asarray(np.triu(total) + np.triu(total, 1).T)

@@ -31,8 +31,8 @@ from unweave.methods.samples_smooth.starts import (
     with_outgoing,
 )
 from unweave.networks.activations import Activation, get_activation
-from unweave.networks.layered_model import LayeredModel
 from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.hermite.gaussianity import GaussianityEvidence, gaussianity
 from unweave.numerics.variable_projection.search import OutOfTime
@@ -156,7 +156,7 @@ def _fewest_rows(inputs: int) -> int:
 class _Best:
     """The best model so far, in whitened inputs and standardised answers."""
 
-    model: LayeredModel
+    model: NetworkParameters
     residual: float
     fitted: ValueFitResult | None
 
@@ -227,7 +227,7 @@ class _Search:
         """Whether no unit is needed; the affine map is kept then, or if told."""
         columns = np.column_stack([self.inputs, np.ones(len(self.inputs))])
         solution = np.linalg.lstsq(columns, self.answers, rcond=None)[0]
-        model = LayeredModel((get_activation("identity"),), (solution[:-1],), (solution[-1],))
+        model = NetworkParameters((get_activation("identity"),), (solution[:-1],), (solution[-1],))
         residual = self._residual(model)
         if residual <= self.floor or keep:
             self.best = _Best(model, residual, None)
@@ -297,7 +297,7 @@ class _Search:
                 return True
         return False
 
-    def _start(self, width: int, number: int, rows: IntArray) -> LayeredModel:
+    def _start(self, width: int, number: int, rows: IntArray) -> NetworkParameters:
         """Model number 0, 1, .. of the starts, the random ones after all others."""
         if number >= self.options.starts:
             weights, biases = random_units(self.whitening.rank, width, self.rng)
@@ -316,7 +316,7 @@ class _Search:
             return np.arange(len(self.inputs))
         return np.sort(self.rng.choice(len(self.inputs), wanted, replace=False))
 
-    def _fit(self, start: LayeredModel, rows: IntArray) -> bool:
+    def _fit(self, start: NetworkParameters, rows: IntArray) -> bool:
         """Fit, keep it if it is the best on all samples for its size; True if it is exact."""
         if self.best is None:
             self.best = _Best(start, self._residual(start), None)
@@ -357,11 +357,11 @@ class _Search:
         if self.best is not None and self.best.width:
             self._fit(self.best.model, self._rows(self.best.width, _FINAL_ENTRIES))
 
-    def _residual(self, model: LayeredModel) -> float:
+    def _residual(self, model: NetworkParameters) -> float:
         misfit = model.values(self.inputs) - self.answers
         return float(np.sqrt(np.mean(misfit**2, axis=0)).max())
 
-    def _network(self, model: LayeredModel) -> Network:
+    def _network(self, model: NetworkParameters) -> Network:
         """In the inputs and answers as given."""
         first = self.whitening.matrix @ model.weights[0]
         weights, biases = list(model.weights), list(model.biases)

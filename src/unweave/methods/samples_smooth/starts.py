@@ -18,7 +18,7 @@ from unweave.methods.samples_smooth.moments import (
     unit_directions,
 )
 from unweave.networks.activations import Activation, get_activation
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.parameters import NetworkParameters
 
 _PERTURBATION = 0.15  # of the weights' size, growing with every perturbed start
 _CHOICES = 40  # pairs (s, b) of the grid from which perturbed starts draw
@@ -74,10 +74,10 @@ def random_units(inputs: int, width: int, rng: np.random.Generator) -> tuple[Arr
 
 def with_outgoing(
     activation: Activation, weights: Array, biases: Array, inputs: Array, answers: Array
-) -> LayeredModel:
+) -> NetworkParameters:
     """The model with these units (r, m) and the best outgoing weights for inputs (n, r), answers (n, K)."""
     states = activation(inputs @ weights + biases)
     columns = np.column_stack([states, np.ones(len(inputs))])
     solution = np.asarray(np.linalg.lstsq(columns, answers, rcond=_SMALLEST_COLUMN)[0], dtype=np.float64)
     functions = (activation, get_activation("identity"))
-    return LayeredModel(functions, (weights, solution[:-1]), (biases, solution[-1]))
+    return NetworkParameters(functions, (weights, solution[:-1]), (biases, solution[-1]))

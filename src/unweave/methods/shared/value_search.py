@@ -14,17 +14,16 @@ for P = m (d + 1).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.shared.linear_part import mirror_back
-from unweave.networks.activations import Activation
-from unweave.networks.layered_model import LayeredModel
+from unweave.methods.shared.mirrored_units import mirror_back
+from unweave.networks.activations import Activation, get_activation
 from unweave.networks.network import Network
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.variable_projection.features import SmoothFeature
 from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
@@ -105,16 +104,23 @@ def search_values(
     late = False
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # units that run away are given up
-            run.search(width, [SmoothFeature.of(activation) for activation in activations], rounds)
+            run.search(width, [smooth_feature(activation) for activation in activations], rounds)
     except OutOfTime:
         late = True
     if run.best is None:
         return None
-    fitted = fit_values(LayeredModel.from_network(_network(*run.best, inputs, answers)), inputs, answers)
+    fitted = fit_values(NetworkParameters.from_network(_network(*run.best, inputs, answers)), inputs, answers)
     misfit = fitted.model.values(inputs) - answers
     residual = float(np.sqrt(np.mean(misfit**2, axis=0)).max())
     network = _in_own_units(fitted.model.to_network(), whitening, centre, spread)
     return ValueSearch(network, residual, residual <= floor, run.starts, fitted, late)
+
+
+def smooth_feature(activation: Activation) -> SmoothFeature:
+    """The feature of a smooth ``activation``, beside an affine function if mirrored units differ by one."""
+    rule = activation.reflection
+    degree = int(rule is not None and rule.slope != 0)
+    return SmoothFeature(activation.name, degree, homogeneous=False, function=activation)
 
 
 class _Run:
@@ -210,8 +216,8 @@ def _network(fit: ProjectedFit, feature: SmoothFeature, inputs: Array, answers: 
     solution: Array = np.asarray(np.linalg.lstsq(design, answers, rcond=None)[0], np.float64)
     count = fit.units.shape[1]
     model = mirror_back(
-        ShallowModel(
-            activation=feature.activation,
+        NetworkParameters.shallow(
+            activation=get_activation(feature.name),
             weights=fit.units[:-1],
             biases=fit.units[-1],
             outgoing=solution[:count],
@@ -220,8 +226,7 @@ def _network(fit: ProjectedFit, feature: SmoothFeature, inputs: Array, answers: 
         )
     )
     skip = None if model.skip is None or np.abs(model.skip).max() <= _NEGLIGIBLE_SKIP else model.skip
-    weights, biases = [model.weights, model.outgoing], [model.biases, model.offset]
-    return Network(weights, biases, [model.activation.name, "identity"], skip=skip)
+    return replace(model, skip=skip).to_network()
 
 
 def _in_own_units(network: Network, whitening: Whitening, centre: Array, spread: Array) -> Network:

@@ -9,9 +9,10 @@ import numpy as np
 
 from unweave.arrays import Array, BoolArray
 from unweave.derivatives.stencils import Jets
-from unweave.methods.shared.linear_part import fit_linear_part, mirror_back, skip_matrix
+from unweave.derivatives.truncation import difference_gradients
+from unweave.methods.shared.mirrored_units import mirror_back
 from unweave.methods.smooth.sobolev_fit import SobolevFit
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
 
 _SKIP_SEEN = 1e-3  # skip matrix relative to the gradients, above which it is taken to be there
@@ -23,7 +24,7 @@ _NOT_ACTING = 300.0  # times the floor: a skip or neuron that contributes less i
 class FinalFit:
     """The fitted network and how well its equations determine it."""
 
-    model: ShallowModel
+    model: NetworkParameters
     history: tuple[float, ...]
     """Root mean square residual, step by step."""
     floor: float
@@ -36,7 +37,7 @@ class FinalFit:
 
 
 def fit_all_parameters(
-    model: ShallowModel, jets: tuple[Jets, ...], noise: float, on_step: Callable[[int, float], None]
+    model: NetworkParameters, jets: tuple[Jets, ...], noise: float, on_step: Callable[[int, float], None]
 ) -> FinalFit:
     """Fit every parameter to values and gradients; ``noise`` is the standard deviation of an answer."""
     sites = sum(len(part) for part in jets)
@@ -56,9 +57,28 @@ def fit_all_parameters(
     return FinalFit(model, fit.history, floor, floor * amplified, fit.condition, error_bar)
 
 
+def fit_linear_part(model: NetworkParameters, jets: Jets, with_skip: bool) -> NetworkParameters:
+    """Give ``model`` the constant c, and the skip S if wanted, that fit ``jets`` best given its units."""
+    hidden, offset = model.biases
+    bare = replace(model, biases=(hidden, np.zeros_like(offset)), skip=None)
+    skip = None
+    remainder = jets.values - bare.values(jets.sites)
+    if with_skip:
+        skip = skip_matrix(bare, jets)
+        remainder = remainder - jets.sites @ skip
+    return replace(bare, biases=(hidden, remainder.mean(axis=0)), skip=skip)
+
+
+def skip_matrix(model: NetworkParameters, jets: Jets) -> Array:
+    """(d, K) mean of the gradients that the units of ``model`` leave unexplained."""
+    units = replace(model, skip=None)
+    unexplained = jets.gradients - difference_gradients(units, jets.sites, jets.step, jets.rule)
+    return np.asarray(unexplained.mean(axis=0).T)
+
+
 def _minimise(
-    start: ShallowModel, jets: tuple[Jets, ...], floor: float, on_step: Callable[[int, float], None]
-) -> tuple[ShallowModel, Fit]:
+    start: NetworkParameters, jets: tuple[Jets, ...], floor: float, on_step: Callable[[int, float], None]
+) -> tuple[NetworkParameters, Fit]:
     # From exact derivatives the start may be at the floor already.
     least = 1 if any(part.rule == "exact" for part in jets) else 0
     options = LevenbergMarquardtOptions(floor=floor, least_steps=least)
@@ -66,7 +86,7 @@ def _minimise(
     return start.from_vector(fit.vector), fit
 
 
-def _with_linear_part(model: ShallowModel, data: Jets) -> ShallowModel:
+def _with_linear_part(model: NetworkParameters, data: Jets) -> NetworkParameters:
     """The model with its output constant, and with a skip if the gradients show one."""
     size = float(np.sqrt(np.mean(data.gradients**2)))
     largest = float(np.abs(skip_matrix(model, data)).max())
@@ -78,10 +98,10 @@ def _is_negligible(skip: Array, jets: Jets, floor: float) -> bool:
     return float(np.abs(skip).max()) <= max(_SKIP_NEGLIGIBLE * size, _NOT_ACTING * floor)
 
 
-def _acting(model: ShallowModel, jets: tuple[Jets, ...], floor: float) -> BoolArray:
+def _acting(model: NetworkParameters, jets: tuple[Jets, ...], floor: float) -> BoolArray:
     """(m,) which neurons contribute more than rounding or noise to the outputs at the sites."""
     sites = np.concatenate([part.sites for part in jets])
-    variation = model.activation(sites @ model.weights + model.biases).std(axis=0)
+    variation = model.activation(sites @ model.weights[0] + model.biases[0]).std(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):  # a fit that ran away
-        contribution = np.linalg.norm(model.outgoing, axis=1) * variation
+        contribution = np.linalg.norm(model.weights[1], axis=1) * variation
     return np.asarray(contribution > _NOT_ACTING * floor)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unweave.methods.smooth.evidence import SmoothEvidence
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 
 _ABOVE_FLOOR = 30.0  # times the floor: a residual that something else may explain better
 _LARGEST_CONDITION = 1e10  # of the final fit's scaled Jacobian: beyond, there are neurons too many
@@ -18,7 +18,7 @@ _LARGEST_CONDITION = 1e10  # of the final fit's scaled Jacobian: beyond, there a
 class FoundSoFar:
     """Written to by every step of a route, so that nothing is lost when budget or time end in the middle."""
 
-    model: ShallowModel | None = None
+    model: NetworkParameters | None = None
     evidence: SmoothEvidence = field(default_factory=SmoothEvidence)
 
     def note(self, **fields: Any) -> None:

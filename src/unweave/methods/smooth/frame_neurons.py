@@ -25,7 +25,7 @@ from unweave.methods.smooth.frame_directions import DirectionFinder, Directions
 from unweave.methods.smooth.frame_target import FrameTarget
 from unweave.methods.smooth.hessian_route import SampledSpan, refine_directions, width_shown
 from unweave.networks.activations import get_activation
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.search import Journal, Request
 from unweave.subspace.hessian_span import CLEAR_GAP, hessian_span
 from unweave.subspace.rank_one_space import RankOneSpace
@@ -112,14 +112,14 @@ class NeuronFitter:
         samples = self._target.ask(points).reshape(_LINE_POINTS, len(duals), -1)
         return ProfileSamples(np.broadcast_to(t[:, None], samples.shape[:2]), samples, 0)
 
-    def _note_profile(self, samples: ProfileSamples, profiles: Profiles, model: ShallowModel) -> None:
+    def _note_profile(self, samples: ProfileSamples, profiles: Profiles, model: NetworkParameters) -> None:
         example = typical_profile(
             samples.projections, samples.samples, profiles, model.activation, samples.order
         )
         self._found.note(**example)
 
     def _correct_truncation(
-        self, model: ShallowModel, rows: Array, sampled: SampledSpan, profiles: Profiles
+        self, model: NetworkParameters, rows: Array, sampled: SampledSpan, profiles: Profiles
     ) -> None:
         """Refine directions and neurons on Hessians from which the predicted truncation was taken away.
 
@@ -142,7 +142,7 @@ class NeuronFitter:
                 previous, model = model, model_of(rows, profiles, model.activation)
                 self._journal.tell(done + 1, _CORRECTIONS, "corrections")
                 if previous.width == model.width:
-                    change = float(np.abs(model.weights - previous.weights).max())
+                    change = float(np.abs(model.weights[0] - previous.weights[0]).max())
                     stage.figures["change"] = change
                     if change < _SETTLED:
                         break

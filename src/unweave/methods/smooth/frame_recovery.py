@@ -15,7 +15,7 @@ from unweave.methods.smooth.frame_directions import DirectionFinder, Directions
 from unweave.methods.smooth.frame_neurons import NeuronFitter, ProfileSamples
 from unweave.methods.smooth.frame_target import FrameTarget
 from unweave.methods.smooth.options import SmoothOptions
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.search import GaveUp, Journal, Request
 
 _OVERDETERMINED = 1.6  # equations per parameter in the final fit
@@ -106,14 +106,14 @@ class FrameRecovery:
                 steps=len(self._found.evidence.fit_history) - 1,
             )
 
-    def _with_sites_at_neurons(self, jets: Jets, model: ShallowModel) -> Jets:
+    def _with_sites_at_neurons(self, jets: Jets, model: NetworkParameters) -> Jets:
         """With gradients where the neurons act that the sites so far see least."""
-        bend = model.activation.jet(jets.sites @ model.weights + model.biases, 2)[2]
+        bend = model.activation.jet(jets.sites @ model.weights[0] + model.biases[0], 2)[2]
         seen = np.einsum("nm,nm->m", bend, bend)
         least = np.argsort(seen)[: int(np.ceil(_SITES_AT_NEURONS * model.width))]
         return Jets.concatenate([jets, self._target.gradients_at(model, least)])
 
-    def _fit_all(self, model: ShallowModel, jets: tuple[Jets, ...]) -> ShallowModel:
+    def _fit_all(self, model: NetworkParameters, jets: tuple[Jets, ...]) -> NetworkParameters:
         fit = fit_all_parameters(
             model, jets, self._noise, lambda step, _: self._journal.tell(step, None, "steps")
         )

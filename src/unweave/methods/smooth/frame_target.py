@@ -12,7 +12,7 @@ from unweave.arrays import Array, BoolArray, IntArray
 from unweave.derivatives.jet_sources import AutodiffJets, DifferenceJets, JetSource
 from unweave.derivatives.stencils import Jets
 from unweave.derivatives.steps import difference_steps
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.search.journal import Journal
 from unweave.targets.placement import points_at_neurons
 from unweave.targets.region import NormalisedQueries, Region
@@ -112,10 +112,10 @@ class FrameTarget:
         self._journal.tell(goal, None, "gradients")
         return new if jets is None else Jets.concatenate([jets, new])
 
-    def gradients_at(self, model: ShallowModel, neurons: IntArray) -> Jets:
+    def gradients_at(self, model: NetworkParameters, neurons: IntArray) -> Jets:
         """Gradients at one site per neuron, where it acts; only in the full frame."""
         margin = self.source.gradient_reach
         sites = points_at_neurons(
-            model.weights, model.biases, neurons, self._region, self._rng, margin=margin
+            model.weights[0], model.biases[0], neurons, self._region, self._rng, margin=margin
         )
         return self.source.gradients(sites)

@@ -25,7 +25,7 @@ from unweave.methods.smooth.jet_profiles import fit_jet_profiles, jet_samples
 from unweave.methods.smooth.lattice_truncation import without_truncation
 from unweave.methods.smooth.random_slice import FEWEST_SITES, most_neurons
 from unweave.networks.activations import Activation
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.search.journal import Journal
 from unweave.subspace.collecting import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
@@ -136,7 +136,7 @@ class LatticeDirections:
         return best, rows
 
     def completed(
-        self, jets: LatticeJets, model: ShallowModel, lattice: Lattice
+        self, jets: LatticeJets, model: NetworkParameters, lattice: Lattice
     ) -> tuple[LatticeSpan, RankOneDirections] | None:
         """Span and members without the truncation of a ``model`` that lacks neurons; None if none show."""
         cleared = without_truncation(jets, model, lattice.step, lattice.mirrored)
@@ -148,10 +148,10 @@ class LatticeDirections:
         if not ranks:
             return None
         corrected = LatticeSpan(cleared, span, ranks[-1], span.gap(ranks[-1]))
-        directions = (model.weights / np.linalg.norm(model.weights, axis=0)).T
+        directions = (model.weights[0] / np.linalg.norm(model.weights[0], axis=0)).T
         return corrected, self._moved(corrected, directions)
 
-    def corrected(self, jets: LatticeJets, model: ShallowModel, lattice: Lattice) -> LatticeSpan | None:
+    def corrected(self, jets: LatticeJets, model: NetworkParameters, lattice: Lattice) -> LatticeSpan | None:
         """The span of ``jets`` without the truncation of ``model``."""
         return lattice_span(without_truncation(jets, model, lattice.step, lattice.mirrored), self._width)
 

@@ -24,7 +24,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import LatticeSampler
 from unweave.execution.executor import Executor
-from unweave.methods.shared.linear_part import mirror_back
+from unweave.methods.shared.mirrored_units import mirror_back
 from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.methods.smooth.lattice_directions import (
     Lattice,
@@ -47,7 +47,7 @@ from unweave.methods.smooth.random_slice import (
 from unweave.methods.smooth.slice_extension import SHIFT, extend
 from unweave.methods.smooth.slice_fit import SliceFit, SliceFitter
 from unweave.networks.activations import get_activation
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.search.journal import Journal
 from unweave.subspace.collecting import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP
@@ -74,7 +74,7 @@ _SKIP_NEGLIGIBLE = 1e-9  # of the answers' spread per unit of input, after mirro
 class LatticeResult:
     """A network in all normalised inputs, with its evidence."""
 
-    model: ShallowModel
+    model: NetworkParameters
     evidence: SmoothEvidence
 
 
@@ -218,7 +218,7 @@ class LatticeRoute:
             parameters = slice_parameters(seen.rank, seen.dimension, self._outputs)
             for start, residual in fitter.starts(name, *self._values(parameters, seen.dimension)):
                 worst = _HOPELESS_START if self._failures else _POOR_START
-                if not residual <= worst or np.abs(start.outgoing).max() > _LARGEST_OUTGOING:
+                if not residual <= worst or np.abs(start.weights[1]).max() > _LARGEST_OUTGOING:
                     continue
                 points, answers = self._values(start.size, seen.dimension)
                 fit = fitter.fit(
@@ -247,9 +247,9 @@ class LatticeRoute:
     # -- all inputs ------------------------------------------------------------------------------------
 
     def _extend(self, fit: SliceFit) -> LatticeResult | None:
-        unit = self._slices.unit(len(fit.model.weights))
+        unit = self._slices.unit(len(fit.model.weights[0]))
         skip = None if fit.model.skip is None else fit.model.skip / unit
-        model = replace(fit.model, weights=fit.model.weights / unit, skip=skip)
+        model = replace(fit.model, weights=(fit.model.weights[0] / unit, fit.model.weights[1]), skip=skip)
         with self._journal.stage("other inputs") as stage:
             extension = extend(model, self._slices, self._noise)
             stage.figures.update(

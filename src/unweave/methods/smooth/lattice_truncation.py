@@ -25,29 +25,32 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import LatticeJets
 from unweave.networks.activations import Activation
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import symmetric_packing
 
 _DIFFERENCE = 1e-2  # step of the differences of g''': errors of 1e-4 in terms that are small already
 
 
-def without_truncation(jets: LatticeJets, model: ShallowModel, step: float, mirrored: bool) -> LatticeJets:
+def without_truncation(
+    jets: LatticeJets, model: NetworkParameters, step: float, mirrored: bool
+) -> LatticeJets:
     """The jets without the truncation of ``model``, in whose coordinates ``step`` is measured."""
-    packing = symmetric_packing(len(model.weights))
-    i, j, k = model.weights[packing.rows], model.weights[packing.columns], model.weights[:, None, :]
-    fourth, fifth = _higher_derivatives(jets.sites @ model.weights + model.biases, model.activation)
+    weights, outgoing = model.weights
+    packing = symmetric_packing(len(weights))
+    i, j, k = weights[packing.rows], weights[packing.columns], weights[:, None, :]
+    fourth, fifth = _higher_derivatives(jets.sites @ weights + model.biases[0], model.activation)
     hessians, thirds = jets.hessians.copy(), jets.thirds.copy()
     for order, derivative in ((4, fourth), (5, fifth)):
         factor = step ** (order - 3) / factorial(order)
         if order == 5 or not mirrored:
             by_third = factor * packing.scale[:, None] * _third_difference(i, j, k, order)
-            thirds -= _summed(derivative, model.outgoing, by_third)
+            thirds -= _summed(derivative, outgoing, by_third)
         if order == 4 or not mirrored:
             by_second = step * factor * ((i + j) ** order - i**order - j**order)
             if not mirrored:
                 doubled = _third_difference(i, i, j, order) + _third_difference(i, j, j, order)
                 by_second -= step / 2 * factor * doubled
-            hessians -= _summed(derivative, model.outgoing, packing.scale[:, None] * by_second)
+            hessians -= _summed(derivative, outgoing, packing.scale[:, None] * by_second)
     return LatticeJets(jets.sites, hessians, thirds)
 
 

@@ -16,35 +16,36 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.derivatives.stencils import Jets
-from unweave.networks.shallow_model import ShallowModel
+from unweave.derivatives.truncation import difference_gradients
+from unweave.networks.parameters import NetworkParameters
 
 _ROUNDS = 3
 _SKIP_SEEN = 1e-6  # skip outside the subspace relative to the gradients: far above what rounding leaves
 
 
-def lift(model: ShallowModel, frame: Array, gradients: Jets) -> ShallowModel:
+def lift(model: NetworkParameters, frame: Array, gradients: Jets) -> NetworkParameters:
     """The model in all D inputs, from ``gradients`` (in all inputs) that were taken anyway."""
     d = frame.shape[1]
-    weights = frame @ model.weights
+    weights = frame @ model.weights[0]
     for _ in range(_ROUNDS):
-        lifted = replace(model, weights=weights, skip=None)
+        lifted = replace(model, weights=(weights, model.weights[1]), skip=None)
         exact = gradients.gradients - _truncation(lifted, gradients)
         centred = (exact - exact.mean(axis=0)).reshape(-1, len(frame))
         basis = np.linalg.svd(centred, full_matrices=False)[2][:d].T
-        weights = basis @ np.linalg.solve(frame.T @ basis, model.weights)
-    lifted = replace(model, weights=weights, skip=None)
+        weights = basis @ np.linalg.solve(frame.T @ basis, model.weights[0])
+    lifted = replace(model, weights=(weights, model.weights[1]), skip=None)
     return replace(lifted, skip=_skip(lifted, model, frame, gradients))
 
 
-def _truncation(model: ShallowModel, jets: Jets) -> Array:
+def _truncation(model: NetworkParameters, jets: Jets) -> Array:
     """What the differences of ``jets`` add to the gradients of ``model``: (n, K, D)."""
-    differences = model.difference_gradients(jets.sites, jets.step, jets.rule)
-    return differences - model.difference_gradients(jets.sites, 0.0, jets.rule)
+    differences = difference_gradients(model, jets.sites, jets.step, jets.rule)
+    return differences - difference_gradients(model, jets.sites, 0.0, jets.rule)
 
 
-def _skip(lifted: ShallowModel, reduced: ShallowModel, frame: Array, jets: Jets) -> Array | None:
+def _skip(lifted: NetworkParameters, reduced: NetworkParameters, frame: Array, jets: Jets) -> Array | None:
     """The skip found inside the subspace and what the gradients show of it outside, or None."""
-    unexplained = jets.gradients - lifted.difference_gradients(jets.sites, jets.step, jets.rule)
+    unexplained = jets.gradients - difference_gradients(lifted, jets.sites, jets.step, jets.rule)
     mean = unexplained.mean(axis=0).T  # (D, K)
     outside: Array = mean - frame @ (frame.T @ mean)
     size = float(np.sqrt(np.mean(jets.gradients**2)))

@@ -25,6 +25,7 @@ from unweave.derivatives.active_subspace import SPARE_GRADIENTS, active_subspace
 from unweave.derivatives.derivative_check import LARGEST_MISMATCH, derivative_mismatch
 from unweave.derivatives.stencils import Jets
 from unweave.derivatives.steps import difference_steps
+from unweave.derivatives.truncation import difference_gradients
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
 from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.methods.smooth.found_so_far import FoundSoFar
@@ -37,7 +38,7 @@ from unweave.methods.smooth.mixed_activations import activations_seen
 from unweave.methods.smooth.options import SmoothOptions
 from unweave.methods.smooth.reasons import SmoothReason
 from unweave.networks.network import Network
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.search import Candidate, Context, GaveUp, Search
 
 _CHECKED_GRADIENTS = 3  # by autodiff, compared with answers
@@ -212,8 +213,8 @@ class SmoothSearch(Search):
         if self._found.model is None:
             return False
         lifted = lift(self._found.model, self._target.frame, gradients)
-        left = gradients.gradients - lifted.difference_gradients(
-            gradients.sites, gradients.step, gradients.rule
+        left = gradients.gradients - difference_gradients(
+            lifted, gradients.sites, gradients.step, gradients.rule
         )
         size = float(np.sqrt(np.mean(gradients.gradients**2)))
         floor = max(self._noise * gradients.gradient_noise, np.finfo(np.float64).eps * size)
@@ -236,13 +237,13 @@ class SmoothSearch(Search):
         elif given is not None and seen > given:
             self._notes.append(f"the target has {seen} neurons where {given} were given")
 
-    def _in_inputs(self, model: ShallowModel) -> Network:
+    def _in_inputs(self, model: NetworkParameters) -> Network:
         """The network in the target's own inputs and outputs."""
         if self._target.reduced and self._in_all_inputs is not None:
             model = lift(model, self._target.frame, self._in_all_inputs)
-        weights = model.weights / self._region.scale[:, None]
-        biases = model.biases - self._region.location @ weights
-        outgoing, offset = model.outgoing * self._scale, model.offset * self._scale
+        weights = model.weights[0] / self._region.scale[:, None]
+        biases = model.biases[0] - self._region.location @ weights
+        outgoing, offset = model.weights[1] * self._scale, model.biases[1] * self._scale
         skip = None
         if model.skip is not None:
             skip = model.skip / self._region.scale[:, None] * self._scale

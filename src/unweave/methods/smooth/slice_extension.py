@@ -22,7 +22,7 @@ import scipy.linalg
 
 from unweave.arrays import Array, IntArray
 from unweave.methods.smooth.random_slice import RandomSlice, sites_for_other_inputs
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 
 SHIFT = 0.02
 """Step t along a direction outside, times 1 / sqrt(D): how far it moves a neuron of norm one."""
@@ -43,7 +43,7 @@ _SKIP_NEGLIGIBLE = 1e-9  # relative to the weights' contribution to slopes: belo
 class Extension:
     """A network in all inputs, and how well the equations beside the slice determine it."""
 
-    model: ShallowModel
+    model: NetworkParameters
     residual: float
     """Root mean square of what the equations leave."""
     condition: float
@@ -65,7 +65,7 @@ class _Sites:
     """Rows of G at many other points, for what a prediction makes of an error."""
 
 
-def extend(model: ShallowModel, slices: RandomSlice, noise: float) -> Extension:
+def extend(model: NetworkParameters, slices: RandomSlice, noise: float) -> Extension:
     """The network that is ``model`` on a slice, in all inputs.
 
     Parameters
@@ -75,7 +75,7 @@ def extend(model: ShallowModel, slices: RandomSlice, noise: float) -> Extension:
     noise
         Standard deviation of an answer.
     """
-    d, inputs = len(model.weights), len(slices.frame)
+    d, inputs = len(model.weights[0]), len(slices.frame)
     sites = _choose_sites(model, slices)
     step = SHIFT * float(np.sqrt(inputs))
     known = model.values(sites.points)
@@ -100,9 +100,9 @@ def extend(model: ShallowModel, slices: RandomSlice, noise: float) -> Extension:
     )
 
 
-def _choose_sites(model: ShallowModel, slices: RandomSlice) -> _Sites:
+def _choose_sites(model: NetworkParameters, slices: RandomSlice) -> _Sites:
     """Points of the slice whose slopes determine all components well; nothing is asked."""
-    (d, m), outputs = model.weights.shape, model.outgoing.shape[1]
+    (d, m), outputs = model.weights[0].shape, model.weights[1].shape[1]
     unknowns = m + outputs
     count = max(_FEWEST_CANDIDATES, _CANDIDATES_PER_UNKNOWN * unknowns // outputs)
     points = slices.draw(count, d)
@@ -122,12 +122,12 @@ def _choose_sites(model: ShallowModel, slices: RandomSlice) -> _Sites:
     return _Sites(points[first], rows[first].reshape(-1, unknowns), rows[rest].reshape(-1, unknowns))
 
 
-def _slope_rows(model: ShallowModel, points: Array) -> Array:
+def _slope_rows(model: NetworkParameters, points: Array) -> Array:
     """(n, K, m + K): what a unit of every component, and of a skip, changes of every output's slope."""
-    slope = model.activation.jet(points @ model.weights + model.biases, 1)[1]
-    outputs = model.outgoing.shape[1]
+    slope = model.activation.jet(points @ model.weights[0] + model.biases[0], 1)[1]
+    outputs = model.weights[1].shape[1]
     by_skip = np.broadcast_to(np.eye(outputs), (len(points), outputs, outputs))
-    return np.concatenate([slope[:, None, :] * model.outgoing.T, by_skip], axis=2)
+    return np.concatenate([slope[:, None, :] * model.weights[1].T, by_skip], axis=2)
 
 
 def _first_occurrences(values: IntArray) -> IntArray:
@@ -137,7 +137,7 @@ def _first_occurrences(values: IntArray) -> IntArray:
 
 
 def _solve(
-    model: ShallowModel, sites: _Sites, equations: Array, step: float, noise: float
+    model: NetworkParameters, sites: _Sites, equations: Array, step: float, noise: float
 ) -> tuple[Array, Array]:
     """Components (D - d, m + K) and what they leave of the equations (D - d, n K)."""
     beside = _Beside(model, sites.points, step)
@@ -159,26 +159,26 @@ def _solve(
 class _Beside:
     """What the outputs change when every neuron moves by a component outside the slice."""
 
-    def __init__(self, model: ShallowModel, points: Array, step: float) -> None:
+    def __init__(self, model: NetworkParameters, points: Array, step: float) -> None:
         self._model, self._step = model, step
-        self._z = points @ model.weights + model.biases
+        self._z = points @ model.weights[0] + model.biases[0]
         self._value = model.activation(self._z)
-        self.typical = float(np.sqrt(np.mean(model.weights**2)))
+        self.typical = float(np.sqrt(np.mean(model.weights[0] ** 2)))
         """Size of a component: those inside the slice are drawn alike."""
 
     def change(self, components: Array) -> Array:
         """(directions, n K) for components (directions, m + K)."""
         m = self._model.width
         moved = self._model.activation(self._z + self._step * components[:, None, :m]) - self._value
-        result = moved @ self._model.outgoing + self._step * components[:, None, m:]
+        result = moved @ self._model.weights[1] + self._step * components[:, None, m:]
         return np.asarray(result.reshape(len(components), -1))
 
     def slopes(self, components: Array) -> Array:
         """G (n K, m + K) at the components (m + K,) of one direction."""
-        m, outputs = self._model.outgoing.shape
+        m, outputs = self._model.weights[1].shape
         slope = self._model.activation.jet(self._z + self._step * components[:m], 1)[1]
         by_skip = np.broadcast_to(np.eye(outputs), (len(self._z), outputs, outputs))
-        both = np.concatenate([slope[:, None, :] * self._model.outgoing.T, by_skip], axis=2)
+        both = np.concatenate([slope[:, None, :] * self._model.weights[1].T, by_skip], axis=2)
         return np.asarray(both.reshape(-1, m + outputs))
 
 
@@ -207,15 +207,17 @@ def _own_steps(beside: _Beside, start: Array, equations: Array, step: float) -> 
     return current, left
 
 
-def _joined(model: ShallowModel, components: Array, slices: RandomSlice, slopes: Array) -> ShallowModel:
+def _joined(
+    model: NetworkParameters, components: Array, slices: RandomSlice, slopes: Array
+) -> NetworkParameters:
     """Slice and components outside in the target's normalised inputs; a skip only if there is one."""
-    d, m = model.weights.shape
+    d, m = model.weights[0].shape
     frame = slices.frame
-    weights = frame[:, :d] @ model.weights + frame[:, d:] @ components[:, :m]
+    weights = frame[:, :d] @ model.weights[0] + frame[:, d:] @ components[:, :m]
     outside = components[:, m:]
     size = float(np.abs(slopes[:, :m] @ components[:, :m].T).max(initial=0.0))
     inside = np.zeros((d, outside.shape[1])) if model.skip is None else model.skip
     skip = None
     if model.skip is not None or np.abs(outside).max(initial=0.0) > _SKIP_NEGLIGIBLE * max(size, 1.0):
         skip = frame[:, :d] @ inside + frame[:, d:] @ outside
-    return replace(model, weights=weights, skip=skip)
+    return replace(model, weights=(weights, model.weights[1]), skip=skip)

@@ -19,9 +19,9 @@ from unweave.methods.shared.profiles.neuron_fits import model_of
 from unweave.methods.shared.profiles.profiles import Profiles
 from unweave.methods.shared.profiles.typical_profile import typical_profile
 from unweave.methods.smooth.jet_profiles import JetSamples, fit_jet_profiles, jet_samples
-from unweave.methods.smooth.shallow_values import ShallowValueFit
 from unweave.networks.activations import get_activation
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
+from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
 
 _NEURONS_THAT_VOTE = 64  # neurons on which activations are compared
@@ -35,7 +35,7 @@ _DAMPING_NEAR, _DAMPING_FAR, _NEAR = 1e-6, 1e-3, 1e-2  # by the start's residual
 class SliceFit:
     """A network fitted to values on a slice, in its normalised coordinates."""
 
-    model: ShallowModel
+    model: NetworkParameters
     history: tuple[float, ...]
     """Root mean square residual, step by step."""
     condition: float
@@ -65,7 +65,7 @@ class SliceFitter:
         residuals = {name: float(np.median(profiles.residuals)) for name, profiles in fitted.items()}
         return dict(sorted(residuals.items(), key=lambda entry: entry[1]))
 
-    def starts(self, name: str, points: Array, answers: Array) -> list[tuple[ShallowModel, float]]:
+    def starts(self, name: str, points: Array, answers: Array) -> list[tuple[NetworkParameters, float]]:
         """Networks before the fit and what they leave, likeliest first: without or with a skip."""
         activation = get_activation(name)
         profiles = self._profiles[name] = fit_jet_profiles(self._samples, activation)
@@ -79,7 +79,7 @@ class SliceFitter:
         )
 
     def fit(
-        self, start: ShallowModel, points: Array, answers: Array, on_step: Callable[[int, float], None]
+        self, start: NetworkParameters, points: Array, answers: Array, on_step: Callable[[int, float], None]
     ) -> SliceFit:
         """Gauss-Newton on all parameters from ``start``, on answers (n, K) at points (n, d)."""
         model, fit = self._minimise(start, points, answers, on_step)
@@ -92,8 +92,8 @@ class SliceFitter:
         return SliceFit(model, fit.history, fit.condition, bar, self._noise * np.sqrt(model.size / free))
 
     def _minimise(
-        self, start: ShallowModel, points: Array, answers: Array, on_step: Callable[[int, float], None]
-    ) -> tuple[ShallowModel, Fit]:
+        self, start: NetworkParameters, points: Array, answers: Array, on_step: Callable[[int, float], None]
+    ) -> tuple[NetworkParameters, Fit]:
         near = float(np.sqrt(np.mean((answers - start.values(points)) ** 2))) < _NEAR
         options = LevenbergMarquardtOptions(
             steps=_STEPS,
@@ -102,12 +102,14 @@ class SliceFitter:
             rounding=self._noise,
             acceleration=True,
         )
-        problem = ShallowValueFit(start, points, answers)
+        problem = ValueFit(start, points, answers)
         fit = levenberg_marquardt(problem, start.to_vector(), options, on_step)
         return start.from_vector(fit.vector), fit
 
 
-def _with_linear_part(model: ShallowModel, points: Array, answers: Array) -> list[tuple[ShallowModel, float]]:
+def _with_linear_part(
+    model: NetworkParameters, points: Array, answers: Array
+) -> list[tuple[NetworkParameters, float]]:
     """The model with the constant, and perhaps a skip, that fit the answers best, and what they leave."""
     remainder = answers - model.values(points)
     offset = remainder.mean(axis=0)
@@ -116,8 +118,8 @@ def _with_linear_part(model: ShallowModel, points: Array, answers: Array) -> lis
     plain, with_skip = (
         float(np.sqrt(np.mean(part**2))) for part in (remainder - offset, remainder - columns @ linear)
     )
-    without = replace(model, offset=offset), plain
+    without = replace(model, biases=(model.biases[0], offset)), plain
     if with_skip > _SKIP_MAY_HELP * plain:
         return [without]
-    skipping = replace(model, offset=linear[-1], skip=linear[:-1]), with_skip
+    skipping = replace(model, biases=(model.biases[0], linear[-1]), skip=linear[:-1]), with_skip
     return [skipping, without] if with_skip < _SKIP_HELPS * plain else [without, skipping]

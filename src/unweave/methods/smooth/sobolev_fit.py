@@ -23,7 +23,8 @@ import numpy as np
 from unweave.arrays import Array, RealArray
 from unweave.derivatives.gradient_rules import odd_power_gradient, odd_power_jacobian
 from unweave.derivatives.stencils import Jets
-from unweave.networks.shallow_model import ShallowModel
+from unweave.derivatives.truncation import difference_gradients
+from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares.problem import Linearisation
 
 _FOURTH_DERIVATIVE_STEP = 1e-4  # the fourth derivative enters with h^2/6, and into the Jacobian only
@@ -36,7 +37,7 @@ class SobolevFit:
     Rows are ordered by jets, site and output: the value, then the d gradient entries.
     """
 
-    template: ShallowModel
+    template: NetworkParameters
     jets: tuple[Jets, ...]
 
     @cached_property
@@ -54,7 +55,7 @@ class SobolevFit:
         model = self.template.from_vector(vector)
         rows = []
         for part in self.jets:
-            gradients = model.difference_gradients(part.sites, part.step, part.rule)
+            gradients = difference_gradients(model, part.sites, part.step, part.rule)
             values = model.values(part.sites)
             rows.append(np.concatenate([values[:, :, None], gradients], axis=2).reshape(-1))
         residual: Array = self._data - np.concatenate(rows)
@@ -66,14 +67,14 @@ class SobolevFit:
 
 
 class SobolevJacobian(Linearisation):
-    """Jacobian of values and difference gradients of a `ShallowModel` with respect to its parameters.
+    """Jacobian of values and difference gradients of a `NetworkParameters` with respect to its parameters.
 
     ``dtype`` float32 makes products twice as fast; a linear solve to a few digits needs no more.
     """
 
     def __init__(
         self,
-        model: ShallowModel,
+        model: NetworkParameters,
         jets: tuple[Jets, ...],
         dtype: type[np.floating[Any]] = np.float64,
         truncation: bool = True,
@@ -91,8 +92,8 @@ class SobolevJacobian(Linearisation):
 
     def apply(self, vector: RealArray) -> RealArray:
         """J v."""
-        change = self._model.from_vector(vector)
-        return np.concatenate([part.apply(change) for part in self._parts])
+        hidden, last = self._model.split(vector)
+        return np.concatenate([part.apply(hidden, last) for part in self._parts])
 
     def adjoint(self, rows: RealArray) -> RealArray:
         """J^T r."""
@@ -107,41 +108,37 @@ class SobolevJacobian(Linearisation):
         return np.concatenate([part.dense() for part in self._parts])
 
     def precondition(self, vector: RealArray) -> RealArray:
-        """Approximate (J^T J)^{-1} v: exact inverses of the neurons' own blocks, truncation left out."""
-        g = self._model.from_vector(vector)
-        d = len(self._model.weights)
-        stacked = np.concatenate([g.weights.T, g.biases[:, None], g.outgoing], axis=1)
+        """Approximate (J^T J)^{-1} v: exact inverses of the units' own blocks, truncation left out."""
+        (hidden, last), (read, m) = self._model.split(vector), self._model.shapes[0]
+        stacked = np.concatenate([hidden.T, last[:m]], axis=1)
         solved = np.matmul(self._blocks, stacked[:, :, None])[:, :, 0]
-        linear = self._linear_diagonal.astype(vector.dtype, copy=False)
-        parts = [solved[:, :d].T, solved[:, d], solved[:, d + 1 :], g.offset * linear[: len(g.offset)]]
-        if g.skip is not None:
-            parts.append(g.skip * linear[len(g.offset) :].reshape(g.skip.shape))
-        return np.concatenate([part.reshape(-1) for part in parts])
+        linear = last[m:].reshape(-1) * self._linear_diagonal.astype(vector.dtype, copy=False)
+        return np.concatenate([solved[:, :read].T.reshape(-1), solved[:, read:].reshape(-1), linear])
 
     def preconditioner_diagonal(self) -> Array:
         """Diagonal of M^{-1} in the order of the parameters."""
-        d = len(self._model.weights)
+        read = self._model.shapes[0][0]
         diagonal = np.einsum("mii->mi", self._blocks)
-        parts = [diagonal[:, :d].T, diagonal[:, d], diagonal[:, d + 1 :], self._linear_diagonal]
+        parts = [diagonal[:, :read].T, diagonal[:, read:], self._linear_diagonal]
         return np.concatenate([part.reshape(-1) for part in parts]).astype(np.float64)
 
     @cached_property
     def _linear_diagonal(self) -> Array:
-        """Inverse diagonal of J^T J for the offset and the skip."""
+        """Inverse diagonal of J^T J for the skip and the offset."""
         sites = sum(len(part) for part in self._jets)
-        outputs = len(self._model.offset)
+        outputs = self._model.n_outputs
         parts = [np.full(outputs, 1 / sites)]
         if self._model.skip is not None:
             squares = sum(np.einsum("nd,nd->d", part.sites, part.sites) for part in self._jets)
-            parts.append(np.repeat(1 / (sites + squares), outputs))
+            parts.insert(0, np.repeat(1 / (sites + squares), outputs))
         return np.concatenate(parts)
 
     @cached_property
     def _blocks(self) -> Array:
-        """(m, d+1+K, d+1+K) inverse diagonal blocks of J^T J, one per neuron (its w, b and row of A)."""
-        gram = np.sum([part.neuron_blocks() for part in self._parts], axis=0)
+        """(m, d+1+K, d+1+K) inverse diagonal blocks of J^T J, one per unit (its w, b and row of A)."""
+        gram = np.sum([part.unit_blocks() for part in self._parts], axis=0)
         index = np.arange(gram.shape[1])
-        # A relative ridge keeps the inverse finite for neurons that hardly act; it only slows them down.
+        # A relative ridge keeps the inverse finite for units that hardly act; it only slows them down.
         trace = np.einsum("mii->m", gram) / gram.shape[1]
         gram[:, index, index] += (1e-12 * np.maximum(trace, np.finfo(np.float64).tiny))[:, None]
         scale = 1 / np.sqrt(gram[:, index, index])
@@ -160,49 +157,53 @@ class _PartJacobian:
     """
 
     def __init__(
-        self, model: ShallowModel, jets: Jets, dtype: type[np.floating[Any]], truncation: bool
+        self, model: NetworkParameters, jets: Jets, dtype: type[np.floating[Any]], truncation: bool
     ) -> None:
         truncation = truncation and jets.rule != "exact"
         self._model, self._jets, self._truncation = model, jets, truncation
         self._sites = jets.sites.astype(dtype, copy=False)
-        z = jets.sites @ model.weights + model.biases
+        z = jets.sites @ model.weights[0] + model.biases[0]
         derivatives = model.activation.jet(z, 3 if truncation else 2)
-        self._weights = model.weights.astype(dtype, copy=False)
-        self._outgoing = model.outgoing.astype(dtype, copy=False)
+        self._weights = model.weights[0].astype(dtype, copy=False)
+        self._outgoing = model.weights[1].astype(dtype, copy=False)
         if truncation:
             delta = _FOURTH_DERIVATIVE_STEP
             above, below = model.activation.jet(z + delta, 3)[3], model.activation.jet(z - delta, 3)[3]
             derivatives = (*derivatives, (above - below) / (2 * delta))
             factor = jets.step**2 / 6
-            self._cubes = (factor * odd_power_gradient(model.weights, 3, jets.rule)).astype(dtype)
-            self._bend = (factor * odd_power_jacobian(model.weights, 3, jets.rule)).astype(dtype)
+            self._cubes = (factor * odd_power_gradient(model.weights[0], 3, jets.rule)).astype(dtype)
+            self._bend = (factor * odd_power_jacobian(model.weights[0], 3, jets.rule)).astype(dtype)
         self._g = [part.astype(dtype, copy=False) for part in derivatives]
         # a_ko g^(n)(z_ik), n >= 1, for every output o: used by every product.
         self._scaled = [[part * row for part in self._g[1:]] for row in self._outgoing.T]
 
-    def apply(self, change: ShallowModel) -> RealArray:
+    def apply(self, hidden: RealArray, last: RealArray) -> RealArray:
+        """J v for v given as [dW; db] (d + 1, m) and [dA; dS; dc] (m + 1, K), d more with a skip."""
         x, w = self._sites, self._weights
         value, first = self._g[:2]
-        dz = x @ change.weights
-        dz += change.biases
+        m = w.shape[1]
+        by_weights, by_outgoing = hidden[:-1], last[:m]
+        dz = x @ by_weights
+        dz += hidden[-1]
         if self._truncation:
-            bent = np.matmul(self._bend, change.weights.T[:, :, None])[:, :, 0]  # (m, d): T dW
+            bent = np.matmul(self._bend, by_weights.T[:, :, None])[:, :, 0]  # (m, d): T dW
         result = np.empty((len(x), len(self._scaled), 1 + x.shape[1]), dtype=x.dtype)
-        by_outgoing = value @ change.outgoing + change.offset
+        by_value = value @ by_outgoing + last[-1]
         for o, (slope, bend, *higher) in enumerate(self._scaled):
-            result[:, o, 0] = np.einsum("nm,nm->n", slope, dz) + by_outgoing[:, o]
-            rows = slope @ change.weights.T
+            result[:, o, 0] = np.einsum("nm,nm->n", slope, dz) + by_value[:, o]
+            rows = slope @ by_weights.T
             inner = bend * dz
-            inner += first * change.outgoing[:, o]
+            inner += first * by_outgoing[:, o]
             rows += inner @ w.T
             if self._truncation:
                 skew, kurt = higher
                 rows += skew @ bent
-                rows += (kurt * dz + self._g[3] * change.outgoing[:, o]) @ self._cubes.T
+                rows += (kurt * dz + self._g[3] * by_outgoing[:, o]) @ self._cubes.T
             result[:, o, 1:] = rows
-        if change.skip is not None:
-            result[:, :, 0] += x @ change.skip
-            result[:, :, 1:] += change.skip.T
+        if self._model.skip is not None:
+            by_skip = last[m:-1]
+            result[:, :, 0] += x @ by_skip
+            result[:, :, 1:] += by_skip.T
         return result.reshape(-1)
 
     def adjoint(self, rows: RealArray) -> RealArray:
@@ -228,9 +229,10 @@ class _PartJacobian:
         by_weights += x.T @ by_z
         if self._truncation:
             by_weights += np.matmul(by_bent.T[:, None, :], self._bend)[:, 0, :].T
-        parts = [by_weights, by_z.sum(axis=0), by_outgoing, by_value.sum(axis=0)]
+        parts = [by_weights, by_z.sum(axis=0), by_outgoing]
         if self._model.skip is not None:
             parts.append(x.T @ by_value + rows[:, :, 1:].sum(axis=0).T)
+        parts.append(by_value.sum(axis=0))
         return np.concatenate([part.reshape(-1) for part in parts])
 
     def dense(self) -> Array:
@@ -257,18 +259,19 @@ class _PartJacobian:
                 by_hidden[:, o, 1:, :d] += skew[:, None, None, :] * self._bend.transpose(1, 2, 0)  # (d, d, m)
             by_hidden[:, o, 1 + axes, axes] += slope[:, None, :]
             by_offset[:, o, 0, o] = 1.0
-        blocks = [by_hidden, by_outgoing, by_offset]
+        blocks = [by_hidden, by_outgoing]
         if self._model.skip is not None:
             by_skip = np.zeros((n, k, 1 + d, d, k))
             for o in range(k):
                 by_skip[:, o, 0, :, o] = x
                 by_skip[:, o, 1:, :, o] = np.eye(d)
             blocks.append(by_skip)
+        blocks.append(by_offset)
         return np.concatenate([block.reshape(n * k * (1 + d), -1) for block in blocks], axis=1)
 
-    def neuron_blocks(self) -> Array:
+    def unit_blocks(self) -> Array:
         """(m, d+1+K, d+1+K) diagonal blocks of J^T J without the truncation terms."""
-        x, w, a = self._jets.sites, self._model.weights, self._model.outgoing
+        x, (w, a) = self._jets.sites, self._model.weights
         value, first, second = (part.astype(np.float64, copy=False) for part in self._g[:3])
         (n, d), (m, k) = x.shape, a.shape
         extended = np.concatenate([x, np.ones((n, 1))], axis=1)

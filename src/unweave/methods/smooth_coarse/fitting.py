@@ -17,14 +17,14 @@ from unweave.arrays import Array
 from unweave.methods.shared.coarse_answers.averaging import AveragedFit, fit_averaged
 from unweave.methods.shared.coarse_answers.leaving_out import least_significance, pruned
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
+from unweave.methods.shared.mirrored_units import may_be_mirrored, unmirrored
 from unweave.methods.shared.profiles.profiles import Profiles
 from unweave.methods.smooth_coarse.behind_links import Seen
-from unweave.methods.smooth_coarse.mirrored import unmirrored
 from unweave.methods.smooth_coarse.residual_neurons import with_averaged_neurons, with_missing_neuron
 from unweave.methods.smooth_coarse.scale_fit import fit_scales
 from unweave.methods.smooth_coarse.start import first_network
 from unweave.networks.activations import get_activation
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.parameters import NetworkParameters
 
 ROWS_TO_LOOK = 4.0
 """Rows per parameter on which activations and widths are decided."""
@@ -48,14 +48,14 @@ class NeuronFits:
 
     def from_directions(self, seen: Seen, directions: Array, name: str, profiles: Profiles) -> AveragedFit:
         """A network with activation ``name`` from ``directions`` (m, D) and their profiles."""
-        rows, mirrors = self._rows, _mirrors(name)
+        rows, mirrors = self._rows, may_be_mirrored(get_activation(name))
         start = first_network(
             directions, profiles, name, seen.link, rows.points, rows.answers, rows.largest_sigma, mirrors
         )
-        fit = self.averaged(self._scales_fitted(LayeredModel.from_network(start)), _DAMPING_FAR)
+        fit = self.averaged(self._scales_fitted(NetworkParameters.from_network(start)), _DAMPING_FAR)
         return self.settled(self.peeled(fit, seen))
 
-    def averaged(self, model: LayeredModel, damping: float) -> AveragedFit:
+    def averaged(self, model: NetworkParameters, damping: float) -> AveragedFit:
         """All parameters, to all rows at hand."""
         rows = self._rows
         return fit_averaged(
@@ -65,7 +65,7 @@ class NeuronFits:
     def peeled(self, fit: AveragedFit, seen: Seen) -> AveragedFit:
         """With the neurons that the residuals show, as long as they help."""
         rows = self._rows
-        for _ in range(max(_MOST_PEELED[0], int(_MOST_PEELED[1] * _width(fit.model)))):
+        for _ in range(max(_MOST_PEELED[0], int(_MOST_PEELED[1] * fit.model.width))):
             if fit.misfit <= rows.acceptable_misfit() or rows.leaves_most(fit.misfit):
                 break
             rows.extend_to(ROWS_TO_LOOK * fit.model.size)
@@ -94,9 +94,9 @@ class NeuronFits:
                 turned = smaller if smaller.model.skip is None else turned
         return pruned(turned, self._rows, on_step=self._on_step)
 
-    def _scales_fitted(self, model: LayeredModel) -> LayeredModel:
+    def _scales_fitted(self, model: NetworkParameters) -> NetworkParameters:
         rows = self._rows
-        unknowns = 2 * _width(model) + model.size - model.ends[0]
+        unknowns = 2 * model.width + model.size - model.ends[0]
         count = min(len(rows), max(_FEWEST_FOR_SCALES, _ROWS_FOR_SCALES * unknowns // rows.n_outputs))
         return fit_scales(model, rows.points[:count], rows.answers[:count], 1 / rows.sigma[None, :])
 
@@ -105,22 +105,12 @@ class NeuronFits:
         if fit.standard_errors is None or fit.model.skip is None:
             return fit
         last = fit.standard_errors[fit.model.ends[-2] :].reshape(fit.model.shapes[-1])
-        model = unmirrored(fit.model, float(np.median(last[_width(fit.model) : -1])))
+        model = unmirrored(fit.model, float(np.median(last[fit.model.width : -1])))
         if model is None:
             return fit
         without = self.averaged(model, _DAMPING_TURNED)
         allowed = max(self._rows.acceptable_misfit(), _LOSS_BY_TURNING * fit.misfit)
         return without if without.misfit <= allowed else fit
-
-
-def _mirrors(name: str) -> bool:
-    """Whether the activation satisfies g(-z) = g(z) + l z."""
-    reflection = get_activation(name).reflection
-    return reflection is not None and reflection.sign == 1 and reflection.slope != 0
-
-
-def _width(model: LayeredModel) -> int:
-    return int(model.weights[0].shape[1])
 
 
 def is_determined(fit: AveragedFit) -> bool:

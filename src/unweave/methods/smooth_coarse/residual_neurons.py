@@ -20,15 +20,15 @@ from unweave.methods.smooth_coarse.rotated_hessians import RotatedHessians
 from unweave.methods.smooth_coarse.start import noisy_profiles
 from unweave.methods.smooth_coarse.width import noisy_span
 from unweave.networks.activations import get_activation
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import symmetric_packing
 
 _SEEN = 1.0  # leading singular value of the residual Hessians, in units of the largest of the noise
 
 
 def with_missing_neuron(
-    model: LayeredModel, taken: RotatedHessians, weights: Array, rng: np.random.Generator
-) -> LayeredModel | None:
+    model: NetworkParameters, taken: RotatedHessians, weights: Array, rng: np.random.Generator
+) -> NetworkParameters | None:
     """``model`` (one hidden layer, Hessians behind its link) with the neuron its residuals show, or None.
 
     ``weights`` (K,) on the outputs.
@@ -48,8 +48,8 @@ def with_missing_neuron(
 
 
 def with_averaged_neurons(
-    model: LayeredModel, points: Array, left: Array, rng: np.random.Generator
-) -> list[LayeredModel]:
+    model: NetworkParameters, points: Array, left: Array, rng: np.random.Generator
+) -> list[NetworkParameters]:
     """``model`` with a neuron in each of the directions that the averages of what is left show.
 
     ``left`` (n, K) is what the model leaves of the answers behind its link at ``points`` (n, D).
@@ -76,7 +76,7 @@ def _leading(matrix: Array) -> Array:
     return np.asarray(vectors[:, np.argmax(np.abs(values))])
 
 
-def _with_neuron(model: LayeredModel, direction: Array, profile: Profiles) -> LayeredModel:
+def _with_neuron(model: NetworkParameters, direction: Array, profile: Profiles) -> NetworkParameters:
     outgoing = profile.outgoing
     if model.is_softmax:
         outgoing = outgoing[:, :-1] - outgoing[:, -1:]
@@ -88,7 +88,7 @@ def _with_neuron(model: LayeredModel, direction: Array, profile: Profiles) -> La
     )
 
 
-def residual_hessians(model: LayeredModel, taken: RotatedHessians) -> RotatedHessians:
+def residual_hessians(model: NetworkParameters, taken: RotatedHessians) -> RotatedHessians:
     """What the model's neurons leave of the Hessians (behind the link)."""
     activation = get_activation(model.activations[0].name if model.activations[0] else "identity")
     incoming = model.weights[0]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.networks.layered_model import LayeredModel
-from unweave.networks.value_fit import ValueJacobian
+from unweave.networks.jacobian import ValueJacobian
+from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.least_squares.formed_jacobian import FormedJacobian
 
@@ -23,7 +23,7 @@ _STEPS = 40
 class ScaleFit:
     """Least squares on values in (s, b, last layer), for the model's own directions."""
 
-    template: LayeredModel
+    template: NetworkParameters
     directions: Array
     """(D, m) unit columns"""
     points: Array
@@ -36,7 +36,7 @@ class ScaleFit:
         """n K."""
         return int(self.answers.size)
 
-    def model(self, vector: Array) -> LayeredModel:
+    def model(self, vector: Array) -> NetworkParameters:
         """The model with these unknowns."""
         m = self.directions.shape[1]
         full = np.concatenate(
@@ -58,7 +58,7 @@ class ScaleFit:
         return FormedJacobian(np.hstack([scales, first[:, -1], dense[:, end:]]))
 
 
-def fit_scales(model: LayeredModel, points: Array, answers: Array, factors: Array) -> LayeredModel:
+def fit_scales(model: NetworkParameters, points: Array, answers: Array, factors: Array) -> NetworkParameters:
     """``model`` with scales, biases and last layer that fit ``answers`` (n, K) at ``points`` (n, D)."""
     scales = np.linalg.norm(model.weights[0], axis=0)
     directions = model.weights[0] / np.where(scales > 0, scales, 1.0)

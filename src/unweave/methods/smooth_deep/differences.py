@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array, IntArray
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.derivatives.gradient_rules import pair_incidence
 
 Around = Callable[[IntArray, Array], Array]
@@ -66,7 +66,7 @@ class HessianStencils:
         hessians[:, :, rows, columns] = hessians[:, :, columns, rows] = mixed
         return np.asarray((plus - minus) / (2 * h)), hessians
 
-    def take(self, sites: Array) -> HessianStencils:
+    def take(self, sites: BoolArray) -> HessianStencils:
         """The stencils of some of the sites."""
         return HessianStencils(*(getattr(self, name)[sites] for name in _FIELDS))
 

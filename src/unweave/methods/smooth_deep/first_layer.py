@@ -30,12 +30,12 @@ from unweave.methods.smooth_deep.gradient_subspace import (
 from unweave.methods.smooth_deep.hessian_tail import HessianTail, TailState, has_tail, tail_dimension
 from unweave.methods.smooth_deep.known_layers import Ask, Layer
 from unweave.methods.smooth_deep.layer_found import LayerFound
-from unweave.methods.smooth_deep.output_layer import OutputActivation
 from unweave.methods.smooth_deep.projected_descent import Descent, descend
 from unweave.methods.smooth_deep.reading_frame import GradientSample, sample_gradients
 from unweave.methods.smooth_deep.reasons import DeepReason
 from unweave.methods.smooth_deep.saturating import Saturating
 from unweave.methods.smooth_deep.step_profiles import DOUBTFUL, StepProfiles, fit_step_profiles
+from unweave.networks.links import Link
 from unweave.search import GaveUp, Journal
 
 _FEWEST_CIRCLES, _MOST_CIRCLES = 3, 25
@@ -79,7 +79,7 @@ class FirstLayerSearch:
         ask: Ask,
         frame: Array,
         sample: GradientSample | None,
-        outputs: tuple[OutputActivation, ...],
+        outputs: tuple[Link, ...],
         n_outputs: int,
         journal: Journal,
         rng: np.random.Generator,
@@ -269,10 +269,10 @@ class FirstLayerSearch:
         best: Descent[TailState] | None = None
         attempt = 0
         for attempt, output in itertools.product(range(1, _TAIL_STARTS + 1), self._outputs):
-            usable = output.usable(stencils.centre)
+            usable = output.unsaturated(stencils.centre)
             if not has_tail(dimension, int(usable.sum()) * self._n_outputs, m):
                 continue
-            gradients, hessians = stencils.take(usable).derivatives(output.undo)
+            gradients, hessians = stencils.take(usable).derivatives(output.inverse)
             biases = (rough.biases, rough.biases / 2, 0 * rough.biases)[min(attempt, 3) - 1]
             if attempt > 3:
                 biases = rough.biases + 0.3 * self._rng.standard_normal(m)

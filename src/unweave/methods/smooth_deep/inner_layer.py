@@ -36,9 +36,9 @@ from unweave.methods.smooth_deep.hessian_tail import HessianTail, TailState, has
 from unweave.methods.smooth_deep.known_layers import Ask, KnownLayers, Layer, Peeled
 from unweave.methods.smooth_deep.layer_found import LayerFound
 from unweave.methods.smooth_deep.layer_start import LayerStart, layer_start
-from unweave.methods.smooth_deep.output_layer import OutputActivation
 from unweave.methods.smooth_deep.projected_descent import Descent, descend
 from unweave.methods.smooth_deep.reasons import DeepReason
+from unweave.networks.links import Link
 from unweave.search import GaveUp, Journal
 
 _HESSIAN_STEP = 3e-3
@@ -65,7 +65,7 @@ class InnerLayerSearch:
         points: PointSource,
         known: KnownLayers,
         frame: Array,
-        outputs: tuple[OutputActivation, ...],
+        outputs: tuple[Link, ...],
         n_outputs: int,
         journal: Journal,
         rng: np.random.Generator,
@@ -140,18 +140,18 @@ class InnerLayerSearch:
         self._coordinates.append(peeled.coordinates)
         return True
 
-    def _start(self, normalise: bool) -> tuple[LayerStart, OutputActivation]:
+    def _start(self, normalise: bool) -> tuple[LayerStart, Link]:
         """The start of the output activation that suits joint diagonalisation best, from all Hessians so
         far.
         """
         stencils = HessianStencils.concatenate(self._stencils)
         coordinates = np.concatenate(self._coordinates)
-        best: tuple[LayerStart, OutputActivation] | None = None
+        best: tuple[LayerStart, Link] | None = None
         for output in self._outputs:
-            usable = output.usable(stencils.centre)
+            usable = output.unsaturated(stencils.centre)
             if usable.sum() < max(2, self._width // self._n_outputs):
                 continue
-            gradients, hessians = stencils.take(usable).derivatives(output.undo)
+            gradients, hessians = stencils.take(usable).derivatives(output.inverse)
             good = np.isfinite(hessians).all(axis=(1, 2, 3)) & np.isfinite(gradients).all(axis=(1, 2))
             places = coordinates[usable][good]
             start = layer_start(places, gradients[good], hessians[good], self._known.g, normalise)
@@ -160,7 +160,7 @@ class InnerLayerSearch:
         assert best is not None  # the identity, or what the user said it is, is never saturated everywhere
         return best
 
-    def _as_last(self, start: LayerStart, output: OutputActivation, told: bool) -> LayerFound:
+    def _as_last(self, start: LayerStart, output: Link, told: bool) -> LayerFound:
         complaint = None
         if start.mismatch > (_LAST_IF_TOLD if told else _LAST):
             complaint = f"Hessians are not jointly diagonal ({start.mismatch:.1e}): more layers follow"
@@ -265,8 +265,8 @@ class InnerLayerSearch:
         state = TailState(np.eye(m), start.biases)
         best: Descent[TailState] | None = None
         for output in self._outputs:
-            usable = output.usable(stencils.centre)
-            gradients, hessians = stencils.take(usable).derivatives(output.undo)
+            usable = output.unsaturated(stencils.centre)
+            gradients, hessians = stencils.take(usable).derivatives(output.inverse)
             dimension = tail_dimension(k, int(usable.sum()) * self._n_outputs, next_is_last)
             if not has_tail(dimension, int(usable.sum()) * self._n_outputs, m):
                 continue

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from unweave.arrays import Array
 from unweave.methods.smooth_deep.known_layers import Layer
-from unweave.methods.smooth_deep.output_layer import OutputActivation
+from unweave.networks.links import Link
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class LayerFound:
     off_diagonal: float | None
     """Squared share of the Hessians that joint diagonalisation leaves."""
     attempts: int
-    output: OutputActivation | None = None
+    output: Link | None = None
     """The output activation that makes the Hessians jointly diagonal, after the last hidden layer."""
     problem: str | None = None
     """Why the layer is not to be trusted, or None."""

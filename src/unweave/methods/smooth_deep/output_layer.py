@@ -1,54 +1,24 @@
 """The output layer: what activation it may have, and its weights by linear least squares.
 
 An output activation phi acts on each output alone, so gradients keep their directions and the layers before
-the last do not notice it; only the last hidden layer tells phi^{-1}(f) from f, and that costs no query.
+the last do not notice it. Only the last hidden layer tells phi^{-1}(f) from f, and that costs no query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logit
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.networks.links import Link
 
-_SATURATED = 1e-6  # distance to a limit of the output below which its inverse is mostly rounding
-
-
-@dataclass(frozen=True)
-class OutputActivation:
-    """An output activation and its inverse on the answers."""
-
-    name: str
-    undo: Callable[[Array], Array]
-    low: float
-    high: float
-
-    def fits(self, answers: Array) -> bool:
-        """Whether answers can have come out of it."""
-        return bool((answers > self.low).all() and (answers < self.high).all())
-
-    def usable(self, answers: Array) -> Array:
-        """For rows (..., K): whether no output is saturated."""
-        if not np.isfinite(self.low):
-            return np.ones(answers.shape[:-1], dtype=bool)
-        margin = _SATURATED * (self.high - self.low)
-        inside = (answers > self.low + margin) & (answers < self.high - margin)
-        return np.asarray(inside.all(axis=-1))
+OUTPUTS = {name: Link(name) for name in ("identity", "tanh", "sigmoid")}
+"""Output activations that a deep network may have, the simplest first."""
 
 
-IDENTITY = OutputActivation("identity", lambda f: f, -np.inf, np.inf)
-OUTPUTS = {
-    "identity": IDENTITY,
-    "tanh": OutputActivation("tanh", np.arctanh, -1.0, 1.0),
-    "sigmoid": OutputActivation("sigmoid", logit, 0.0, 1.0),
-}
-
-
-def possible_outputs(answers: Array, name: str | None) -> tuple[OutputActivation, ...]:
+def possible_outputs(answers: Array, name: str | None) -> tuple[Link, ...]:
     """The output activations to consider, given all answers seen so far."""
     if name is None:
         return tuple(output for output in OUTPUTS.values() if output.fits(answers))
@@ -70,10 +40,10 @@ class OutputFit:
     """Root mean square misfit relative to the spread of the (undone) answers."""
 
 
-def fit_output(states: Array, answers: Array, output: OutputActivation) -> OutputFit:
+def fit_output(states: Array, answers: Array, output: Link) -> OutputFit:
     """Least squares of phi^{-1}(answers) (n, K) on ``states`` (n, m) and one."""
-    usable = output.usable(answers)
-    values = output.undo(answers[usable])
+    usable = output.unsaturated(answers)
+    values = output.inverse(answers[usable])
     design = np.concatenate([states[usable], np.ones((int(usable.sum()), 1))], axis=1)
     solution, *_ = np.linalg.lstsq(design, values, rcond=None)
     misfit = values - design @ solution

@@ -7,11 +7,9 @@ are tanh networks with other numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erfinv
 
 from unweave.arrays import Array
 from unweave.networks.activations import Activation, get_activation
@@ -23,12 +21,16 @@ class Saturating:
     """An odd activation with limits +-1 and its inverse."""
 
     activation: Activation
-    inverse: Callable[[Array], Array]
 
     @property
     def name(self) -> str:
         """Registered name."""
         return self.activation.name
+
+    def inverse(self, y: Array) -> Array:
+        """z with g(z) = y, elementwise."""
+        assert self.activation.inverse is not None
+        return self.activation.inverse(y)
 
     def values(self, z: Array) -> Array:
         """g(z)."""
@@ -47,8 +49,8 @@ class Saturating:
         return -2 * z, np.full_like(z, -2.0)  # erf
 
 
-TANH = Saturating(get_activation("tanh"), np.arctanh)
-ERF = Saturating(get_activation("erf"), erfinv)
+TANH = Saturating(get_activation("tanh"))
+ERF = Saturating(get_activation("erf"))
 SATURATING = {"tanh": TANH, "erf": ERF}
 
 

@@ -24,12 +24,13 @@ from unweave.methods.smooth_deep.first_layer import FirstLayerSearch
 from unweave.methods.smooth_deep.inner_layer import InnerLayerSearch
 from unweave.methods.smooth_deep.known_layers import KnownLayers
 from unweave.methods.smooth_deep.layer_found import LayerFound
-from unweave.methods.smooth_deep.output_layer import OutputActivation, OutputFit, fit_output, possible_outputs
+from unweave.methods.smooth_deep.output_layer import OutputFit, fit_output, possible_outputs
 from unweave.methods.smooth_deep.reading_frame import GradientSample, independent_outputs, reading_frame
 from unweave.methods.smooth_deep.reasons import DeepReason
 from unweave.methods.smooth_deep.saturating import ERF, TANH, as_logistic
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.links import Link
 from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.search import Candidate, Context, Evidence, GaveUp, LayerEvidence, Search
 from unweave.targets.change_of_inputs import in_own_inputs
@@ -55,7 +56,7 @@ class SmoothDeepSearch(Search):
         findings, request = self.findings, self.request
         self._ask = context.view
         self._points = PointSource(findings.region, self.rng)
-        self._outputs: tuple[OutputActivation, ...] = ()
+        self._outputs: tuple[Link, ...] = ()
         self._known = KnownLayers((), ERF if request.activation == "erf" else TANH)
         # A bottleneck lets no more outputs through than it has units.
         self._independent = min(findings.n_outputs, *(request.hidden or (findings.n_outputs,)))
@@ -204,9 +205,7 @@ class SmoothDeepSearch(Search):
         )
         self._evidence = replace(self._evidence, layers=(*self._evidence.layers, entry))
 
-    def _output_layer(
-        self, known: KnownLayers, found: LayerFound
-    ) -> tuple[OutputFit, OutputActivation] | None:
+    def _output_layer(self, known: KnownLayers, found: LayerFound) -> tuple[OutputFit, Link] | None:
         """The output layer, if nothing else is left after the known ones."""
         with self.journal.stage("output layer") as stage:
             points = self._points.for_values(known, 3 * found.layer.width + _SPARE_POINTS)
@@ -218,7 +217,7 @@ class SmoothDeepSearch(Search):
             stage.figures.update(residual=best[0].residual, activation=best[1].name)
         return best if found.is_last or best[0].residual < _AFFINE else None
 
-    def _assembled(self, fit: OutputFit, output: OutputActivation) -> Network:
+    def _assembled(self, fit: OutputFit, output: Link) -> Network:
         layers = self._known.layers
         weights = [*(layer.weights for layer in layers), fit.weights]
         biases = [*(layer.biases for layer in layers), fit.biases]
@@ -237,7 +236,7 @@ class SmoothDeepSearch(Search):
     def _polish(self) -> None:
         assert self._network is not None
         sigma = float(self.findings.noise.sigma_per_output.max())
-        model = LayeredModel.from_network(self._network)
+        model = NetworkParameters.from_network(self._network)
         points, answers = np.zeros((0, model.n_inputs)), np.zeros((0, model.n_outputs))
 
         def tell(step: int, rms: float) -> None:

@@ -53,6 +53,8 @@ class Activation:
         second_inverse: closed form of the inverse of g'' on that interval, for c within its range; None:
             bisection.
         overwrite: ``overwrite(z)`` replaces z by g(z) in place; None: through ``jet``.
+        inverse: ``inverse(y)`` gives z with g(z) = y, infinite at the ends of the range of g and NaN beyond;
+            None where no closed form is known.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Activation:
     monotone_second: float | None = None
     second_inverse: Callable[[Array], Array] | None = None
     overwrite: Callable[[Array], None] | None = None
+    inverse: Callable[[Array], Array] | None = None
 
     def __call__(self, z: ArrayLike) -> Array:
         """Return g(z), elementwise."""
@@ -95,8 +98,7 @@ class Activation:
         if half_width is None:
             raise InvalidInput(
                 f"activation must have a second derivative that is monotone around 0. Got {self.name!r} "
-                f"instead. "
-                f"Check monotone_second before calling inverse_second."
+                f"instead. Check monotone_second before calling inverse_second."
             )
         values = np.asarray(c, dtype=np.float64)
         if not np.isfinite(half_width) and self.second_inverse is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.special import erf as error_function
-from scipy.special import expit, ndtr
+from scipy.special import erfinv, expit, logit, ndtr
 
 from unweave.arrays import Array
 from unweave.networks.activations.activation import Activation, Jet, Reflection
@@ -157,6 +157,7 @@ CATALOGUE: tuple[Activation, ...] = (
         monotone_second=math.atanh(1 / math.sqrt(3)),
         second_inverse=_tanh_second_inverse,
         overwrite=_in_place(np.tanh),
+        inverse=np.arctanh,
     ),
     Activation(
         "sigmoid",
@@ -165,8 +166,16 @@ CATALOGUE: tuple[Activation, ...] = (
         monotone_second=math.log(2 + math.sqrt(3)),
         second_inverse=_sigmoid_second_inverse,
         overwrite=_in_place(expit),
+        inverse=logit,
     ),
-    Activation("erf", _erf, ODD, monotone_second=1 / math.sqrt(2), overwrite=_in_place(error_function)),
+    Activation(
+        "erf",
+        _erf,
+        ODD,
+        monotone_second=1 / math.sqrt(2),
+        overwrite=_in_place(error_function),
+        inverse=erfinv,
+    ),
     Activation("softplus", _softplus, LINEAR_UNIT),
     Activation("gelu", _gelu, LINEAR_UNIT),
     Activation("swish", _swish, LINEAR_UNIT),
@@ -196,6 +205,6 @@ CATALOGUE: tuple[Activation, ...] = (
         monotone_second=math.inf,
         second_inverse=lambda c: np.asarray(c / 6),
     ),
-    Activation("identity", _identity, ODD, homogeneity=1, overwrite=_leave),
+    Activation("identity", _identity, ODD, homogeneity=1, overwrite=_leave, inverse=lambda y: y),
 )
 """Every built-in elementwise activation."""

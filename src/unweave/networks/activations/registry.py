@@ -62,8 +62,7 @@ def register_activation(activation: Activation) -> None:
     if name in _BUILT_IN or name in ALIASES or name == SOFTMAX or not name:
         raise InvalidInput(
             f"name of a registered activation must be new. Got {name!r} instead. Built-in ones cannot be "
-            f"replaced; "
-            f"choose another name."
+            f"replaced; choose another name."
         )
     _check_derivatives(activation)
     _check_reflection(activation)
@@ -76,8 +75,8 @@ def _check_derivatives(activation: Activation) -> None:
     if len(jets) != MAX_ORDER + 1 or any(np.shape(d) != CHECK_POINTS.shape for d in jets):
         raise InvalidInput(
             f"jet of {activation.name!r} must give {MAX_ORDER + 1} arrays shaped like z for order "
-            f"{MAX_ORDER}. "
-            f"Got shapes {[np.shape(d) for d in jets]} instead. Return (g, g', g'', g''')[: order + 1]."
+            f"{MAX_ORDER}. Got shapes {[np.shape(d) for d in jets]} instead. "
+            f"Return (g, g', g'', g''')[: order + 1]."
         )
     for order in range(MAX_ORDER + 1):
         shorter = activation.jet(CHECK_POINTS, order)

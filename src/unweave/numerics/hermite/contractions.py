@@ -16,7 +16,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.numerics.hermite.polynomials import hermite_polynomial
 
-_BLOCK = 8192  # rows at once
+_CONTRACTED_ROWS = 8192  # rows multiplied at once, so that the products of a block stay small
 
 
 def third_contraction(x: Array, y: Array, vector: Array) -> Array:
@@ -32,9 +32,9 @@ def fourth_contraction(x: Array, y: Array, matrix: Array) -> Array:
 def directional_coefficients(x: Array, y: Array, weights: Array, order: int) -> Array:
     """(m,) T_k[w_i, ..., w_i] for unit columns of ``weights`` (d, m)."""
     total = np.zeros(weights.shape[1])
-    for start in range(0, len(y), _BLOCK):
-        projections = x[start : start + _BLOCK] @ weights
-        total += y[start : start + _BLOCK] @ hermite_polynomial(order, projections)
+    for start in range(0, len(y), _CONTRACTED_ROWS):
+        projections = x[start : start + _CONTRACTED_ROWS] @ weights
+        total += y[start : start + _CONTRACTED_ROWS] @ hermite_polynomial(order, projections)
     return total / len(y)
 
 
@@ -85,7 +85,7 @@ def _fourth(x: Array, y: Array, second: Array, matrix: Array) -> Array:
 def _weighted_gram(x: Array, weights: Array) -> Array:
     """mean of weight x x^T, in blocks."""
     total = np.zeros((x.shape[1], x.shape[1]))
-    for start in range(0, len(weights), _BLOCK):
-        part = x[start : start + _BLOCK]
-        total += (part * weights[start : start + _BLOCK, None]).T @ part
+    for start in range(0, len(weights), _CONTRACTED_ROWS):
+        part = x[start : start + _CONTRACTED_ROWS]
+        total += (part * weights[start : start + _CONTRACTED_ROWS, None]).T @ part
     return total / len(weights)

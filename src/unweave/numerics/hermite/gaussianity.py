@@ -1,4 +1,4 @@
-"""Are the inputs Gaussian at all? Mardia's test, as evidence for a warning.
+"""Are the inputs Gaussian at all? Mardia's test [mardia], as evidence for a warning.
 
 On rows z_i standardised by their own mean and covariance (n rows, d columns), if x is Gaussian,
 
@@ -20,11 +20,11 @@ from scipy.special import chdtrc, ndtr
 from unweave.arrays import Array
 from unweave.numerics.hermite.symmetric_tensors import tensor_packing
 from unweave.numerics.hermite.tensors import monomial_features
-from unweave.numerics.hermite.whitening import Whitening
+from unweave.numerics.whitening import Whitening
 
-_ROWS = 20_000
+_TESTED_ROWS = 20_000
 """Rows looked at: enough to see an excess kurtosis of 0.05 per input."""
-_WIDEST = 25
+_TESTED_COLUMNS = 25
 """Columns of the third moment; of more inputs as many random combinations are taken."""
 SIGNIFICANCE = 1e-6
 """Probability under a Gaussian below which the inputs are called something else."""
@@ -56,14 +56,14 @@ class GaussianityEvidence:
 
 def gaussianity(x: Array, rng: np.random.Generator) -> GaussianityEvidence:
     """Mardia's test on at most 20 000 of the rows of x (n, d); ``rng`` chooses them."""
-    if len(x) > _ROWS:
-        x = x[rng.choice(len(x), _ROWS, replace=False)]
+    if len(x) > _TESTED_ROWS:
+        x = x[rng.choice(len(x), _TESTED_ROWS, replace=False)]
     z = Whitening.estimated(x)(x)
     rows, columns = z.shape
     fourth = float(np.mean(np.sum(z**2, axis=1) ** 2))
     kurtosis = (fourth - columns * (columns + 2)) * np.sqrt(rows / (8 * columns * (columns + 2)))
-    if columns > _WIDEST:
-        z = z @ np.linalg.qr(rng.standard_normal((columns, _WIDEST)))[0]
+    if columns > _TESTED_COLUMNS:
+        z = z @ np.linalg.qr(rng.standard_normal((columns, _TESTED_COLUMNS)))[0]
     packing = tensor_packing(z.shape[1], 3)
     third = monomial_features(z, 3)[3].mean(axis=1)
     skewness = rows / 6 * float(packing.multiplicity @ third**2)

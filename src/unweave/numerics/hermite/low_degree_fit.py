@@ -25,7 +25,7 @@ from unweave.errors import InvalidInput
 from unweave.numerics.hermite.symmetric_tensors import tensor_packing
 from unweave.numerics.hermite.tensors import HermiteTensors, hermite_features
 
-_BLOCK = 4096  # rows whose features are formed at once
+_FEATURE_ROWS = 4096  # rows whose features are formed at once: they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +49,10 @@ class LowDegreeSums:
     def add(self, x: Array, y: Array) -> LowDegreeSums:
         """These sums and those over rows x (n, d), y (n,)."""
         gram, right = self.gram.copy(), self.right.copy()
-        for start in range(0, len(x), _BLOCK):
-            features = np.concatenate(hermite_features(x[start : start + _BLOCK], self.degree))
+        for start in range(0, len(x), _FEATURE_ROWS):
+            features = np.concatenate(hermite_features(x[start : start + _FEATURE_ROWS], self.degree))
             gram += features @ features.T
-            right += features @ y[start : start + _BLOCK]
+            right += features @ y[start : start + _FEATURE_ROWS]
         return LowDegreeSums(self.dimension, self.degree, self.rows + len(x), gram, right)
 
     def merge(self, other: LowDegreeSums) -> LowDegreeSums:

@@ -21,7 +21,7 @@ from unweave.errors import InvalidInput
 from unweave.numerics.hermite.symmetric_tensors import packed_position, tensor_packing
 from unweave.numerics.hermite.tensors import HermiteTensors, monomial_features
 
-_BLOCK = 4096  # rows whose monomials are formed at once: they stay in the cache
+_MONOMIAL_ROWS = 4096  # rows whose monomials are formed at once: they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +67,8 @@ class Moments:
                 f"instead. Give one row per sample and one output at a time."
             )
         low, high = [entry.copy() for entry in self.low], self.high.copy()
-        for start in range(0, len(x), _BLOCK):
-            part, labels = x[start : start + _BLOCK], y[start : start + _BLOCK]
+        for start in range(0, len(x), _MONOMIAL_ROWS):
+            part, labels = x[start : start + _MONOMIAL_ROWS], y[start : start + _MONOMIAL_ROWS]
             features = monomial_features(part, self.half)
             for k, entry in enumerate(features):
                 low[k] += entry @ labels

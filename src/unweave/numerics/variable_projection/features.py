@@ -14,13 +14,14 @@ g'(z) (x, 1).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.networks.activations import Activation
 
 
 @dataclass(frozen=True)
@@ -55,26 +56,30 @@ class UnitFeature:
         return (1, inputs + 1, (inputs + 1) * (inputs + 2) // 2)[self.degree]
 
 
+class SmoothFunction(Protocol):
+    """An elementwise g with its derivatives."""
+
+    @property
+    def jet(self) -> Callable[[Array, int], tuple[Array, ...]]:
+        """(g, g', ..., g^(order)) at z, as a function of (z, order)."""
+
+    def __call__(self, z: Array) -> Array:
+        """g(z)."""
+
+
 @dataclass(frozen=True)
 class SmoothFeature(UnitFeature):
-    """g itself, of a smooth activation."""
+    """A smooth g itself."""
 
-    activation: Activation = field(kw_only=True)
-
-    @classmethod
-    def of(cls, activation: Activation) -> SmoothFeature:
-        """The feature of ``activation``."""
-        rule = activation.reflection
-        degree = int(rule is not None and rule.slope != 0)
-        return cls(activation.name, degree, homogeneous=False, activation=activation)
+    function: SmoothFunction = field(kw_only=True)
 
     def value(self, z: Array) -> Array:
         """g(z), elementwise."""
-        return self.activation(z)
+        return self.function(z)
 
     def slope(self, z: Array) -> Array:
         """g'(z), elementwise."""
-        return self.activation.jet(z, 1)[1]
+        return self.function.jet(z, 1)[1]
 
 
 KINK = UnitFeature("kink", 1)

@@ -9,15 +9,15 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from unweave.arrays import Array
 
-_MOST_PASSES = 4
-_SHIFT = 11.0  # times eps (n + k + 1) k: makes any Gram matrix of unit columns positive definite
-_BLOCK_ROWS = 8192
-_ORTHONORMAL = 1e-10  # deviation of a Gram matrix from the identity up to which columns need not be formed
+_MOST_CHOLESKY_PASSES = 4  # two suffice for conditions below 1e8, shifted ones take one or two more
+_GRAM_SHIFT_ROUNDINGS = 11.0  # times eps (n + k + 1) k: makes the Gram matrix of unit columns definite
+_ROWS_IN_CACHE = 8192  # rows of a block, whose products stay in the cache
+_ORTHONORMAL_DEVIATION = 1e-10  # of a Gram matrix from the identity, up to which columns need no forming
 
 
 def row_blocks(rows: int) -> Iterator[slice]:
     """Slices of a few thousand rows: what is computed for one of them stays in the cache."""
-    return (slice(start, start + _BLOCK_ROWS) for start in range(0, rows, _BLOCK_ROWS))
+    return (slice(start, start + _ROWS_IN_CACHE) for start in range(0, rows, _ROWS_IN_CACHE))
 
 
 def orthonormal_columns(matrix: Array, *, overwrite: bool = False) -> tuple[Array, Array]:
@@ -33,7 +33,7 @@ def orthonormal_columns(matrix: Array, *, overwrite: bool = False) -> tuple[Arra
     scale = _sizes(matrix)
     basis = np.divide(matrix, scale, out=matrix if overwrite else None)
     triangle = np.diag(scale)
-    shift = _SHIFT * np.finfo(np.float64).eps * (sum(matrix.shape) + 1) * count
+    shift = _GRAM_SHIFT_ROUNDINGS * np.finfo(np.float64).eps * (sum(matrix.shape) + 1) * count
     passes, done = 2, 0
     while done < passes:
         gram = basis.T @ basis
@@ -42,7 +42,7 @@ def orthonormal_columns(matrix: Array, *, overwrite: bool = False) -> tuple[Arra
         except LinAlgError:
             gram[np.diag_indices_from(gram)] += shift
             factor = cholesky(gram, check_finite=False)
-            passes = min(passes + 1, _MOST_PASSES)
+            passes = min(passes + 1, _MOST_CHOLESKY_PASSES)
         inverse = _inverse(factor)
         for rows in row_blocks(len(basis)):  # no second array of this size
             basis[rows] = basis[rows] @ inverse
@@ -62,7 +62,7 @@ class OrthonormalSpan:
         self.columns, self.triangle = matrix, _orthonormalising(matrix)
         """M and T."""
         gram = self.triangle.T @ (matrix.T @ matrix) @ self.triangle
-        if not np.abs(gram - np.eye(len(gram))).max(initial=0.0) <= _ORTHONORMAL:
+        if not np.abs(gram - np.eye(len(gram))).max(initial=0.0) <= _ORTHONORMAL_DEVIATION:
             self.columns = orthonormal_columns(matrix)[0]
             self.triangle = np.eye(matrix.shape[1])
 

@@ -23,11 +23,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.linalg
-from scipy.special import erfinv, logit
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.networks.activations import get_activation
+from unweave.networks.activations import Activation, get_activation
 from unweave.published.deep.reparametrisation import DiagonalParameters, Reparametrisation
 from unweave.subspace.symmetric import symmetric_packing
 
@@ -40,13 +39,13 @@ RATIO_INVERSES: dict[str, Callable[[Array], Array]] = {
 }
 """z from g''(z) / g'(z), by activation."""
 
-OUTPUT_INVERSES: dict[str, Callable[[Array], Array]] = {
-    "identity": lambda value: value,
-    "tanh": lambda value: np.arctanh(np.clip(value, -_INSIDE, _INSIDE)),
-    "sigmoid": lambda value: logit(np.clip(value, 1 - _INSIDE, _INSIDE)),
-    "erf": lambda value: erfinv(np.clip(value, -_INSIDE, _INSIDE)),
+OUTPUT_RANGES = {
+    "identity": (-np.inf, np.inf),
+    "tanh": (-_INSIDE, _INSIDE),
+    "sigmoid": (1 - _INSIDE, _INSIDE),
+    "erf": (-_INSIDE, _INSIDE),
 }
-"""z from g(z), by output activation."""
+"""Answers that are inverted as they are, by output activation; others go to the nearer end."""
 
 
 def complete_in_closed_form(
@@ -80,7 +79,7 @@ def complete_in_closed_form(
             ratio = np.sum(coefficients[layer] * sensitivities, axis=1) / np.sum(sensitivities**2, axis=1)
             argument = RATIO_INVERSES[activation.name](ratio / lengths)
         else:
-            argument = OUTPUT_INVERSES[activation.name](values)
+            argument = _output_argument(activation, values)
             lengths = np.linalg.norm(gradients, axis=1) / activation.jet(argument, 1)[1]
         right.append(lengths)
         shifts.append(argument - state @ (incoming * lengths))
@@ -102,11 +101,17 @@ def rank_one_coefficients(
     return tuple(np.split(solution, np.cumsum([layer.shape[1] for layer in curved])[:-1]))
 
 
+def _output_argument(activation: Activation, values: Array) -> Array:
+    """z (K,) with g(z) = values."""
+    assert activation.inverse is not None
+    return activation.inverse(np.clip(values, *OUTPUT_RANGES[activation.name]))
+
+
 def _require_known_activations(model: Reparametrisation) -> None:
     names = [get_activation(name).name for name in model.activations]
-    if any(name not in RATIO_INVERSES for name in names[:-1]) or names[-1] not in OUTPUT_INVERSES:
+    if any(name not in RATIO_INVERSES for name in names[:-1]) or names[-1] not in OUTPUT_RANGES:
         raise InvalidInput(
             f"hidden activations must be among {', '.join(RATIO_INVERSES)} and the output's among "
-            f"{', '.join(OUTPUT_INVERSES)} for the closed form. Got {', '.join(names)} instead. "
+            f"{', '.join(OUTPUT_RANGES)} for the closed form. Got {', '.join(names)} instead. "
             "Fit the completion instead."
         )

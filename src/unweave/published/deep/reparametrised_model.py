@@ -7,7 +7,8 @@ E_l = d f / d y^l, Delta_l = d f / d a_l, back-propagation reads
     d f / d tau_l = Delta_l,        d f / d R_l = Delta_l u_l - [l < L] E_l g(a_l) / R_l^2,
     d f / d L_l = y^{l-1} (W~^l R_l Delta_l).
 
-Cost: as a pass through the plain network, per row and per output direction.
+The matrices W~^l are held: a different problem from that of `unweave.networks.parameters`, where all weights
+are free. Cost: as a pass through the plain network, per row and per output direction.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
        and back to all the inputs.
 
 The errors fall like N^{-1/2}: this is a start for an exact fit, or the answer where labels are noisy and
-samples many. Inputs must be standard Gaussian: see `unweave.numerics.hermite.whitening` and
+samples many. Inputs must be standard Gaussian: see `unweave.numerics.whitening` and
 `unweave.numerics.hermite.gaussianity`.
 """
 

@@ -15,7 +15,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
-from unweave.numerics.hermite.whitening import Whitening
+from unweave.numerics.whitening import Whitening
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,9 @@ class ReLUUnits:
 
     def unwhitened(self, whitening: Whitening) -> ReLUUnits:
         """The units on x whose inputs are whitening(x), renormalised."""
-        return ReLUUnits.normalised(*whitening.undo(self.weights, self.biases), self.outer, self.offset)
+        return ReLUUnits.normalised(
+            *whitening.affine_back(self.weights, self.biases), self.outer, self.offset
+        )
 
     def to_network(self) -> Network:
         """The same function as a `Network` with one hidden layer."""

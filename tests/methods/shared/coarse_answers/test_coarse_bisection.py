@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import unweave
 from coarse_targets import planted, rounded
 from unweave.methods.shared.coarse_answers.bisection import Flips, find_flips, fit_flips
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.targets.region import Region
 
 
@@ -25,7 +25,12 @@ def test_the_flip_of_a_function_of_one_variable() -> None:
     points = np.linspace(-0.8, 0.8, 9)[:, None]
     answers = np.round(network(points), 2)
     flips = find_flips(
-        rounded(network, 2), LayeredModel.from_network(network), Region.standard(1), points, answers, 0.01
+        rounded(network, 2),
+        NetworkParameters.from_network(network),
+        Region.standard(1),
+        points,
+        answers,
+        0.01,
     )
     assert len(flips.values) == 9
     # tanh(x*) = y + g/2 exactly: known to the rounding of x and of tanh.
@@ -42,7 +47,7 @@ def test_a_rough_model_finds_the_same_flips() -> None:
     points = np.linspace(-0.8, 0.8, 9)[:, None]
     answers = np.round(network(points), 2)
     flips = find_flips(
-        rounded(network, 2), LayeredModel.from_network(rough), Region.standard(1), points, answers, 0.01
+        rounded(network, 2), NetworkParameters.from_network(rough), Region.standard(1), points, answers, 0.01
     )
     assert len(flips.values) >= 5  # ways that it puts much too near or too far are given up
     # From beyond the next multiple the way back leads to it: never another flip's equation.
@@ -54,7 +59,7 @@ def test_a_rough_model_finds_the_same_flips() -> None:
 )
 def test_flips_are_exact_equations_of_every_output(outputs: int, output: str) -> None:
     network = planted(5, 4, outputs, 1000, output=output)
-    model = LayeredModel.from_network(network)
+    model = NetworkParameters.from_network(network)
     points = np.random.default_rng(1001).standard_normal((60, 5))
     answers = np.round(network(points), 3)
     flips = find_flips(rounded(network, 3), model, Region.standard(5), points, answers, 1e-3)
@@ -74,7 +79,7 @@ def test_nothing_outside_the_box_is_asked(recorder) -> None:
     points[::2] = np.where(points[::2] > 0, bounds[1], bounds[0])  # corners: most ways uphill lead out
     target = recorder(lambda u: np.round(network(region.to_inputs(u)), 2))
     answers = target(points)
-    model = LayeredModel.from_network(
+    model = NetworkParameters.from_network(
         unweave.Network(
             [network.weights[0] * region.scale[:, None], network.weights[1]],
             network.biases,
@@ -96,7 +101,7 @@ def test_all_lines_are_halved_together() -> None:
         return np.round(network(x), 2)
 
     answers = np.round(network(points), 2)
-    model = LayeredModel.from_network(network)
+    model = NetworkParameters.from_network(network)
     find_flips(ask, model, Region.standard(5), points, answers, 0.01, lambda *done: told.append(done))
     # One call per bit: from a step of 0.1 or so down to 1e-15, 50 or fewer, and some tries before.
     assert len(calls) <= 12 + 55
@@ -107,8 +112,8 @@ def test_all_lines_are_halved_together() -> None:
 
 def test_a_flat_function_has_no_flips() -> None:
     network = planted(3, 2, 1, 1006)
-    model = LayeredModel.from_network(network)
-    flat = LayeredModel.from_network(
+    model = NetworkParameters.from_network(network)
+    flat = NetworkParameters.from_network(
         unweave.Network([np.zeros((3, 2)), network.weights[1]], network.biases, network.activations)
     )
     points = np.random.default_rng(1007).standard_normal((5, 3))
@@ -127,7 +132,7 @@ def test_a_flat_function_has_no_flips() -> None:
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_flips_give_all_parameters_exactly(outputs: int) -> None:
     network = planted(5, 4, outputs, 1008)
-    truth = LayeredModel.from_network(network)
+    truth = NetworkParameters.from_network(network)
     rng = np.random.default_rng(1009)
     start = truth.from_vector(truth.to_vector() + 1e-3 * rng.standard_normal(truth.size))
     points = rng.standard_normal((int(1.5 * truth.size), 5))
@@ -145,7 +150,7 @@ def test_flips_give_all_parameters_exactly(outputs: int) -> None:
 
 def test_flips_of_another_function_do_not_fit() -> None:
     network = planted(5, 4, 1, 1010, activation="erf")
-    wrong = LayeredModel.from_network(planted(5, 4, 1, 1010))
+    wrong = NetworkParameters.from_network(planted(5, 4, 1, 1010))
     points = np.random.default_rng(1011).standard_normal((60, 5))
     answers = np.round(network(points), 3)
     flips = find_flips(rounded(network, 3), wrong, Region.standard(5), points, answers, 1e-3)

@@ -15,13 +15,15 @@ from unweave.methods.shared.coarse_answers.leaving_out import costs_of_leaving_o
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
 from unweave.methods.shared.coarse_answers.strength import contributions
 from unweave.methods.smooth_coarse.fitting import NeuronFits, is_determined
-from unweave.networks.layered_model import LayeredModel
-from unweave.networks.value_fit import ValueJacobian
+from unweave.networks.jacobian import ValueJacobian
+from unweave.networks.parameters import NetworkParameters
 
 SIGMA = 1e-2
 
 
-def with_neuron(model: LayeredModel, weight: np.ndarray, bias: float, outgoing: float) -> LayeredModel:
+def with_neuron(
+    model: NetworkParameters, weight: np.ndarray, bias: float, outgoing: float
+) -> NetworkParameters:
     """``model`` with one neuron more, the same outgoing weight to every output."""
     last = np.full((1, model.weights[1].shape[1]), outgoing)
     return replace(
@@ -66,7 +68,7 @@ def test_costs_are_those_of_a_linear_fit_of_all_other_parameters(
         network = unweave.Network(
             network.weights, network.biases, network.activations, skip=np.full((5, outputs), 0.3)
         )
-    model = LayeredModel.from_network(network)
+    model = NetworkParameters.from_network(network)
     rng = np.random.default_rng(1001)
     points = rng.standard_normal((300, 5))
     answers = model.values(points)
@@ -88,7 +90,7 @@ def test_costs_are_those_of_a_linear_fit_of_all_other_parameters(
 
 
 def test_neither_of_two_equal_neurons_costs_anything() -> None:
-    truth = LayeredModel.from_network(planted(5, 3, 1, 1002))
+    truth = NetworkParameters.from_network(planted(5, 3, 1, 1002))
     twice = with_neuron(truth, truth.weights[0][:, 0], truth.biases[0][0], float(truth.weights[1][0, 0]))
     points = np.random.default_rng(1003).standard_normal((300, 5))
     costs = costs_of_leaving_out(twice, points, twice.values(points), np.array([SIGMA]))
@@ -98,7 +100,7 @@ def test_neither_of_two_equal_neurons_costs_anything() -> None:
 
 
 def test_a_network_that_ran_away_tells_nothing() -> None:
-    model = LayeredModel.from_network(planted(5, 3, 1, 1004))
+    model = NetworkParameters.from_network(planted(5, 3, 1, 1004))
     far = replace(model, weights=(model.weights[0], 1e200 * model.weights[1]))
     points = np.random.default_rng(1005).standard_normal((100, 5))
     costs = costs_of_leaving_out(far, points, model.values(points), np.array([SIGMA]))
@@ -109,7 +111,7 @@ def test_what_a_neuron_costs_is_at_least_its_significance() -> None:
     """(a / standard error)^2: what is not asked for in detail where that is clear."""
     network = planted(6, 5, 1, 1017)
     rows = noisy_rows(network, 400, 1018)
-    fit = fits_to(rows).averaged(LayeredModel.from_network(network), 1e-3)
+    fit = fits_to(rows).averaged(NetworkParameters.from_network(network), 1e-3)
     assert fit.standard_errors is not None
     errors = fit.standard_errors[fit.model.ends[0] :][:5] / max(fit.misfit, 1.0)
     costs = costs_of_leaving_out(fit.model, rows.points, rows.answers, rows.sigma)
@@ -124,7 +126,7 @@ def test_steep_neurons_that_cancel_each_other_are_left_out() -> None:
     network = planted(6, 4, 1, 1006, "gelu")
     rows = noisy_rows(network, 800, 1007)
     fits = fits_to(rows)
-    larger = LayeredModel.from_network(network)
+    larger = NetworkParameters.from_network(network)
     direction = np.random.default_rng(1008).standard_normal(6)
     for bias, outgoing in ((5.0, 2e-3), (5.5, -4e-3), (6.0, 2e-3)):
         larger = with_neuron(larger, 20 * direction / np.linalg.norm(direction), bias, outgoing)
@@ -139,7 +141,7 @@ def test_steep_neurons_that_cancel_each_other_are_left_out() -> None:
 
 def test_of_two_equal_neurons_one_is_left_out() -> None:
     network = planted(6, 4, 1, 1009)
-    truth = LayeredModel.from_network(network)
+    truth = NetworkParameters.from_network(network)
     fits = fits_to(noisy_rows(network, 800, 1010))
     halves = replace(truth, weights=(truth.weights[0], truth.weights[1] * np.array([[0.5], [1], [1], [1]])))
     twice = with_neuron(halves, truth.weights[0][:, 0], truth.biases[0][0], float(halves.weights[1][0, 0]))
@@ -160,7 +162,7 @@ def test_a_weak_neuron_that_the_answers_ask_for_stays(strength: float) -> None:
     network = unweave.Network([network.weights[0], outgoing], network.biases, network.activations)
     rows = noisy_rows(network, 2000, 1012)
     fits = fits_to(rows)
-    fit = fits.settled(fits.averaged(LayeredModel.from_network(network), 1e-3))
+    fit = fits.settled(fits.averaged(NetworkParameters.from_network(network), 1e-3))
     assert width(fit) == 4
     assert np.abs(fit.model.weights[1]).min() == pytest.approx(strength, rel=0.5)
 
@@ -171,7 +173,7 @@ def test_a_nearly_linear_neuron_does_not_disappear_in_a_skip() -> None:
     biases = planted_one.biases[0].copy()
     biases[1] = 7.0
     network = unweave.Network(planted_one.weights, [biases, planted_one.biases[1]], planted_one.activations)
-    skipping = replace(LayeredModel.from_network(network), skip=np.zeros((6, 1)))
+    skipping = replace(NetworkParameters.from_network(network), skip=np.zeros((6, 1)))
     rows = noisy_rows(network, 800, 1014)
     costs = costs_of_leaving_out(skipping, rows.points, rows.answers, rows.sigma)
     assert costs[1] < 30  # the premise: less than noise would gain
@@ -185,7 +187,7 @@ def test_a_nearly_linear_neuron_does_not_disappear_in_a_skip() -> None:
 
 def test_a_fit_is_determined_if_every_neuron_is_seen_to_act() -> None:
     network = planted(6, 4, 2, 1015)
-    truth = LayeredModel.from_network(network)
+    truth = NetworkParameters.from_network(network)
     fits = fits_to(noisy_rows(network, 400, 1016))
     fit = fits.averaged(truth, 1e-3)
     assert is_determined(fit)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 
@@ -22,7 +22,7 @@ from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_
 class AveragedFit:
     """A network fitted to noisy answers."""
 
-    model: LayeredModel
+    model: NetworkParameters
     misfit: float
     """Root mean square residual over sqrt(1 - P/n), in standard deviations of an answer: one if right."""
     standard_errors: Array | None
@@ -39,7 +39,7 @@ class AveragedFit:
 
 
 def fit_averaged(
-    model: LayeredModel,
+    model: NetworkParameters,
     points: Array,
     answers: Array,
     sigma: Array,
@@ -70,6 +70,6 @@ def fit_averaged(
     )
 
 
-def _free(equations: int, model: LayeredModel) -> int:
+def _free(equations: int, model: NetworkParameters) -> int:
     """Degrees of freedom that are left to the residuals."""
     return max(equations - model.size, 1)

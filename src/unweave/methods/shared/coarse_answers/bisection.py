@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.targets.region import Region
@@ -63,7 +63,7 @@ class Flips:
 
 def find_flips(
     ask: Callable[[Array], Array],
-    model: LayeredModel,
+    model: NetworkParameters,
     region: Region,
     points: Array,
     answers: Array,
@@ -126,7 +126,7 @@ class _Lines:
         return self.points[rows] + t[:, None] * self.directions[rows]
 
 
-def _lines(model: LayeredModel, region: Region, points: Array, answers: Array, grid: float) -> _Lines:
+def _lines(model: NetworkParameters, region: Region, points: Array, answers: Array, grid: float) -> _Lines:
     """Lines along the model's gradient: uphill, but at the faces of a box the way that leads inside."""
     n, outputs = answers.shape
     chosen = np.arange(n) % outputs
@@ -179,7 +179,7 @@ def _bracketed(
 class FlipFit:
     """A network fitted to flips."""
 
-    model: LayeredModel
+    model: NetworkParameters
     residual: float
     """Root mean square of what the equations are missed by"""
     standard_errors: Array | None
@@ -189,7 +189,7 @@ class FlipFit:
     equations: int
 
 
-def fit_flips(model: LayeredModel, flips: Flips) -> FlipFit:
+def fit_flips(model: NetworkParameters, flips: Flips) -> FlipFit:
     """Fit all parameters to the equations T(f(x*))_k = y*, one output of each row."""
     answers = flips.selected(flips.values, model.n_outputs)
     weights = flips.selected(1.0, model.n_outputs)
@@ -207,7 +207,7 @@ def fit_flips(model: LayeredModel, flips: Flips) -> FlipFit:
     return FlipFit(model.from_vector(fit.vector), residual, errors, fit.condition, history, len(answers))
 
 
-def _output_gradients(model: LayeredModel, points: Array, chosen: IntArray) -> tuple[Array, Array]:
+def _output_gradients(model: NetworkParameters, points: Array, chosen: IntArray) -> tuple[Array, Array]:
     """The chosen output (n,) of the model and its gradient (n, D) at each point."""
     states = model.forward(points)
     first = model.sensitivities(states.slopes)

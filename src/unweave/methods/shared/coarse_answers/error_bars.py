@@ -16,9 +16,9 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array
-from unweave.networks.layered_model import LayeredModel
+from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
-from unweave.networks.value_fit import ValueJacobian
+from unweave.networks.parameters import NetworkParameters
 from unweave.targets.region import Region
 
 _MOST_ROWS = 16.0  # per parameter: of more, so many are used, and the result scaled
@@ -27,7 +27,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 def standard_error_network(
-    model: LayeredModel, region: Region, points: Array, weights: Array
+    model: NetworkParameters, region: Region, points: Array, weights: Array
 ) -> Network | None:
     """A network whose parameters are the standard errors of ``model``'s (which reads the target's inputs).
 
@@ -39,7 +39,7 @@ def standard_error_network(
     return None if errors is None else model.from_vector(errors).to_network_as_is()
 
 
-def standard_errors(model: LayeredModel, points: Array, weights: Array) -> Array | None:
+def standard_errors(model: NetworkParameters, points: Array, weights: Array) -> Array | None:
     """(P,) the same as a vector, from ``points`` that the model reads itself."""
     rows = min(len(points), int(np.ceil(_MOST_ROWS * model.size)))
     gram = ValueJacobian(model, points[:rows], weights[:rows]).gram().astype(np.float64)
@@ -59,7 +59,7 @@ def standard_errors(model: LayeredModel, points: Array, weights: Array) -> Array
     return np.asarray(np.sqrt(variances * rows / len(points)) / scale)
 
 
-def with_fixed_lengths(model: LayeredModel) -> LayeredModel:
+def with_fixed_lengths(model: NetworkParameters) -> NetworkParameters:
     """The same function with incoming weights of length one, if the neurons are homogeneous."""
     if not is_homogeneous(model):
         return model
@@ -75,13 +75,13 @@ def with_fixed_lengths(model: LayeredModel) -> LayeredModel:
     )
 
 
-def is_homogeneous(model: LayeredModel) -> bool:
+def is_homogeneous(model: NetworkParameters) -> bool:
     """Whether the neurons of the first layer may be stretched without any change of the answers."""
     first = model.activations[0]
     return first is not None and first.homogeneity is not None
 
 
-def _fix_lengths(gram: Array, model: LayeredModel) -> None:
+def _fix_lengths(gram: Array, model: NetworkParameters) -> None:
     """Add a heavy weight times (w_i . dw_i)^2 for every neuron i to the sum of squares that ``gram`` is."""
     inputs, width = model.weights[0].shape
     for neuron, weight in enumerate(model.weights[0].T):

@@ -22,8 +22,8 @@ import scipy.linalg
 from unweave.arrays import Array, BoolArray, IntArray, RealArray
 from unweave.methods.shared.coarse_answers.averaging import AveragedFit, fit_averaged
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
-from unweave.networks.layered_model import LayeredModel
-from unweave.networks.value_fit import ValueJacobian
+from unweave.networks.jacobian import ValueJacobian
+from unweave.networks.parameters import NetworkParameters
 
 _DAMPING = 1e-3  # of a fit without a neuron
 _TINY = float(np.finfo(np.float64).tiny)
@@ -31,7 +31,7 @@ _RIDGE = 1e-9  # of the diagonal: neurons that the rows do not determine make J^
 _NO_EFFECT = _TINY / float(np.finfo(np.float64).eps)  # on the diagonal: its row is not exact
 
 
-def without_neuron(model: LayeredModel, neuron: int) -> LayeredModel:
+def without_neuron(model: NetworkParameters, neuron: int) -> NetworkParameters:
     """``model`` (one hidden layer) without one of its neurons."""
     return replace(
         model,
@@ -100,7 +100,7 @@ def least_significance(fit: AveragedFit) -> float:
 
 
 def costs_of_leaving_out(
-    model: LayeredModel, points: Array, answers: Array, sigma: Array, *, skip_helps: bool = True
+    model: NetworkParameters, points: Array, answers: Array, sigma: Array, *, skip_helps: bool = True
 ) -> Array:
     """(m,) by how much the squared residuals, in ``sigma`` (K,), rise without each neuron.
 
@@ -143,19 +143,19 @@ def _regularised_inverse(gram: RealArray, free: BoolArray) -> Array:
     return np.asarray(inverse / scale[:, None])
 
 
-def _own_parameters(model: LayeredModel) -> IntArray:
+def _own_parameters(model: NetworkParameters) -> IntArray:
     """(m, D + 1 + K) where the parameters of each neuron stand in the vector of all."""
     first, last = _positions(model)
     return np.concatenate([first.T, last[: first.shape[1]]], axis=1)
 
 
-def _skip_parameters(model: LayeredModel) -> IntArray:
+def _skip_parameters(model: NetworkParameters) -> IntArray:
     """(D K,) where those of the skip stand: between the outgoing weights and the last biases."""
     first, last = _positions(model)
     return last[first.shape[1] : -1].reshape(-1)
 
 
-def _positions(model: LayeredModel) -> tuple[IntArray, IntArray]:
+def _positions(model: NetworkParameters) -> tuple[IntArray, IntArray]:
     """(D + 1, m) and (m + D (with a skip) + 1, K): where the rows of both layers stand."""
     first, last = np.split(np.arange(model.size), [model.ends[0]])
     return first.reshape(model.shapes[0]), last.reshape(model.shapes[1])

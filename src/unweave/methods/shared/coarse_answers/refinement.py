@@ -25,8 +25,8 @@ from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
 from unweave.methods.shared.coarse_answers.strength import contributions, link_of
 from unweave.networks.activations import SOFTMAX
-from unweave.networks.layered_model import LayeredModel
 from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
 from unweave.probing.look import Findings
 from unweave.probing.noise import NoiseKind
 from unweave.search import Candidate, Journal
@@ -69,7 +69,7 @@ class Refinement(Generic[Measured]):
         self.fit: AveragedFit | None = None
         self.evidence = evidence
         self.notes: list[str] = []
-        self._exact: LayeredModel | None = None
+        self._exact: NetworkParameters | None = None
         self._errors: Array | None = None
         self._fitted = rows.points, rows.answers
         """Rows of the last fit, and one over the standard deviations of their answers"""
@@ -134,7 +134,7 @@ class Refinement(Generic[Measured]):
         errors = None
         if network is not None and self._errors is not None:
             points, weights = self._fitted
-            model = LayeredModel.from_network(network)
+            model = NetworkParameters.from_network(network)
             errors = standard_error_network(model, self._rows.region, points, weights)
         return Candidate(network, self.evidence, tuple(self.notes), standard_errors=errors)
 
@@ -192,7 +192,7 @@ class Refinement(Generic[Measured]):
                     break
         self._take(fit, flips, grid)
 
-    def _answers_alike(self, model: LayeredModel, grid: float) -> bool:
+    def _answers_alike(self, model: NetworkParameters, grid: float) -> bool:
         """Whether a network that meets the flips answers all rows as the target did, up to rounding.
 
         One that does not is no target's: the flips left it open.
@@ -200,7 +200,7 @@ class Refinement(Generic[Measured]):
         off = float(np.abs(model.values(self._rows.points) - self._rows.answers).max())
         return off <= grid * (0.5 + _EXACT)
 
-    def _flips_of(self, model: LayeredModel, grid: float, wanted: int) -> Flips:
+    def _flips_of(self, model: NetworkParameters, grid: float, wanted: int) -> Flips:
         """``wanted`` flips, or as many as there are: lines are lost where the target is flat or ends."""
         rows, begin = self._rows, 0
         found: list[Flips] = []
@@ -249,7 +249,7 @@ class Refinement(Generic[Measured]):
 
     # -- what the steps share --------------------------------------------------------------------------
 
-    def _error_bars_of(self, model: LayeredModel, from_fit: Array | None) -> Array | None:
+    def _error_bars_of(self, model: NetworkParameters, from_fit: Array | None) -> Array | None:
         """(P,) standard errors in normalised inputs; None if the rows do not determine all parameters.
 
         Least squares has them for all but homogeneous neurons, whose lengths it leaves open.
@@ -258,7 +258,7 @@ class Refinement(Generic[Measured]):
             return from_fit
         return standard_errors(with_fixed_lengths(model), *self._fitted)
 
-    def _condition(self, model: LayeredModel, of_fit: float) -> float | None:
+    def _condition(self, model: NetworkParameters, of_fit: float) -> float | None:
         """Of the final fit; of homogeneous neurons it says only whether all but the lengths is determined."""
         if not is_homogeneous(model):
             return of_fit
@@ -288,13 +288,13 @@ class Refinement(Generic[Measured]):
         elif found > given:
             self.notes.append(f"the target has {found} neurons where {given} were given")
 
-    def _in_inputs(self, model: LayeredModel) -> Network:
+    def _in_inputs(self, model: NetworkParameters) -> Network:
         """The network in the target's own inputs, homogeneous neurons with weights of length one."""
         result = in_own_inputs(model.to_network(), self._rows.region)
         if not is_homogeneous(model):
             return result
-        return with_fixed_lengths(LayeredModel.from_network(result)).to_network()
+        return with_fixed_lengths(NetworkParameters.from_network(result)).to_network()
 
 
-def _width(model: LayeredModel) -> int:
+def _width(model: NetworkParameters) -> int:
     return int(model.weights[0].shape[1])

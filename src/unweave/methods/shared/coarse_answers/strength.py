@@ -7,17 +7,17 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
 from unweave.networks.activations import SOFTMAX
-from unweave.networks.layered_model import LayeredModel
 from unweave.networks.links import Link
+from unweave.networks.parameters import NetworkParameters
 
 
-def link_of(model: LayeredModel) -> Link:
+def link_of(model: NetworkParameters) -> Link:
     """The last transformation of ``model``."""
     last = model.activations[-1]
     return Link(SOFTMAX if last is None else last.name)
 
 
-def contributions(model: LayeredModel, rows: AnsweredRows) -> Array:
+def contributions(model: NetworkParameters, rows: AnsweredRows) -> Array:
     """(m,) standard deviation of each neuron's part of the answers, in sigmas, all outputs together.
 
     Of a neuron with a kink, what is affine in the inputs does not count: other neurons can make up for it.

@@ -18,8 +18,8 @@ from scipy.linalg import solve_triangular
 from unweave.arrays import Array
 from unweave.methods.shared.kinked.squared_fit import SquaredForm, squared_network, squared_signs
 from unweave.networks.absolute_form import AbsoluteForm
-from unweave.networks.layered_model import LayeredModel
 from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.signs import SIGN_TOLERANCE, negative_slope, solve_signs, to_network
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
@@ -190,7 +190,7 @@ def _squared(
 
 def _refitted(network: Network, x: Array, y: Array, on_step: OnStep | None) -> Network:
     """Least squares over all weights and biases, from a fit that is near."""
-    model = LayeredModel.from_network(network)
+    model = NetworkParameters.from_network(network)
     spread = np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
     problem = ValueFit(model, x, y, np.broadcast_to(1 / spread, y.shape).copy())
     options = LevenbergMarquardtOptions(steps=_FINAL_STEPS, damping=1e-6, floor=1e-14, stalls=3)

@@ -19,7 +19,7 @@ from unweave.methods.shared.profiles.profiles import (
     refine_profiles,
 )
 from unweave.networks.activations import Activation, get_activation
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import symmetric_packing
 
 _NEURONS_THAT_VOTE = 64  # neurons on which activations are compared
@@ -103,9 +103,9 @@ def refit(
     return refined.updated(again, fresh)
 
 
-def model_of(directions: Array, profiles: Profiles, activation: Activation) -> ShallowModel:
+def model_of(directions: Array, profiles: Profiles, activation: Activation) -> NetworkParameters:
     """The network of these neurons, its linear part still zero; directions are rows (m, d)."""
-    return ShallowModel(
+    return NetworkParameters.shallow(
         activation,
         weights=directions.T * profiles.scales,
         biases=profiles.biases,

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 from unweave import get_activation, random_network
-from unweave.methods.smooth.shallow_values import ShallowValueFit, ShallowValueJacobian
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.jacobian import ValueJacobian
+from unweave.networks.parameters import NetworkParameters
+from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 
 
-def model(outputs: int, skip: bool, seed: int = 1000) -> ShallowModel:
+def model(outputs: int, skip: bool, seed: int = 1000) -> NetworkParameters:
     net = random_network([4, 6, outputs], seed=seed, outer="normal")
     matrix = np.random.default_rng(seed).standard_normal((4, outputs)) if skip else None
-    return ShallowModel(
+    return NetworkParameters.shallow(
         get_activation("tanh"), net.weights[0], net.biases[0], net.weights[1], net.biases[1], matrix
     )
 
@@ -22,7 +23,7 @@ def model(outputs: int, skip: bool, seed: int = 1000) -> ShallowModel:
 class TestJacobian:
     def test_is_the_derivative_of_the_residual(self, outputs: int, skip: bool) -> None:
         m, points = model(outputs, skip), np.random.default_rng(0).standard_normal((9, 4))
-        fit = ShallowValueFit(m, points, np.zeros((9, outputs)))
+        fit = ValueFit(m, points, np.zeros((9, outputs)))
         vector, direction = m.to_vector(), np.random.default_rng(1).standard_normal(m.size)
         numeric = (fit.residual(vector - 1e-6 * direction) - fit.residual(vector + 1e-6 * direction)) / 2e-6
         linear = fit.linearise(vector)
@@ -32,12 +33,11 @@ class TestJacobian:
 
     def test_products_agree_with_the_matrix(self, outputs: int, skip: bool) -> None:
         m, points = model(outputs, skip), np.random.default_rng(0).standard_normal((9, 4))
-        linear = ShallowValueJacobian(m, points)
+        linear = ValueJacobian(m, points)
         dense, rows = linear.dense(), np.random.default_rng(2).standard_normal(9 * outputs)
         np.testing.assert_allclose(linear.adjoint(rows), dense.T @ rows, atol=1e-12)
         upper = np.triu_indices(m.size)
         np.testing.assert_allclose(linear.gram()[upper], (dense.T @ dense)[upper], atol=1e-11)
-        np.testing.assert_allclose(1 / linear.preconditioner_diagonal(), (dense**2).sum(axis=0), rtol=1e-9)
         single = linear.in_single_precision()
         assert single.apply(np.ones(m.size, dtype=np.float32)).dtype == np.float32
 
@@ -47,7 +47,7 @@ def test_a_disturbed_network_comes_back(skip: bool) -> None:
     truth = model(2, skip)
     points = np.random.default_rng(3).standard_normal((60, 4))
     start = truth.to_vector() + 1e-2 * np.random.default_rng(4).standard_normal(truth.size)
-    problem = ShallowValueFit(truth, points, truth.values(points))
+    problem = ValueFit(truth, points, truth.values(points))
     fit = levenberg_marquardt(problem, start, LevenbergMarquardtOptions(floor=1e-15, damping=1e-6))
     assert fit.rms < 1e-13
     np.testing.assert_allclose(fit.vector, truth.to_vector(), atol=1e-9)

@@ -7,16 +7,19 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from unweave.derivatives.stencils import gradient_jets
-from unweave.methods.shared.linear_part import fit_linear_part, mirror_back, skip_matrix
+from unweave.methods.shared.mirrored_units import mirror_back
+from unweave.methods.smooth.final_fit import fit_linear_part, skip_matrix
 from unweave.networks.activations import get_activation
-from unweave.networks.shallow_model import ShallowModel
+from unweave.networks.parameters import NetworkParameters
 
 MIRRORED = ("softplus", "gelu", "swish")
 
 
-def model_of(name: str, skip: bool, d: int = 6, m: int = 5, k: int = 2, seed: int = 1000) -> ShallowModel:
+def model_of(
+    name: str, skip: bool, d: int = 6, m: int = 5, k: int = 2, seed: int = 1000
+) -> NetworkParameters:
     rng = np.random.default_rng(seed)
-    return ShallowModel(
+    return NetworkParameters.shallow(
         get_activation(name),
         rng.standard_normal((d, m)) / 2,
         rng.uniform(-1, 1, m),
@@ -26,24 +29,25 @@ def model_of(name: str, skip: bool, d: int = 6, m: int = 5, k: int = 2, seed: in
     )
 
 
-def jets_of(model: ShallowModel, n: int = 12, step: float = 0.02):
-    sites = np.random.default_rng(1001).standard_normal((n, model.weights.shape[0]))
+def jets_of(model: NetworkParameters, n: int = 12, step: float = 0.02):
+    sites = np.random.default_rng(1001).standard_normal((n, model.n_inputs))
     return gradient_jets(model.values, sites, step)
 
 
-def mirrored(model: ShallowModel, neurons: list[int]) -> ShallowModel:
+def mirrored(model: NetworkParameters, neurons: list[int]) -> NetworkParameters:
     """The model with some neurons mirrored and nothing else changed: what Hessians alone would give."""
     sign = np.ones(model.width)
     sign[neurons] = -1
-    return replace(model, weights=model.weights * sign, biases=model.biases * sign)
+    (weights, outgoing), (biases, offset) = model.weights, model.biases
+    return replace(model, weights=(weights * sign, outgoing), biases=(biases * sign, offset))
 
 
 @pytest.mark.parametrize("skip", [False, True])
 def test_constant_and_skip_are_those_of_the_target(skip: bool) -> None:
     model = model_of("tanh", skip)
-    blank = replace(model, offset=np.zeros(2), skip=None)
+    blank = replace(model, biases=(model.biases[0], np.zeros(2)), skip=None)
     fitted = fit_linear_part(blank, jets_of(model), with_skip=skip)
-    assert_allclose(fitted.offset, model.offset, atol=1e-9)
+    assert_allclose(fitted.biases[1], model.biases[1], atol=1e-9)
     if skip:
         assert_allclose(fitted.skip, model.skip, atol=1e-9)
     else:
@@ -52,7 +56,7 @@ def test_constant_and_skip_are_those_of_the_target(skip: bool) -> None:
 
 def test_what_the_model_held_before_does_not_matter() -> None:
     model = model_of("tanh", True)
-    wrong = replace(model, offset=model.offset + 3, skip=model.skip - 2)
+    wrong = replace(model, biases=(model.biases[0], model.biases[1] + 3), skip=model.skip - 2)
     fitted = fit_linear_part(wrong, jets_of(model), with_skip=True)
     assert_allclose(fitted.to_vector(), model.to_vector(), atol=1e-9)
     assert_allclose(skip_matrix(wrong, jets_of(model)), model.skip, atol=1e-9)
@@ -65,10 +69,10 @@ def test_mirrored_neurons_are_found_and_turned_back(name: str, neurons: list[int
     jets = jets_of(model)
     turned = fit_linear_part(mirrored(model, neurons), jets, with_skip=True)
     back = mirror_back(turned)
-    assert_allclose(back.weights, model.weights, atol=1e-12)
-    assert_allclose(back.biases, model.biases, atol=1e-12)
+    assert_allclose(back.weights[0], model.weights[0], atol=1e-12)
+    assert_allclose(back.biases[0], model.biases[0], atol=1e-12)
     assert_allclose(back.skip, np.zeros((6, 2)), atol=1e-7)
-    assert_allclose(back.offset, model.offset, atol=1e-7)
+    assert_allclose(back.biases[1], model.biases[1], atol=1e-7)
 
 
 @pytest.mark.parametrize("name", MIRRORED)
@@ -93,4 +97,4 @@ def test_odd_activations_and_models_without_skip_are_left_alone() -> None:
 def test_more_neurons_than_equations_are_left_alone() -> None:
     model = model_of("softplus", True, d=2, m=5, k=2)
     assert mirror_back(model) is model
-    assert_array_equal(mirror_back(model).weights, model.weights)
+    assert_array_equal(mirror_back(model).weights[0], model.weights[0])

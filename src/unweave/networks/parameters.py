@@ -1,4 +1,4 @@
-"""A fully connected network of any depth as a point of parameter space.
+"""A fully connected network as a vector of parameters.
 
 With y^0 = x, layer l = 1..L computes
 
@@ -8,22 +8,22 @@ and the sensitivities delta^l = d f / d z^l (K x m_l) follow from the last layer
 
     delta^L = diag g_L'(z^L),       delta^{l-1} = delta^l W^l^T diag g_{l-1}'(z^{l-1}).
 
-They hold the whole Jacobian: d f_o / d W^l_ir = y^{l-1}_i delta^l_or and d f_o / d b^l_r = delta^l_or.
-A softmax output with K classes has K - 1 last units, the last class having z = 0, which fixes what softmax
-leaves open; delta^L = (diag(y) - y y^T) without its last column. A skip S adds S^T x to z^L: the last layer
-then reads (y^{L-1}, x).
+They hold the whole Jacobian (`unweave.networks.jacobian`): d f_o / d W^l_ir = y^{l-1}_i delta^l_or and
+d f_o / d b^l_r = delta^l_or. A softmax output with K classes has K - 1 last units: z = 0 for the last class
+fixes what softmax leaves open, and delta^L = diag(y) - y y^T without its last column. A skip S adds S^T x to
+z^L: the last layer then reads (y^{L-1}, x).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
 import numpy as np
 
-from unweave.arrays import Array, RealArray
+from unweave.arrays import Array, BoolArray, RealArray
 from unweave.errors import InvalidInput
 from unweave.networks.activations import SOFTMAX, Activation, get_activation
 from unweave.networks.evaluation import evaluate_layers, softmax_in_place
@@ -32,65 +32,84 @@ from unweave.networks.network import Network
 
 @dataclass(frozen=True, eq=False)
 class LayerStates:
-    """What a forward pass leaves behind at n points."""
+    """What a forward pass at n points leaves behind."""
 
     inputs: tuple[Array, ...]
-    """y^{l-1}, what layer l reads: (n, m_{l-1}) each, the points first"""
+    """y^{l-1}, what layer l reads: (n, m_{l-1}) each, the points first."""
     slopes: tuple[Array, ...]
-    """g_l'(z^l): (n, m_l) each, the output layer last; delta^L (n, K, K - 1) there for softmax"""
+    """g_l'(z^l): (n, m_l) each, the output layer last; there delta^L (n, K, K - 1) for softmax."""
     outputs: Array
-    """y^L (n, K)"""
+    """y^L (n, K)."""
 
 
 @dataclass(frozen=True, eq=False)
-class LayeredModel:
-    """Parameters of a fully connected network; as a vector, layer by layer [W^l; b^l] row by row.
+class NetworkParameters:
+    """Parameters of a fully connected network.
 
-    The last layer's part is [W^L; S; b^L] with a skip.
+    The vector holds layer after layer [W^l; b^l], row by row. With a skip, the last layer's part is
+    [W^L; S; b^L].
     """
 
     activations: tuple[Activation | None, ...]
-    """g_1 .. g_L, the output's last; None there for softmax"""
+    """g_1 .. g_L, the output's last; None there stands for softmax."""
     weights: tuple[Array, ...]
-    """W^l (m_{l-1}, m_l)"""
+    """W^l (m_{l-1}, m_l)."""
     biases: tuple[Array, ...]
-    """b^l (m_l,)"""
+    """b^l (m_l,)."""
     skip: Array | None = None
-    """S (D, K), or None"""
+    """S (D, K), or None."""
 
     @classmethod
-    def from_network(cls, network: Network) -> LayeredModel:
-        """The parameters of ``network``."""
+    def from_network(cls, network: Network) -> NetworkParameters:
+        """Take the parameters of ``network``."""
         functions = tuple(None if name == SOFTMAX else get_activation(name) for name in network.activations)
         model = cls(functions, network.weights, network.biases, network.skip)
-        if functions[-1] is not None:
-            return model
-        weights, biases = (*model.weights[:-1],), (*model.biases[:-1],)
-        return replace(
-            model,
-            weights=(*weights, _against_last(model.weights[-1])),
-            biases=(*biases, _against_last(model.biases[-1])),
-            skip=None if model.skip is None else _against_last(model.skip),
-        )
+        return model._with_last_layer(_against_last) if functions[-1] is None else model
+
+    @classmethod
+    def shallow(
+        cls,
+        activation: Activation,
+        weights: Array,
+        biases: Array,
+        outgoing: Array,
+        offset: Array,
+        skip: Array | None = None,
+    ) -> NetworkParameters:
+        """Make one hidden layer: f(x) = A^T g(W^T x + b) + c (+ S^T x).
+
+        W (D, m), b (m,), A (m, K), c (K,) and S (D, K), in this order.
+        """
+        return cls((activation, get_activation("identity")), (weights, outgoing), (biases, offset), skip)
 
     def to_network(self) -> Network:
-        """The same function as a `Network`; classes of a softmax output are centred."""
-        names = [SOFTMAX if function is None else function.name for function in self.activations]
-        weights, biases, skip = list(self.weights), list(self.biases), self.skip
-        if self.is_softmax:
-            weights[-1], biases[-1] = _centred(weights[-1]), _centred(biases[-1])
-            skip = None if skip is None else _centred(skip)
-        return Network(weights, biases, names, skip)
+        """Return the same function as a `Network`; classes of a softmax output are centered."""
+        return self._as_network(_centered)
 
     def to_network_as_is(self) -> Network:
-        """The numbers in the shapes of `to_network`, classes of a softmax not centred."""
-        centred = self.to_network()
-        if not self.is_softmax:
-            return centred
-        weights, biases = list(self.weights), list(self.biases)
-        weights[-1], biases[-1] = _with_last(weights[-1]), _with_last(biases[-1])
-        skip = None if self.skip is None else _with_last(self.skip)
-        return Network(weights, biases, centred.activations, skip)
+        """Return the numbers in the shapes of `to_network`, the last class of a softmax at zero."""
+        return self._as_network(_with_last)
+
+    def _as_network(self, classes: Callable[[Array], Array]) -> Network:
+        names = [SOFTMAX if function is None else function.name for function in self.activations]
+        full = self._with_last_layer(classes) if self.is_softmax else self
+        return Network(full.weights, full.biases, names, full.skip)
+
+    def _with_last_layer(self, change: Callable[[Array], Array]) -> NetworkParameters:
+        """Apply ``change`` to what feeds the outputs: W^L, b^L and S."""
+        return replace(
+            self,
+            weights=(*self.weights[:-1], change(self.weights[-1])),
+            biases=(*self.biases[:-1], change(self.biases[-1])),
+            skip=None if self.skip is None else change(self.skip),
+        )
+
+    @property
+    def activation(self) -> Activation:
+        """The first layer's activation g_1."""
+        first = self.activations[0]
+        assert first is not None  # softmax is an output only
+        return first
 
     @property
     def is_softmax(self) -> bool:
@@ -111,6 +130,11 @@ class LayeredModel:
     def n_outputs(self) -> int:
         """Number of outputs K."""
         return int(self.weights[-1].shape[1]) + int(self.is_softmax)
+
+    @property
+    def width(self) -> int:
+        """Number of units m_1 of the first layer."""
+        return int(self.weights[0].shape[1])
 
     @property
     def size(self) -> int:
@@ -147,7 +171,7 @@ class LayeredModel:
         parts = np.split(vector, self.ends[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
-    def from_vector(self, vector: RealArray) -> LayeredModel:
+    def from_vector(self, vector: RealArray) -> NetworkParameters:
         """The model of the same shape with these parameters (P,)."""
         parts = cast(list[Array], self.split(vector))
         rows = [len(weight) for weight in self.weights]
@@ -155,14 +179,22 @@ class LayeredModel:
         skip = None if self.skip is None else np.ascontiguousarray(parts[-1][rows[-1] : -1])
         return replace(self, weights=weights, biases=tuple(part[-1].copy() for part in parts), skip=skip)
 
+    def keep(self, units: BoolArray) -> NetworkParameters:
+        """Drop all units of the first layer but those of the mask ``units`` (m_1,)."""
+        return replace(
+            self,
+            weights=(
+                np.ascontiguousarray(self.weights[0][:, units]),
+                self.weights[1][units],
+                *self.weights[2:],
+            ),
+            biases=(self.biases[0][units], *self.biases[1:]),
+        )
+
     def values(self, points: Array) -> Array:
         """f at points (n, D): (n, K)."""
-        if not self.is_softmax:
-            return evaluate_layers(points, self.weights, self.biases, self.activations, self.skip)
-        weights, biases = list(self.weights), list(self.biases)
-        weights[-1], biases[-1] = _with_last(weights[-1]), _with_last(biases[-1])
-        skip = None if self.skip is None else _with_last(self.skip)
-        return evaluate_layers(points, weights, biases, self.activations, skip)
+        full = self._with_last_layer(_with_last) if self.is_softmax else self
+        return evaluate_layers(points, full.weights, full.biases, full.activations, full.skip)
 
     def forward(self, points: Array) -> LayerStates:
         """States and slopes of all layers at points (n, D)."""
@@ -210,7 +242,7 @@ def _against_last(columns: Array) -> Array:
     return np.ascontiguousarray(columns[..., :-1] - columns[..., -1:])
 
 
-def _centred(columns: Array) -> Array:
+def _centered(columns: Array) -> Array:
     """(..., K - 1) -> (..., K) with mean zero over the classes."""
     classes = _with_last(columns)
     return np.asarray(classes - classes.mean(axis=-1, keepdims=True))
