@@ -13,7 +13,7 @@ Queries of autodiff are forward and backward passes (`unweave.targets.differenti
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from unweave.derivatives.steps import Steps
 from unweave.derivatives.truncation import hessian_truncation
 from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import symmetric_packing
-from unweave.targets.region import NormalisedQueries
+
+if TYPE_CHECKING:
+    from unweave.targets.region import NormalisedQueries
 
 FEWEST_SITES = 24
 """Hessians by differences at least, whatever the width: each unit's profile is fitted on them."""
