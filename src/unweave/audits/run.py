@@ -25,6 +25,7 @@ from unweave.probing.look import look
 from unweave.recovery.recover import recover
 from unweave.recovery.result import Recovery, Status
 from unweave.search.journal import Progress
+from unweave.search.request import checked_widths
 from unweave.targets.queries import Queries
 from unweave.targets.query_log import QueryLog
 from unweave.targets.target import as_queries
@@ -110,6 +111,7 @@ def audit(
     allowed = None if budgets is None else _checked_budgets(budgets)
     if not 0 < alarm < 1:
         raise InvalidInput(f"alarm must be between 0 and 1. Got {alarm!r} instead. For example 0.01.")
+    checked_widths(hidden)  # before the target is opened
     began, cpu = time.monotonic(), time.process_time()
     queries = as_queries(target, input_dim=input_dim, max_queries=max_queries, deadline=deadline)
     known = {

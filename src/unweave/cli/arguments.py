@@ -10,6 +10,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.files import FORMATS
+from unweave.search.request import widths_from_text
 
 EXAMPLE_ENDINGS = (".npy", ".npz", ".csv")
 
@@ -18,13 +19,13 @@ def parse_hidden(text: str | None) -> list[int] | None:
     """Return the widths in ``text``: ``"30"`` or ``"30,20"``; ``""`` is no hidden layer, None is unknown."""
     if text is None or not text.strip():
         return None if text is None else []
-    widths = read_widths(text)
-    if widths is None:
+    try:
+        return list(widths_from_text(text))
+    except InvalidInput as error:
         raise InvalidInput(
             f"--hidden must be whole numbers >= 1 with commas between. Got {text!r} instead. "
             'For example 30, or "" for a network without hidden layer.'
-        )
-    return widths
+        ) from error
 
 
 def parse_domain(text: str | None) -> tuple[float, float] | None:
@@ -38,15 +39,6 @@ def parse_domain(text: str | None) -> tuple[float, float] | None:
             "For example --domain=-1,1."
         )
     return interval
-
-
-def read_widths(text: str) -> list[int] | None:
-    """Whole numbers >= 1 with commas between; None if ``text`` is something else."""
-    try:
-        widths = [int(part) for part in text.split(",")]
-    except ValueError:
-        return None
-    return widths if min(widths) >= 1 else None
 
 
 def read_interval(text: str) -> tuple[float, float] | None:

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from unweave.cli.arguments import read_interval, read_widths
+from unweave.cli.arguments import read_interval
 from unweave.cli.tables import TABLE_ENDINGS
 from unweave.errors import InvalidInput
 from unweave.files import FORMATS, PICKLES
 from unweave.networks.activations import SOFTMAX, activation_names, get_activation
+from unweave.search.request import widths_from_text
 
 T = TypeVar("T")
 
@@ -183,14 +184,14 @@ def _hidden(text: str | None) -> tuple[int, ...] | None:
         return None
     if text.lower() == NO_LAYER:
         return ()
-    widths = read_widths(text)
-    if widths is None:
+    try:
+        return widths_from_text(text)
+    except InvalidInput as error:
         raise FieldError(
             "hidden",
             f"Hidden widths must be whole numbers >= 1 with commas between. Got {text!r} instead. For "
             f"example 30 or 50,25; {NO_LAYER} for no hidden layer; empty if you do not know.",
-        )
-    return tuple(widths)
+        ) from error
 
 
 def _activation(name: str | None) -> str | None:
