@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import unweave
 from unweave.cli.app import app
 from unweave.cli.exits import DEFECT, EXIT_CODES, EXIT_OF_STATUS, exit_code_of
-from unweave.cli.jsonable import jsonable
-from unweave.cli.show import describe
+from unweave.cli.output.document import jsonable
+from unweave.recovery.describe import describe
 
 
 def test_help_tells_every_exit_code():

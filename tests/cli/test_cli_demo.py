@@ -12,10 +12,7 @@ from typer.testing import CliRunner
 import unweave
 from unweave.cli.app import app
 
-
-@pytest.fixture
-def small(monkeypatch):
-    monkeypatch.setattr("unweave.cli.demo.LAYERS", (6, 4, 1))
+SMALL = ["demo", "--layers", "6,4,1"]
 
 
 def test_process_recovers_the_planted_network():
@@ -29,25 +26,22 @@ def test_process_recovers_the_planted_network():
     assert done.stderr == ""  # no progress where nobody watches
 
 
-@pytest.mark.usefixtures("small")
 def test_json():
-    done = CliRunner().invoke(app, ["demo", "--seed", "1002", "--json"])
+    done = CliRunner().invoke(app, [*SMALL, "--seed", "1002", "--json"])
     content = json.loads(done.stdout)
     assert done.exit_code == 0
     assert content["status"] == "RECOVERED"
     assert content["comparison"]["is_same"] is True
 
 
-@pytest.mark.usefixtures("small")
 def test_a_wrong_network_is_never_called_recovered(monkeypatch):
     wrong = unweave.recover(unweave.random_network([6, 4, 1], seed=1003, outer="normal"))
     monkeypatch.setattr("unweave.cli.demo.recover", lambda *_, **__: wrong)
-    done = CliRunner().invoke(app, ["demo"])
+    done = CliRunner().invoke(app, SMALL)
     assert done.exit_code == 1
     assert done.stdout.splitlines()[-1].startswith("DIFFERENT ")
 
 
-@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("as_json", [False, True])
 def test_interrupt(monkeypatch, as_json):
     found = unweave.recover(unweave.random_network([6, 4, 1], seed=1003, outer="normal"))
@@ -56,7 +50,13 @@ def test_interrupt(monkeypatch, as_json):
         raise unweave.Interrupted(found, None)
 
     monkeypatch.setattr("unweave.cli.demo.recover", interrupted)
-    done = CliRunner().invoke(app, ["demo", *(["--json"] if as_json else [])])
+    done = CliRunner().invoke(app, [*SMALL, *(["--json"] if as_json else [])])
     assert done.exit_code == 130
     if as_json:
         assert json.loads(done.stdout)["interrupted"] is True
+
+
+def test_layers_are_checked():
+    done = CliRunner().invoke(app, ["demo", "--layers", "6,x"])
+    assert done.exit_code == 2
+    assert "--layers must be" in done.stderr

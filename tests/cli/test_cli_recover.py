@@ -142,7 +142,7 @@ def test_interrupt_shows_and_writes_what_was_found(teacher, tmp_path, recovered,
     def interrupted(*_, **__):
         raise unweave.Interrupted(partial, None)
 
-    monkeypatch.setattr("unweave.cli.recovering.recover", interrupted)
+    monkeypatch.setattr("unweave.cli.recover.recover", interrupted)
     out = tmp_path / "part.npz"
     done = invoke("recover", teacher, "--out", out, *(["--json"] if as_json else []))
     assert done.exit_code == 130
@@ -163,7 +163,7 @@ def test_answer_is_shown_when_a_file_cannot_be_written(teacher, tmp_path, recove
     def full(self, path):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("unweave.cli.recovering.recover", lambda *_, **__: recovered)
+    monkeypatch.setattr("unweave.cli.recover.recover", lambda *_, **__: recovered)
     monkeypatch.setattr(unweave.Recovery, "save", full)
     done = invoke("recover", teacher, "--save", tmp_path / "run.npz")
     assert done.exit_code == 2

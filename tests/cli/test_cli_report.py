@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import unweave
 from unweave.cli.app import app
-from unweave.cli.show import result_rows
+from unweave.cli.output.recovery import result_rows
 
 
 def invoke(*arguments):
@@ -51,14 +51,13 @@ def test_demo_writes_a_report(tmp_path, monkeypatch):
     def write(recovery, path):  # drawing it takes longer than all the rest
         path.write_text(recovery.settings["command"], encoding="utf-8")
 
-    monkeypatch.setattr("unweave.cli.demo.LAYERS", (6, 4, 1))
     monkeypatch.setattr("unweave.Recovery.save_report", write)
     place = tmp_path / "demo.html"
-    done = invoke("demo", "--seed", 1002, "--report", place)
+    done = invoke("demo", "--layers", "6,4,1", "--seed", 1002, "--report", place)
     assert done.exit_code == 0
     assert f"Wrote the report to {place}." in done.stdout
     assert done.stdout.splitlines()[-1].startswith("RECOVERED ")
-    assert place.read_text(encoding="utf-8") == f"unweave demo --seed 1002 --report {place}"
+    assert place.read_text(encoding="utf-8") == f"unweave demo --layers 6,4,1 --report {place} --seed 1002"
 
 
 @pytest.mark.parametrize("place", ["report.pdf", "missing/report.html"])

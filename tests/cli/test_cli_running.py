@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import unweave
-from unweave.cli import running
+from unweave.cli import option_groups
 from unweave.cli.app import app
 from unweave.cli.exits import DONE, USAGE
 from unweave.execution import SerialExecutor
@@ -54,7 +54,7 @@ def test_workers_are_started_and_closed(teacher, monkeypatch):
         yield SerialExecutor()
         events.append("closed")
 
-    monkeypatch.setattr(running, "DaskExecutor", workers)
+    monkeypatch.setattr(option_groups, "DaskExecutor", workers)
     assert recover(teacher, "--workers", "3").exit_code == DONE
     assert recover(teacher, "--scheduler", "tcp://10.0.0.5:8786").exit_code == DONE
     assert recover(teacher, "--workers", "0").exit_code == DONE

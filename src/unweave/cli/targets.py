@@ -8,7 +8,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
@@ -23,10 +25,14 @@ _LONGEST_ENDING = 8  # letters and the dot, as in .joblib: longer words after a 
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """How a command is spoken to; see `unweave.CommandTarget`."""
+    """The ``--command-...`` options: how a command given as TARGET is spoken to."""
 
-    format: str = "csv"
-    timeout: float = 60.0
+    command_format: Annotated[
+        str, typer.Option(metavar="FORMAT", help="How a command reads rows and answers: csv, json or batch.")
+    ] = "csv"
+    command_timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Longest time without an answer of a command.")
+    ] = 60.0
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ def _open_command(spec: str, inputs: int | None, options: CommandOptions) -> Ans
             "Got neither --inputs nor --examples instead. For example --inputs 20."
         )
     command = spec[len(COMMAND_START) :]
-    return CommandTarget(command, inputs, format=options.format, timeout=options.timeout)
+    return CommandTarget(command, inputs, format=options.command_format, timeout=options.command_timeout)
 
 
 def _import(name: str) -> ModuleType:

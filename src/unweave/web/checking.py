@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from unweave.cli.tables import read_table
 from unweave.errors import InvalidInput, UnweaveError
+from unweave.files.tables import read_table
 from unweave.targets.adapters.file_target import open_file_target
 from unweave.targets.samples import Samples
 from unweave.web.looking_inside import look_inside
@@ -37,7 +37,7 @@ _MOST_TEXT = 1000  # characters of a message; an ONNX runtime may quote a whole 
 
 def open_table(path: Path, outputs: int | None) -> Samples:
     """The samples in an uploaded table."""
-    samples = read_table(str(path), outputs)
+    samples = Samples(*read_table(str(path), outputs))
     if len(samples) < 2:
         raise InvalidInput(f"The table must have two rows or more. Got {len(samples)} instead.")
     return samples

@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from unweave.cli.arguments import read_interval
-from unweave.cli.tables import TABLE_ENDINGS
 from unweave.errors import InvalidInput
 from unweave.files import FORMATS, PICKLES
+from unweave.files.tables import TABLE_ENDINGS
 from unweave.networks.activations import SOFTMAX, activation_names, get_activation
-from unweave.search.request import widths_from_text
+from unweave.search.request import interval_from_text, widths_from_text
 
 T = TypeVar("T")
 
@@ -215,13 +214,13 @@ def _output_activation(name: str | None) -> str | None:
 def _domain(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
-    interval = read_interval(text)
-    if interval is None:
+    try:
+        return interval_from_text(text)
+    except InvalidInput as error:
         raise FieldError(
             "domain",
             f"Domain must be two numbers, the smaller one first. Got {text!r} instead. For example -1,1.",
-        )
-    return interval
+        ) from error
 
 
 def _number(

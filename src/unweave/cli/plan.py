@@ -3,57 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from unweave.cli.arguments import parse_domain, parse_hidden, read_examples
-from unweave.cli.console import print_line, print_table, stdout_console
+import typer
+
 from unweave.cli.exits import DONE
-from unweave.cli.http_arguments import NO_HTTP, HttpArguments
-from unweave.cli.jsonable import print_json
-from unweave.cli.progress import watching
-from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
+from unweave.cli.option_groups import TargetOptions
+from unweave.cli.options import AsJson, TargetArgument
+from unweave.cli.output.console import print_line, print_table, stdout_console
+from unweave.cli.output.document import print_json
+from unweave.cli.output.progress import watching
 from unweave.recovery.plan import MethodPlan, Plan, plan
 
 
-@dataclass(frozen=True)
-class PlanOptions:
-    """The command's options, as typed."""
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(TargetOptions):
+    """Options of ``unweave plan``."""
 
-    target: str
-    hidden: str | None = None
-    activation: str | None = None
-    inputs: int | None = None
-    outputs: int | None = None
-    precision: str | None = None
-    look: bool = False
-    domain: str | None = None
-    examples: Path | None = None
-    seed: int = 0
-    as_json: bool = False
-    command: CommandOptions | None = None
-    http: HttpArguments = NO_HTTP
+    target: TargetArgument
+    outputs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="K", help="Number of outputs, for a target that does not declare it."),
+    ] = None
+    precision: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="Of the answers: float64 (assumed), float32, rounded or noisy."),
+    ] = None
+    look: Annotated[
+        bool, typer.Option("--look", help="Ask a few hundred rows, to measure instead of assuming.")
+    ] = False
+    as_json: AsJson = False
 
 
 def run_plan(options: PlanOptions) -> int:
-    """Show what a recovery of the target would cost and return the exit code, 0."""
-    examples = read_examples(options.examples)
-    told = told_width(options.inputs, examples)
-    with (
-        watching(False, 0),
-        find_target(options.target, told, http=options.http.options(told), command=options.command) as target,
-    ):
+    """Estimate what recovering TARGET would cost: rows, seconds and memory, per method, with the assumptions.
+
+    Without --look nothing is asked.
+
+    \b
+    Examples:
+      unweave plan models:predict --inputs 20 --hidden 40
+      unweave plan model.onnx --look
+    """
+    with watching(False, 0), options.opened(options.target) as (target, told):
         made = plan(
-            target.function,
-            hidden=parse_hidden(options.hidden),
-            activation=options.activation,
-            input_dim=input_width(target, options.inputs, examples),
-            outputs=options.outputs,
-            precision=options.precision,
-            look=options.look,
-            domain=parse_domain(options.domain),
-            examples=examples,
-            seed=options.seed,
+            target.function, outputs=options.outputs, precision=options.precision, look=options.look, **told
         )
     if options.as_json:
         print_json({"target": options.target, **_plan_dict(made)})

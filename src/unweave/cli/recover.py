@@ -4,70 +4,114 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
-from unweave.cli.arguments import check_outputs, parse_domain, parse_hidden, read_examples
-from unweave.cli.console import print_line, stdout_console
+import typer
+
+from unweave.cli.arguments import PAGE_ENDINGS, check_outputs, parse_hidden
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, USAGE
-from unweave.cli.http_arguments import NO_HTTP, HttpArguments
-from unweave.cli.jsonable import print_json
-from unweave.cli.progress import watching
-from unweave.cli.repeat_command import with_command
-from unweave.cli.running import NOTHING_KEPT, RunningOptions
-from unweave.cli.show import print_summary, show_recovery, show_result
-from unweave.cli.tables import read_table
-from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
+from unweave.cli.option_groups import RunningOptions, TargetOptions
+from unweave.cli.options import (
+    AsJson,
+    Deadline,
+    MaxQueries,
+    OutDtype,
+    OutputActivation,
+    Quiet,
+    Report,
+    TargetOrTable,
+    Verbose,
+)
+from unweave.cli.output.console import print_line, stdout_console
+from unweave.cli.output.document import print_json
+from unweave.cli.output.progress import watching
+from unweave.cli.output.recovery import print_summary, show_recovery, show_result
+from unweave.cli.typed_command import named_target, typed_command
 from unweave.errors import Interrupted, InvalidInput, UnweaveError
-from unweave.files import check_can_save
+from unweave.files import FORMATS, check_can_save
+from unweave.files.tables import read_table
 from unweave.recovery.recover import recover
 from unweave.recovery.result import Recovery
 from unweave.search.journal import Progress
+from unweave.targets.samples import Samples
 
 
-@dataclass(frozen=True)
-class RecoverOptions:
-    """The command's options, as typed."""
+@dataclass(frozen=True, kw_only=True)
+class RecoverOptions(TargetOptions):
+    """Options of ``unweave recover``."""
 
-    target: str | None
-    hidden: str | None = None
-    activation: str | None = None
-    output_activation: str | None = None
-    inputs: int | None = None
-    domain: str | None = None
-    examples: Path | None = None
-    max_queries: int | None = None
-    deadline: float | None = None
-    tolerance: float | None = None
-    seed: int = 0
-    method: str | None = None
-    derivatives: str = "queries"
-    out: Path | None = None
-    dtype: str = "float64"
-    save: Path | None = None
-    report: Path | None = None
-    quiet: bool = False
-    verbosity: int = 0
-    as_json: bool = False
-    table: str | None = None
-    outputs: int | None = None
-    command: CommandOptions | None = None
-    http: HttpArguments = NO_HTTP
-    running: RunningOptions = NOTHING_KEPT
+    target: TargetOrTable = None
+    output_activation: OutputActivation = None
+    max_queries: MaxQueries = None
+    deadline: Deadline = None
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="T", help="Relative error that counts as recovered [default: the target's precision]."
+        ),
+    ] = None
+    method: Annotated[str | None, typer.Option(metavar="NAME", help="Try only this method.")] = None
+    derivatives: Annotated[
+        str,
+        typer.Option(metavar="WHENCE", help="queries, or autodiff: a torch module's own, each pass a query."),
+    ] = "queries"
+    table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Instead of TARGET: inputs, then answers (.csv, .npy, .npz, or x.npy,y.npy)."
+        ),
+    ] = None
+    outputs: Annotated[
+        int | None, typer.Option(min=1, metavar="K", help="Answers per row of the table [default: 1].")
+    ] = None
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the network here (.npz, .json, .onnx, .safetensors)."),
+    ] = None
+    dtype: OutDtype = "float64"
+    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the whole result here (.npz).")] = (
+        None
+    )
+    report: Report = None
+    quiet: Quiet = False
+    verbose: Verbose = 0
+    as_json: AsJson = False
+    running: RunningOptions = field(default_factory=RunningOptions)
 
     @property
     def source(self) -> str:
-        """What is to be recovered, as it was typed: the target or the table."""
+        """The target or the table, as it was typed."""
         return self.target or self.table or ""
 
 
 def run_recover(options: RecoverOptions) -> int:
-    """Recover the target and return the exit code.
+    """Recover the network behind TARGET from its answers alone.
 
-    What was found before Ctrl-C is shown and written like any other result, and named as not verified.
+    TARGET is only ever asked for answers. It is a network that unweave wrote or an ONNX graph; the URL of an
+    endpoint; "cmd:" and a command that reads a line of numbers per row and writes a line of answers; or
+    module:object, imported from the current directory: any callable from (n, D) to (n,) or (n, K), a torch
+    module, a scikit-learn estimator, a keras model. With --table there is nothing to ask, only samples.
+    Ctrl-C shows what was found so far.
+
+    \b
+    Examples:
+      unweave recover teacher.npz --out copy.npz --report report.html
+      unweave recover deep.npz --hidden 50,25
+      unweave recover models:predict --inputs 20 --domain=-1,1 --max-queries 100000
+      unweave recover models:model.predict --examples typical.csv --json
+      unweave recover model.onnx --out copy.npz
+      unweave recover models:module --derivatives autodiff
+      unweave recover http://127.0.0.1:8000/predict
+      unweave recover "cmd:python model.py" --inputs 20
+      unweave recover models:slow --inputs 20 --checkpoint run.sqlite --workers 2
+      unweave recover --table samples.csv --outputs 2 --activation relu
     """
     _check_source(options)
-    check_outputs(options.out, options.save, options.source, options.report)
+    files = {"--out": options.out, "--save": options.save, "--report": options.report}
+    endings = {"--out": tuple(FORMATS), "--save": (".npz",), "--report": PAGE_ENDINGS}
+    check_outputs(options.source, {name: (path, endings[name]) for name, path in files.items()})
     if options.out is not None:
         check_can_save(options.out, options.dtype)
     interrupted = False
@@ -75,11 +119,12 @@ def run_recover(options: RecoverOptions) -> int:
         recovery = _recover(options)
     except Interrupted as error:
         recovery, interrupted = error.recovery, True
-    recovery = with_command(recovery, options)
+    kept = {"target": named_target(options), "command": typed_command("recover", options)}
+    recovery = replace(recovery, settings={**recovery.settings, **kept})
     written, problems = _write(options, recovery)
     if options.as_json:
-        files = {name: written.get(f"--{name}") for name in ("out", "save", "report")}
-        print_json({"target": options.source, **recovery.to_dict(), "interrupted": interrupted, **files})
+        paths = {name.removeprefix("--"): written.get(name) for name in files}
+        print_json({"target": options.source, **recovery.to_dict(), "interrupted": interrupted, **paths})
     else:
         _show(options, recovery, written, interrupted)
     for problem in problems:
@@ -103,7 +148,7 @@ def _check_source(options: RecoverOptions) -> None:
     given = [f"--{name.replace('_', '-')}" for name in useless if getattr(options, name) is not None]
     if options.derivatives != "queries":
         given.append("--derivatives")
-    if options.running != NOTHING_KEPT:
+    if options.running != RunningOptions():
         given.append("--workers, --scheduler, --checkpoint and --check-log")
     if options.table is not None and given:
         raise InvalidInput(
@@ -112,13 +157,14 @@ def _check_source(options: RecoverOptions) -> None:
 
 
 def _recover(options: RecoverOptions) -> Recovery:
-    with watching(not (options.quiet or options.as_json), options.verbosity) as progress:
+    with watching(not (options.quiet or options.as_json), options.verbose) as progress:
         return _recover_table(options, progress) if options.table else _recover_target(options, progress)
 
 
 def _recover_table(options: RecoverOptions, progress: Callable[[Progress], None] | None) -> Recovery:
+    x, y = read_table(options.table or "", options.outputs)
     return recover(
-        read_table(options.table or "", options.outputs),
+        Samples(x, y),
         hidden=parse_hidden(options.hidden),
         activation=options.activation,
         seed=options.seed,
@@ -129,25 +175,11 @@ def _recover_table(options: RecoverOptions, progress: Callable[[Progress], None]
 
 
 def _recover_target(options: RecoverOptions, progress: Callable[[Progress], None] | None) -> Recovery:
-    hidden, domain = parse_hidden(options.hidden), parse_domain(options.domain)
-    examples = read_examples(options.examples)
-    width = told_width(options.inputs, examples)
     checkpoint = options.running.kept()
-    with (
-        find_target(
-            options.source, width, http=options.http.options(width), command=options.command
-        ) as target,
-        options.running.executor() as executor,
-    ):
+    with options.opened(options.source) as (target, told), options.running.executor() as executor:
         return recover(
             target.function,
-            hidden=hidden,
-            activation=options.activation,
-            seed=options.seed,
-            input_dim=input_width(target, options.inputs, examples),
             output_activation=options.output_activation,
-            domain=domain,
-            examples=examples,
             max_queries=options.max_queries,
             deadline=options.deadline,
             tolerance=options.tolerance,
@@ -156,6 +188,7 @@ def _recover_target(options: RecoverOptions, progress: Callable[[Progress], None
             progress=progress,
             executor=executor,
             checkpoint=checkpoint,
+            **told,
         )
 
 

@@ -1,4 +1,4 @@
-"""``--table``: inputs and answers that were written down, as `Samples`."""
+"""Tables of samples: inputs and answers in .csv, .npy and .npz files."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.targets.samples import Samples
 
 TABLE_ENDINGS = (".csv", ".npy", ".npz")
 _MISSING = ("", "na", "nan", "null", "none")
 
 
-def read_table(text: str, outputs: int | None) -> Samples:
-    """Return the samples that ``text`` names.
+def read_table(text: str, outputs: int | None) -> tuple[Array, Array]:
+    """Return inputs (n, d) and answers (n,) or (n, K) from the file or files that ``text`` names.
 
     - ``table.csv`` or ``table.npy``: one row per sample, inputs first, then ``outputs`` answers (None for
-      one). A first line of a .csv that is not numbers holds the names of the columns; rows with a missing
-      entry are left out.
+      one). A first line of a .csv that is not numbers holds the names of the columns; a missing entry
+      is NaN.
     - ``table.npz``: arrays ``x`` (n, d) and ``y`` (n,) or (n, K).
     - ``x.npy,y.npy``: two files of either of the first two kinds, inputs and answers.
     """
     pair = text.split(",")
     if len(pair) == 2 and not Path(text).exists() and all(pair):
         x, y = (_read_matrix(_checked_path(part)) for part in pair)
-        return Samples(x, _as_told(y, outputs, text))
+        return x, _with_outputs(y, outputs, text)
     path = _checked_path(text)
     if path.suffix.lower() == ".npz":
         x, y = _read_archive(path)
-        return Samples(x, _as_told(y, outputs, text))
+        return x, _with_outputs(y, outputs, text)
     rows = _read_matrix(path)
     answers = 1 if outputs is None else outputs
     if rows.ndim != 2 or rows.shape[1] <= answers:
@@ -40,11 +39,11 @@ def read_table(text: str, outputs: int | None) -> Samples:
             f"{str(path)!r} of shape {rows.shape} instead. Say with --outputs how many of the last columns "
             "are answers."
         )
-    return Samples(rows[:, :-answers], rows[:, -answers:])
+    return rows[:, :-answers], rows[:, -answers:]
 
 
-def _as_told(y: Array, outputs: int | None, text: str) -> Array:
-    """Return ``y`` if it has as many columns as was said, if anything was."""
+def _with_outputs(y: Array, outputs: int | None, text: str) -> Array:
+    """Return ``y``; refuse another number of columns than ``outputs``, if that is given."""
     found = 1 if y.ndim == 1 else y.shape[-1]
     if outputs is not None and found != outputs:
         raise InvalidInput(

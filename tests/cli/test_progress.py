@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress as Bar
 
-from unweave.cli.progress import StageLine, amount, time_left, watching
+from unweave.cli.output.progress import StageLine, amount, time_left, watching
 from unweave.search.journal import Progress
 
 

@@ -2,62 +2,79 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 
 from unweave.audits import Audit, audit
 from unweave.audits.level import Level
-from unweave.audits.run import ALARM
+from unweave.audits.run import ALARM, DECIMALS
 from unweave.audits.wording import percent
-from unweave.cli.arguments import parse_domain, parse_hidden, read_examples
-from unweave.cli.console import print_line, print_pairs, print_table, stdout_console
+from unweave.cli.arguments import PAGE_ENDINGS, check_outputs
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, NOT_EXACT, USAGE
-from unweave.cli.http_arguments import NO_HTTP, HttpArguments
-from unweave.cli.jsonable import print_json
-from unweave.cli.progress import watching
-from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
+from unweave.cli.option_groups import TargetOptions
+from unweave.cli.options import AsJson, Deadline, MaxQueries, OutputActivation, Quiet, TargetArgument, Verbose
+from unweave.cli.output.console import print_line, print_pairs, print_table, stdout_console
+from unweave.cli.output.document import print_json
+from unweave.cli.output.progress import watching
 from unweave.errors import InvalidInput, UnweaveError
 from unweave.recovery.result import Status
 
-_ENDINGS = (".html", ".htm")
 
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(TargetOptions):
+    """Options of ``unweave audit``."""
 
-@dataclass(frozen=True)
-class AuditOptions:
-    """The command's options, as typed."""
-
-    target: str
-    decimals: str = "6,4,3,2"
-    noise: str | None = None
-    budget: str | None = None
-    alarm: float = ALARM
-    hidden: str | None = None
-    activation: str | None = None
-    output_activation: str | None = None
-    inputs: int | None = None
-    domain: str | None = None
-    examples: Path | None = None
-    max_queries: int | None = None
-    deadline: float | None = None
-    seed: int = 0
-    out: Path | None = None
-    checkpoint: Path | None = None
-    quiet: bool = False
-    verbosity: int = 0
-    as_json: bool = False
-    command: CommandOptions | None = None
-    http: HttpArguments = NO_HTTP
+    target: TargetArgument
+    decimals: Annotated[
+        str, typer.Option(metavar="LIST", help='Decimals that might be published; "" for none.')
+    ] = ",".join(str(digits) for digits in DECIMALS)
+    noise: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Standard deviations of noise that might be added.")
+    ] = None
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Queries that a client might be allowed, e.g. 1000,10000 [default: powers of ten].",
+        ),
+    ] = None
+    alarm: Annotated[
+        float, typer.Option(metavar="E", help="Median relative error at which weights count as given away.")
+    ] = ALARM
+    output_activation: OutputActivation = None
+    max_queries: MaxQueries = None
+    deadline: Deadline = None
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the audit with pictures here (.html).")
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Keep every answer of TARGET here (a .sqlite file, or a folder)."),
+    ] = None
+    quiet: Quiet = False
+    verbose: Verbose = 0
+    as_json: AsJson = False
 
 
 def run_audit(options: AuditOptions) -> int:
-    """Audit the target and return the exit code: that of its recovery, or 130 after Ctrl-C."""
-    _check_out(options.out, options.target)
+    """Find out whether TARGET gives its weights away, after how many queries, at how many decimals.
+
+    TARGET is recovered once. The network found then stands in for it and is attacked at every precision
+    and with every budget, by averaging and by bisection; that costs TARGET no further query. Ctrl-C shows the
+    points that are done. Exit code 0: audited; 1 or 3: TARGET was not recovered, so that there is no curve.
+
+    \b
+    Examples:
+      unweave audit models:predict --inputs 30 --out audit.html
+      unweave audit http://127.0.0.1:8000/predict --decimals 4,3,2 --noise 1e-3,1e-2 --budget 1000,100000
+    """
+    check_outputs(options.target, {"--out": (options.out, PAGE_ENDINGS)})
     found = _audit(options)
     problem = _write(options.out, found)
     if options.as_json:
@@ -91,12 +108,9 @@ def _audit(options: AuditOptions) -> Audit:
     decimals = parse_numbers(options.decimals, "--decimals", "6,4,3,2", int)
     noise = parse_numbers(options.noise, "--noise", "1e-3,1e-2", float)
     budgets = parse_numbers(options.budget, "--budget", "1000,10000,100000", int)
-    hidden, domain = parse_hidden(options.hidden), parse_domain(options.domain)
-    examples = read_examples(options.examples)
-    told = told_width(options.inputs, examples)
     with (
-        watching(not (options.quiet or options.as_json), options.verbosity) as progress,
-        find_target(options.target, told, http=options.http.options(told), command=options.command) as target,
+        watching(not (options.quiet or options.as_json), options.verbose) as progress,
+        options.opened(options.target) as (target, told),
     ):
         return audit(
             target.function,
@@ -104,32 +118,13 @@ def _audit(options: AuditOptions) -> Audit:
             noise,
             budgets or None,
             alarm=options.alarm,
-            hidden=hidden,
-            activation=options.activation,
-            seed=options.seed,
-            input_dim=input_width(target, options.inputs, examples),
             output_activation=options.output_activation,
-            domain=domain,
-            examples=examples,
             max_queries=options.max_queries,
             deadline=options.deadline,
             progress=progress,
             checkpoint=options.checkpoint,
+            **told,
         )
-
-
-def _check_out(out: Path | None, target: str) -> None:
-    """Refuse, before anything is asked, a page that could not be written afterwards."""
-    if out is None:
-        return
-    if out.suffix.lower() not in _ENDINGS:
-        raise InvalidInput(f"--out must end in {' or '.join(_ENDINGS)}. Got {str(out)!r} instead.")
-    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK) or out.is_dir():
-        raise InvalidInput(
-            f"--out must be a file in a folder that exists and may be written to. Got {str(out)!r} instead."
-        )
-    if Path(target).is_file() and out.resolve() == Path(target).resolve():
-        raise InvalidInput(f"--out must not be the target itself. Got {str(out)!r} instead.")
 
 
 def _write(out: Path | None, found: Audit) -> str:

@@ -36,3 +36,9 @@ def print_json(value: Any) -> None:
     """Print ``value`` as indented JSON on stdout."""
     sys.stdout.write(json.dumps(jsonable(value), indent=2, allow_nan=False) + "\n")
     sys.stdout.flush()
+
+
+def print_served(line: str, told: dict[str, object], as_json: bool) -> None:
+    """Print the one line of a server that has started: ``line``, or ``told`` as JSON."""
+    sys.stdout.write((json.dumps(told) if as_json else line) + "\n")
+    sys.stdout.flush()

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from unweave.arrays import Array
-from unweave.cli.console import Cell, print_line, print_pairs, print_table
-from unweave.cli.show import figure
+from unweave.cli.output.console import Cell, print_line, print_pairs, print_table
+from unweave.cli.output.recovery import figure
 from unweave.diagnose import WeightDiagnostics
 from unweave.probing.look import Findings
 from unweave.targets.region import Region

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from unweave.cli.console import print_line, stdout_console
 from unweave.cli.exits import DONE, INTERRUPTED, NOT_EXACT
-from unweave.cli.jsonable import print_json
-from unweave.cli.show_figures import show_catalogue, show_figures, summary
+from unweave.cli.options import AsJson, Quiet, Seed
+from unweave.cli.output.console import print_line, stdout_console
+from unweave.cli.output.document import print_json
+from unweave.cli.output.figures import show_catalogue, show_figures, summary
 from unweave.errors import InvalidInput
 from unweave.experiments import EXPERIMENTS, Experiment, Figure, agree
 
@@ -25,15 +27,18 @@ ALL = "all"
 """The name that stands for every experiment."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReproduceOptions:
-    """What was typed."""
+    """Options of ``unweave reproduce``."""
 
-    name: str | None
-    list_only: bool = False
-    seed: int = 0
-    quiet: bool = False
-    as_json: bool = False
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Which one, or all; none for the list.", show_default=False),
+    ] = None
+    list_only: Annotated[bool, typer.Option("--list", help="Only show the list.")] = False
+    seed: Seed = 0
+    quiet: Quiet = False
+    as_json: AsJson = False
 
 
 @dataclass(frozen=True)
@@ -56,12 +61,22 @@ class Measured:
         }
 
 
-def run_reproduce(options: ReproduceOptions) -> int:
-    """List the experiments or run some; 0 only if every figure agrees, 130 after Ctrl-C."""
+def run_reproduce(options: ReproduceOptions, experiments: Mapping[str, Experiment] = EXPERIMENTS) -> int:
+    """Measure a published table, figure or claim again, and show published beside measured figures.
+
+    Each takes from less than a second to half a minute. Ctrl-C shows what is measured so far. Exit code 0:
+    every figure agrees; 1: one does not.
+
+    \b
+    Examples:
+      unweave reproduce --list
+      unweave reproduce wide-layers
+      unweave reproduce all --json
+    """
     if options.name is None or options.list_only:
-        _list(options)
+        _list(options, list(experiments.values()))
         return DONE
-    chosen = chosen_experiments(options.name)
+    chosen = chosen_experiments(options.name, experiments)
     done: list[Measured] = []
     console = stdout_console()
     with _spinner(not (options.quiet or options.as_json)) as say:
@@ -87,14 +102,14 @@ def describe(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def chosen_experiments(name: str) -> list[Experiment]:
-    """The experiment of this name, or all of them."""
+def chosen_experiments(name: str, experiments: Mapping[str, Experiment]) -> list[Experiment]:
+    """Return the experiment of this name, or all of them."""
     if name == ALL:
-        return list(EXPERIMENTS.values())
-    if name in EXPERIMENTS:
-        return [EXPERIMENTS[name]]
-    near = difflib.get_close_matches(name, EXPERIMENTS, cutoff=0.6)
-    near += [known for known in EXPERIMENTS if name.lower() in known and known not in near]
+        return list(experiments.values())
+    if name in experiments:
+        return [experiments[name]]
+    near = difflib.get_close_matches(name, experiments, cutoff=0.6)
+    near += [known for known in experiments if name.lower() in known and known not in near]
     meant = f"Did you mean {' or '.join(near)}?" if near else "See unweave reproduce --list."
     raise InvalidInput(f"NAME must be an experiment, or {ALL}. Got {name!r} instead. {meant}")
 
@@ -140,12 +155,12 @@ def _tell(console: Console, options: ReproduceOptions, done: list[Measured], ask
     return DONE if agree(figures) else NOT_EXACT
 
 
-def _list(options: ReproduceOptions) -> None:
+def _list(options: ReproduceOptions, experiments: list[Experiment]) -> None:
     if options.as_json:
-        print_json({"experiments": [describe(experiment) for experiment in EXPERIMENTS.values()]})
+        print_json({"experiments": [describe(experiment) for experiment in experiments]})
         return
     console = stdout_console()
-    show_catalogue(console, list(EXPERIMENTS.values()))
+    show_catalogue(console, experiments)
     if not options.quiet:
         console.print()
         print_line(console, f"Run one with unweave reproduce NAME, every one with unweave reproduce {ALL}.")

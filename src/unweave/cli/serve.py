@@ -2,39 +2,57 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import socket
-import sys
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
+from typing import Annotated
+
+import typer
 
 from unweave.cli.arguments import key_from_environment
-from unweave.cli.exits import DONE
+from unweave.cli.exits import DONE, stopped_by_signals
+from unweave.cli.options import AsJson, Port, TokenEnv
+from unweave.cli.output.document import print_served
 from unweave.errors import InvalidInput, UnweaveError
 
 _PACKAGES = ("fastapi", "uvicorn", "python_multipart")
 _WAITING_CONNECTIONS = 128
-_GRACE_SECONDS = 2  # for requests that are under way when the server is stopped
+"""Connections that the system keeps until the server accepts them: the usual number."""
+_SHUTDOWN_SECONDS = 2
+"""Time that requests under way get when the server is stopped: pages are answered in less."""
 
 
-@dataclass(frozen=True)
-class ServePageOptions:
-    """The command's options, as typed."""
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """Options of ``unweave serve``."""
 
-    folder: Path
-    host: str = "127.0.0.1"
-    port: int = 8377
-    token_env: str | None = None
-    max_upload_mb: float = 64.0
-    as_json: bool = False
+    host: Annotated[
+        str,
+        typer.Option(metavar="HOST", help="Address to listen on; beyond this machine only with --token-env."),
+    ] = "127.0.0.1"
+    port: Port = 8377
+    folder: Annotated[
+        Path, typer.Option(metavar="RUNS", help="Folder of the runs; each gets a folder of its own.")
+    ] = Path("unweave-runs")
+    token_env: TokenEnv = None
+    max_upload_mb: Annotated[float, typer.Option(metavar="MB", help="Largest file accepted.")] = 64.0
+    as_json: AsJson = False
 
 
-def run_serve(options: ServePageOptions) -> int:
-    """Serve until Ctrl-C or SIGTERM, then return 0. One line with the address goes to stdout."""
+def run_serve(options: ServeOptions) -> int:
+    """Serve a page to drive recoveries from a browser, until Ctrl-C.
+
+    Upload a model file or a table, or name an endpoint; watch, cancel, read the report, download the network.
+    Runs are kept in RUNS and survive a restart. One line with the address is printed.
+
+    \b
+    Example:
+      unweave serve
+      unweave serve --port 9000 --folder runs
+    """
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         raise UnweaveError(
@@ -61,31 +79,18 @@ def run_serve(options: ServePageOptions) -> int:
                 ws="none",
                 lifespan="on",
                 proxy_headers=False,
-                timeout_graceful_shutdown=_GRACE_SECONDS,
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             )
         )
-
-        def stop(_signal: int, _frame: FrameType | None) -> None:
-            server.should_exit = True
-
-        # Before the line is printed: whoever has read it may stop the server at once. Uvicorn has handlers of
-        # its own while it runs, and hands the signal on to these when it has done its work.
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            _tell(options, port)
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        url = f"http://{host}:{port}/"
+        # Handlers come before the line: whoever has read it may stop the server at once. Uvicorn has handlers
+        # of its own while it runs, and hands the signal on to these when it has done its work.
+        with stopped_by_signals(partial(setattr, server, "should_exit", True)):
+            line = f"Serving the page, with its runs in {options.folder}, at {url}"
+            print_served(line, {"url": url}, options.as_json)
             server.run(sockets=[listener])
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
     return DONE
-
-
-def _tell(options: ServePageOptions, port: int) -> None:
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    url = f"http://{host}:{port}/"
-    line = f"Serving the page, with its runs in {options.folder}, at {url}"
-    sys.stdout.write((json.dumps({"url": url}) if options.as_json else line) + "\n")
-    sys.stdout.flush()
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -12,8 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from unweave.cli.console import Cell, print_line, print_pairs, print_table
-from unweave.recovery.describe import describe as describe
+from unweave.cli.output.console import Cell, print_line, print_pairs, print_table
+from unweave.recovery.describe import describe
 from unweave.recovery.result import FRESH_CHECKS, Recovery, Status
 
 STATUS_STYLE: dict[Status, str] = {

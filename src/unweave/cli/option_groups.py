@@ -1,16 +1,20 @@
-"""The ``--http-...`` options: how an endpoint given as TARGET is spoken to."""
+"""Options that belong together: what is known of a target, how it is spoken to, where a run computes."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unweave.cli.arguments import parse_domain, parse_hidden, read_examples
+from unweave.cli.options import Activation, Domain, Examples, Hidden, Inputs, Seed
+from unweave.cli.targets import CommandOptions, Target, find_target, input_width, told_width
 from unweave.errors import InvalidInput
+from unweave.execution import Checkpoint, DaskExecutor, Executor
 from unweave.targets.adapters.answer_source import optional_package
 
 if TYPE_CHECKING:
@@ -59,7 +63,7 @@ class HttpArguments:
     http_insecure: Annotated[bool, typer.Option("--http-insecure", help="Do not check certificates.")] = False
 
     def options(self, inputs: int | None = None) -> HttpOptions | None:
-        """What was typed as `HttpOptions`; None if nothing was."""
+        """Return `HttpOptions` from what was typed; None if nothing was."""
         if self == HttpArguments():
             return None
         optional_package("httpx", "http", "ask an HTTP endpoint")
@@ -84,33 +88,76 @@ class HttpArguments:
         return HttpOptions(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
 
-NO_HTTP = HttpArguments()
-"""Nothing typed."""
+@dataclass(frozen=True)
+class RunningOptions:
+    """``--workers``, ``--scheduler``, ``--checkpoint`` and ``--check-log``, as typed."""
+
+    workers: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Compute on N processes (needs Dask).")
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Compute on a Dask cluster, e.g. tcp://10.0.0.5:8786."),
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Keep every answer here (a .sqlite file, or a folder); run again to go on after a crash.",
+        ),
+    ] = None
+    check_log: Annotated[
+        bool, typer.Option("--check-log", help="Ask one row of the checkpoint again: is it the same target?")
+    ] = False
+
+    def kept(self) -> Checkpoint | None:
+        """Return the checkpoint asked for, or None."""
+        if self.checkpoint is None:
+            if self.check_log:
+                raise InvalidInput("--check-log must be given with --checkpoint. Got it alone instead.")
+            return None
+        return Checkpoint(self.checkpoint, check=self.check_log)
+
+    @contextmanager
+    def executor(self) -> Iterator[Executor | None]:
+        """Yield the executor asked for and close it afterwards; None means this process."""
+        if self.workers is not None and self.scheduler is not None:
+            raise InvalidInput(
+                "--workers or --scheduler must be given, not both. Got both instead. Leave one of them out."
+            )
+        if not self.workers and self.scheduler is None:
+            yield None
+            return
+        with DaskExecutor(self.workers, scheduler=self.scheduler) as executor:
+            yield executor
 
 
-def with_http_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give ``command`` the options above; it receives them together, as its argument ``http``."""
-    signature = inspect.signature(command, eval_str=True)
-    own = [parameter for name, parameter in signature.parameters.items() if name != "http"]
-    types = inspect.get_annotations(HttpArguments, eval_str=True)
-    added = [
-        inspect.Parameter(
-            entry.name,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=entry.default,
-            annotation=types[entry.name],
-        )
-        for entry in fields(HttpArguments)
-    ]
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions:
+    """Options of every command that asks a target."""
 
-    @functools.wraps(command)
-    def wrapped(**values: Any) -> None:
-        typed = {entry.name: values.pop(entry.name) for entry in fields(HttpArguments)}
-        command(**values, http=HttpArguments(**typed))
+    hidden: Hidden = None
+    activation: Activation = None
+    inputs: Inputs = None
+    domain: Domain = None
+    examples: Examples = None
+    seed: Seed = 0
+    command: CommandOptions = field(default_factory=CommandOptions)
+    http: HttpArguments = field(default_factory=HttpArguments)
 
-    wrapped.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
-    return wrapped
+    @contextmanager
+    def opened(self, spec: str) -> Iterator[tuple[Target, dict[str, Any]]]:
+        """Open the target ``spec``; yield it and what the options say, under the names of `recover`."""
+        told = {
+            "hidden": parse_hidden(self.hidden),
+            "activation": self.activation,
+            "seed": self.seed,
+            "domain": parse_domain(self.domain),
+            "examples": read_examples(self.examples),
+        }
+        width = told_width(self.inputs, told["examples"])
+        with find_target(spec, width, http=self.http.options(width), command=self.command) as target:
+            yield target, {**told, "input_dim": input_width(target, self.inputs, told["examples"])}
 
 
 def _header(text: str) -> tuple[str, str]:

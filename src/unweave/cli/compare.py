@@ -3,42 +3,63 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
-from unweave.cli.console import print_line, print_pairs, stdout_console
 from unweave.cli.exits import DONE, NOT_EXACT
-from unweave.cli.jsonable import print_json
-from unweave.cli.show import describe
+from unweave.cli.options import AsJson, LayerActivations
+from unweave.cli.output.console import print_line, print_pairs, stdout_console
+from unweave.cli.output.document import print_json
 from unweave.files import load, names_activations
-from unweave.networks.comparison import Comparison, compare
+from unweave.networks.comparison import SAME_PARAMETERS, Comparison, compare
 from unweave.networks.network import Network
+from unweave.recovery.describe import describe
 
 
-def run_compare(
-    first: Path, second: Path, tolerance: float, as_json: bool, activations: str | None = None
-) -> int:
-    """Compare the networks in two files and return the exit code: 0 the same, 1 different.
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """Options of ``unweave compare``."""
 
-    ``activations`` (with commas between) are for files that do not say theirs.
+    a: Annotated[Path, typer.Argument(metavar="A", help="A network file: the reference.", show_default=False)]
+    b: Annotated[Path, typer.Argument(metavar="B", help="The network file to compare.", show_default=False)]
+    tolerance: Annotated[
+        float, typer.Option(metavar="T", help="Largest parameter error of the same network.")
+    ] = SAME_PARAMETERS
+    activations: LayerActivations = None
+    as_json: AsJson = False
+
+
+def run_compare(options: CompareOptions) -> int:
+    """Tell whether two network files hold the same network, up to symmetry.
+
+    Files may be .npz, .json, .onnx (a chain of layers, whoever wrote it) and .safetensors (also the state of
+    a torch module, with --activations). Order and signs of units, duplicates and the like do not count. Exit
+    code 0: the same; 1: different.
+
+    \b
+    Example:
+      unweave compare teacher.npz copy.npz --tolerance 1e-9
+      unweave compare teacher.onnx state.safetensors --activations tanh,identity
     """
-    a, b = (load_network(path, activations) for path in (first, second))
-    comparison = compare(a, b, tolerance=tolerance)
-    if as_json:
-        print_json({"a": first, "b": second, **comparison_dict(comparison)})
+    a, b = (load_network(path, options.activations) for path in (options.a, options.b))
+    comparison = compare(a, b, tolerance=options.tolerance)
+    if options.as_json:
+        print_json({"a": options.a, "b": options.b, **comparison_dict(comparison)})
     else:
-        networks = (("a", first, a), ("b", second, b))
         rows = [
             (name, f"{path}: {describe(net)}, {net.n_parameters:,} parameters")
-            for name, path, net in networks
+            for name, path, net in (("a", options.a, a), ("b", options.b, b))
         ]
         _show(stdout_console(), comparison, rows)
     return DONE if comparison.is_same else NOT_EXACT
 
 
 def load_network(path: Path, activations: str | None) -> Network:
-    """Return the network in a file; ``activations`` are used where the file leaves them open."""
+    """Return the network in a file; ``activations``, commas between, are for files that name none."""
     if activations is None or names_activations(path):
         return load(path)
     return load(path, [name.strip() for name in activations.split(",")])

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from unweave.cli.console import print_line
+from unweave.cli.output.console import print_line
 from unweave.experiments import Experiment, Figure
 from unweave.experiments.experiment import Value
 

@@ -3,59 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unweave.cli.arguments import parse_domain, parse_hidden, read_examples
-from unweave.cli.console import stdout_console
 from unweave.cli.exits import DONE
-from unweave.cli.http_arguments import NO_HTTP, HttpArguments
-from unweave.cli.jsonable import print_json
-from unweave.cli.progress import watching
-from unweave.cli.show_diagnosis import Choice, show_findings, show_methods, show_network
-from unweave.cli.targets import CommandOptions, find_target, input_width, told_width
+from unweave.cli.option_groups import TargetOptions
+from unweave.cli.options import AsJson, MaxQueries, TargetArgument
+from unweave.cli.output.console import stdout_console
+from unweave.cli.output.diagnosis import Choice, show_findings, show_methods, show_network
+from unweave.cli.output.document import print_json
+from unweave.cli.output.progress import watching
 from unweave.diagnose import WeightDiagnostics, diagnose_network
 from unweave.methods.refusals import Request
 from unweave.methods.table import METHODS, choose
 from unweave.networks.activations import get_activation
 from unweave.probing.look import Findings, look
+from unweave.search.request import checked_widths
 from unweave.targets.target import as_queries
 
 
-@dataclass(frozen=True)
-class DiagnoseOptions:
-    """The command's options, as typed."""
+@dataclass(frozen=True, kw_only=True)
+class DiagnoseOptions(TargetOptions):
+    """Options of ``unweave diagnose``."""
 
-    target: str
-    hidden: str | None = None
-    activation: str | None = None
-    inputs: int | None = None
-    domain: str | None = None
-    examples: Path | None = None
-    max_queries: int | None = None
-    seed: int = 0
-    as_json: bool = False
-    command: CommandOptions | None = None
-    http: HttpArguments = NO_HTTP
+    target: TargetArgument
+    max_queries: MaxQueries = None
+    as_json: AsJson = False
 
 
 def run_diagnose(options: DiagnoseOptions) -> int:
-    """Look at the target and return the exit code, 0."""
-    hidden, domain = parse_hidden(options.hidden), parse_domain(options.domain)
-    examples = read_examples(options.examples)
+    """Look at TARGET for a few hundred queries: precision, region, kinks, and which methods would be tried.
+
+    For a file with one hidden layer, also how hard its weights are to recover: coherence, conditioning, and
+    whether the hypotheses of the theory hold.
+
+    \b
+    Example:
+      unweave diagnose models:predict --inputs 20
+    """
     activation = None if options.activation is None else get_activation(options.activation).name
-    told = told_width(options.inputs, examples)
-    with (
-        watching(False, 0),
-        find_target(options.target, told, http=options.http.options(told), command=options.command) as target,
-    ):
-        width = input_width(target, options.inputs, examples)
-        queries = as_queries(target.function, input_dim=width, max_queries=options.max_queries)
+    with watching(False, 0), options.opened(options.target) as (target, told):
+        queries = as_queries(target.function, input_dim=told["input_dim"], max_queries=options.max_queries)
         rng = np.random.default_rng(options.seed)
-        findings = look(queries, rng=rng, domain=domain, examples=examples)
-    choices = _choices(Request(None if hidden is None else tuple(hidden), activation), findings)
+        findings = look(queries, rng=rng, domain=told["domain"], examples=told["examples"])
+    choices = _choices(Request(checked_widths(told["hidden"]), activation), findings)
     network = target.network
     weights = None
     if network is not None and len(network.hidden) == 1:

@@ -1,0 +1,1 @@
+"""What commands print: results for people on stdout, JSON for programs, progress on stderr."""
