@@ -64,9 +64,8 @@ def test_the_header_is_replaced_as_a_whole(name, tmp_path):
     store.close()
 
 
-def test_many_small_pieces_are_merged_in_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(npz_store, "_MOST_SMALL", 5)
-    store = NpzStore(tmp_path / "run")
+def test_many_small_pieces_are_merged_in_order(tmp_path):
+    store = NpzStore(tmp_path / "run", most_small_pieces=5)
     for i in range(23):
         store.append(piece(i))
     assert len(list((tmp_path / "run" / "pieces").iterdir())) < 8

@@ -11,8 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from unweave.errors import InvalidInput
 from unweave.execution import DaskExecutor, SerialExecutor
-from unweave.execution.fingerprint import fingerprint
-from unweave.execution.remembering import Remembering
+from unweave.execution.memory import Remembering, fingerprint
 from unweave.execution.store import open_store
 from unweave.networks.evaluation import allowed_threads
 

@@ -14,7 +14,7 @@ from unweave.audits.answer_log import LogCheck
 from unweave.audits.curve import LevelSummary, Point
 from unweave.audits.level import Level, OwnPrecision
 from unweave.audits.result import Defence
-from unweave.audits.wording import about, listed, percent
+from unweave.audits.words import about, listed, percent
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.network import Network
 from unweave.recovery.result import Recovery, Status

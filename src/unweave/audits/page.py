@@ -6,7 +6,7 @@ from typing import Any
 
 from unweave.audits.level import Level
 from unweave.audits.result import Audit
-from unweave.audits.wording import percent
+from unweave.audits.words import percent
 
 
 def audit_html(audit: Audit) -> str:

@@ -14,7 +14,7 @@ from unweave.audits.attack import FRESH_ROWS
 from unweave.audits.curve import Point
 from unweave.audits.level import Level
 from unweave.audits.result import Audit
-from unweave.audits.wording import percent
+from unweave.audits.words import percent
 from unweave.report.drawing import ACCENT, INK, QUIET, Picture, draw
 
 _NOTHING_KNOWN = 1.0  # the error that is drawn where there is no network

@@ -19,7 +19,7 @@ from unweave.audits.curve import LeakageCurve, LevelSummary, Point
 from unweave.audits.level import Level, OwnPrecision, checked_levels
 from unweave.audits.result import Audit
 from unweave.errors import BudgetExhausted, InvalidInput
-from unweave.execution.checkpoint import Checkpoint
+from unweave.execution.store import Checkpoint
 from unweave.networks.network import Network
 from unweave.probing.look import look
 from unweave.recovery.recover import recover

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unweave.execution.checkpoint import Checkpoint
 from unweave.execution.dask_executor import DaskExecutor
 from unweave.execution.executor import Executor, SerialExecutor
+from unweave.execution.store import Checkpoint
 
 __all__ = ["Checkpoint", "DaskExecutor", "Executor", "SerialExecutor"]

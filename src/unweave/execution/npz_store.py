@@ -26,15 +26,17 @@ from unweave.errors import CheckpointError, InvalidInput
 from unweave.execution.store import Arrays, Header
 
 _PARTIAL = ".partial"  # ending of a file that is being written
-_SMALL_BYTES = 8 * 2**20  # pieces below this size are merged
-_MOST_SMALL = 64  # when there are so many of them
+_SMALL_BYTES = 8 * 2**20  # pieces below this size are merged: reading many small files is slow
 
 
 class NpzStore:
-    """Arrays in the directory ``path``; see `unweave.execution.store.ArrayStore`."""
+    """Arrays in the directory ``path``; see `unweave.execution.store.ArrayStore`.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    ``most_small_pieces`` small pieces are merged into one file.
+    """
+
+    def __init__(self, path: Path, most_small_pieces: int = 64) -> None:
+        self.path, self._most_small = path, most_small_pieces
         self._pieces, self._results = path / "pieces", path / "results"
         self._header = path / "header.json"
         if path.exists() and not path.is_dir():
@@ -85,7 +87,7 @@ class NpzStore:
         self._names.append(name)
         if self._is_small(name):
             self._small.append(name)
-        if len(self._small) >= _MOST_SMALL:
+        if len(self._small) >= self._most_small:
             self._merge()
 
     def pieces(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:

@@ -8,6 +8,7 @@ moment: what `append` or `put` has returned from is there afterwards, what it ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +24,21 @@ SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db")
 
 FORMAT = "unweave-checkpoint"
 VERSION = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a recovery keeps the answers it was given and the results that were expensive.
+
+    Example: ``unweave.recover(target, checkpoint=Checkpoint("run.sqlite", target="credit model, May"))``
+    """
+
+    path: str | Path
+    """A file that ends in .sqlite, .sqlite3 or .db; any other path is a directory."""
+    target: str | None = None
+    """A description of the target. Its fingerprint is kept, and a checkpoint of another one is refused."""
+    check: bool = False
+    """Whether one row of the log is asked again at the start, to see whether it is the same target."""
 
 
 class ArrayStore(Protocol):

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from unweave.errors import InvalidInput
-from unweave.serving.answering import read_rows, to_json, write_answers
 from unweave.serving.faults import Dice, Fault, Faults
+from unweave.serving.messages import read_rows, to_json, write_answers
 from unweave.serving.model import ServedModel
 
 _MOST_BODY_BYTES = 256 * 2**20

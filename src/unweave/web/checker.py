@@ -1,4 +1,4 @@
-"""The server's side of `unweave.web.checking`: one process that looks at uploads, replaced when it breaks."""
+"""The server's side of `unweave.web.upload_check`: one process, replaced when it breaks."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Checker:
         if self._process is None or self._process.poll() is not None:
             self._end()
             self._process = start_module(
-                "unweave.web.checking",
+                "unweave.web.upload_check",
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

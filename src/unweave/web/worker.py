@@ -27,11 +27,11 @@ from unweave.errors import Interrupted, UnweaveError
 from unweave.recovery.recover import recover
 from unweave.recovery.result import Recovery
 from unweave.targets.adapters.file_target import open_file_target
-from unweave.web.checking import open_table, worded
 from unweave.web.progress_file import ProgressFile, Watched
 from unweave.web.results import write_results
 from unweave.web.run_folder import OUTCOME, PROGRESS, RunFolder, RunStatus, write_json
 from unweave.web.run_request import ENDPOINT, TABLE, RunRequest
+from unweave.web.upload_check import open_table, worded
 
 CANCEL = "cancel"
 """The line that interrupts a run."""

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from unweave.targets.adapters.interrupts import interrupts_wait
+from unweave.targets.adapters.keras_target import interrupts_wait
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,11 @@ import httpx
 
 from unweave.targets.adapters.http_messages import excerpt
 from unweave.targets.adapters.http_options import HttpOptions
-from unweave.targets.adapters.http_pacing import retry_after_seconds
+from unweave.targets.adapters.http_pace import retry_after_seconds
 
 _BUSY = (408, 425, 429, 500, 502, 503, 504)  # answers that another moment may change
-_HOLD_ALL = (429, 503)  # said to a caller, not about a request
+HOLD_ALL = (429, 503)
+"""Statuses that are said to a caller, not about a request: all of its requests wait."""
 
 
 class RequestFailed(Exception):
@@ -61,7 +62,7 @@ class RequestFailed(Exception):
     @property
     def holds_all(self) -> bool:
         """Whether the endpoint said it to the caller, rather than about this request."""
-        return self.status in _HOLD_ALL
+        return self.status in HOLD_ALL
 
 
 def shown_url(url: str) -> str:

@@ -54,6 +54,8 @@ class HttpOptions:
     """Longest pause: caps the back-off, and a ``Retry-After`` beyond it ends the call."""
     timeout_seconds: float = 30.0
     """Longest time from sending a request to the last byte of its answer."""
+    interrupt_seconds: float = 2.0
+    """Time that requests under way get to finish after Ctrl-C; their answers are as good as paid for."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further headers; their values are never shown."""
     token_env: str | None = None
@@ -82,7 +84,7 @@ class HttpOptions:
         for name in ("requests_per_second", "rows_per_second"):
             if getattr(self, name) is not None:
                 _check_positive(self, name)
-        for name in ("backoff_seconds", "longest_pause_seconds", "timeout_seconds"):
+        for name in ("backoff_seconds", "longest_pause_seconds", "timeout_seconds", "interrupt_seconds"):
             _check_positive(self, name)
         _check_texts(self)
         if self.one_row and self.batch_rows not in (None, 1):

@@ -22,19 +22,18 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput, TargetError
 from unweave.targets.adapters.http_batches import BatchJob
 from unweave.targets.adapters.http_connection import Connection, Secrets, checked_url, read_secrets
-from unweave.targets.adapters.http_failures import RequestFailed, shown_url
+from unweave.targets.adapters.http_failures import HOLD_ALL, RequestFailed, shown_url
 from unweave.targets.adapters.http_messages import UnreadableAnswer, parse_json, read_answers, request_body
 from unweave.targets.adapters.http_options import HttpOptions
-from unweave.targets.adapters.http_pacing import Pace
+from unweave.targets.adapters.http_pace import Pace
 
 T = TypeVar("T")
 
-_MOST_BATCH_ROWS = 1024
+_MOST_BATCH_ROWS = 1024  # per request by default: more saves no time
 _BATCH_NUMBERS = 1 << 16  # per request by default: a body of about 1.3 MB
 _ROUND_ROWS = 64  # linear algebra treats rows in groups; a cut between groups leaves every bit as it was
 _CALL_BATCHES = 8  # per connection in one call of the ledger, which looks at its deadline between calls
 _FIRST_RETRIES = 2  # of an unreadable answer, as long as the endpoint never gave a readable one
-_TOO_BUSY = (429, 503)
 
 _log = logging.getLogger("unweave.http")
 
@@ -134,7 +133,8 @@ class HttpTarget:
         rows = self._checked_rows(x)
         if rows.shape[0] == 0:
             return np.empty((0, self._n_outputs or 0))
-        job = BatchJob(rows, _batch_rows(self._options, rows.shape[1]), self._ask)
+        batch_rows = _batch_rows(self._options, rows.shape[1])
+        job = BatchJob(rows, batch_rows, self._ask, self._options.interrupt_seconds)
         # Until something was understood, one request at a time: a mistake in the options costs one batch.
         if not self._answered:
             job.run(1, most=1)
@@ -149,14 +149,14 @@ class HttpTarget:
             try:
                 return self._connection.exchange("GET", url, None, 0)
             except RequestFailed as failure:
-                if failure.status is not None and failure.status not in _TOO_BUSY:
+                if failure.status is not None and failure.status not in HOLD_ALL:
                     failure.retry = False  # whatever it says about an address that need not exist
                 raise
 
         try:
             found = parse_json(self._with_retries(once, 0, threading.Event()))
         except RequestFailed as failure:
-            if failure.status is None or failure.status in (401, *_TOO_BUSY):
+            if failure.status is None or failure.status in (401, *HOLD_ALL):
                 raise TargetError(self._explain(failure)) from failure
             return  # it has none, which is usual
         except UnreadableAnswer:
@@ -242,7 +242,7 @@ class HttpTarget:
 
 
 def _batch_rows(options: HttpOptions, n_inputs: int) -> int:
-    """Rows per request: as told, else so many that a request stays small."""
+    """Rows per request: as the options say, else few enough to keep a request small."""
     if options.one_row:
         return 1
     if options.batch_rows is not None:

@@ -22,7 +22,7 @@ _MOST_HEADER = 10_000  # bytes of the text that describes an array; numpy's own 
 _HEADER_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
-def look_inside(path: Path, most_unpacked: int) -> None:
+def inspect_file(path: Path, most_unpacked: int) -> None:
     """Refuse the file at ``path`` if opening it could do harm; `InvalidInput` says why.
 
     ``most_unpacked`` is the number of bytes that its arrays may take.

@@ -1,6 +1,6 @@
 """Open a target as its run will, to tell at once whether it can be used. Runs in a process of its own.
 
-    python -m unweave.web.checking
+    python -m unweave.web.upload_check
 
 reads a line of JSON per question, ``{"folder", "request", "most_unpacked"}``, and answers with a line, either
 ``{"found": {"inputs", "outputs", ...}}`` or ``{"error", "field"}``. A file that brings the reader down, takes
@@ -19,7 +19,7 @@ from unweave.errors import InvalidInput, UnweaveError
 from unweave.files.tables import read_table
 from unweave.targets.adapters.file_target import open_file_target
 from unweave.targets.samples import Samples
-from unweave.web.looking_inside import look_inside
+from unweave.web.inspect_file import inspect_file
 from unweave.web.run_folder import RunFolder
 from unweave.web.run_request import TABLE, FieldError, RunRequest
 
@@ -46,7 +46,7 @@ def open_table(path: Path, outputs: int | None) -> Samples:
 def check_target(folder: RunFolder, request: RunRequest, most_unpacked: int) -> dict[str, Any]:
     """What the uploaded file of ``request`` holds; `InvalidInput` if it cannot be used."""
     path = folder.target(request)
-    look_inside(path, most_unpacked)
+    inspect_file(path, most_unpacked)
     if request.kind == TABLE:
         samples = open_table(path, request.outputs)
         return {"inputs": samples.n_inputs, "outputs": int(samples.y.shape[1]), "rows": len(samples)}

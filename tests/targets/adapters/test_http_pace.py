@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unweave.targets.adapters.http_options import HttpOptions
-from unweave.targets.adapters.http_pacing import Bucket, Pace, retry_after_seconds
+from unweave.targets.adapters.http_pace import Bucket, Pace, retry_after_seconds
 
 
 class Clock:
