@@ -23,7 +23,7 @@ _CAVEAT = (
     "These are the attacks of this program. A level that holds against them is not proven safe: a better "
     "attack may need fewer queries."
 )
-_HARDLY_KNOWN = 0.5  # median weight error from which on weights are not worth a figure
+_HARDLY_KNOWN_ERROR = 0.5  # median weight error above which weights are not worth a figure
 
 
 def advise(
@@ -97,7 +97,7 @@ def _of_level(summary: LevelSummary, points: Sequence[Point], alarm: float) -> s
         why = f" ({summary.reason})" if summary.reason else ""
         return f"{label}, {summary.tried:,} queries gave no network{why}."
     mine = [point for point in points if point.level == summary.level and point.has_network]
-    if mine and min(point.median_weight_error for point in mine) > _HARDLY_KNOWN:
+    if mine and min(point.median_weight_error for point in mine) > _HARDLY_KNOWN_ERROR:
         best = min(mine, key=lambda point: point.fresh_error)
         return (
             f"{label}, {best.queries:,} queries give a network that answers alike to "

@@ -21,10 +21,10 @@ from unweave.targets.query_log import QueryLog
 
 MOST_BYTES = 2**30
 """Rows that are kept in memory, at most; beyond, a checkpoint keeps them on disk."""
-_PARAMETERS_OFF = 1e-9  # relative error of the parameters that is allowed whatever the recovery's own error
-_OVER_FRESH = 100.0  # times the error on fresh rows: many more rows are looked at, and in extreme places
-_HALF_UNIT = 0.5 + 1e-3  # of the last digit: what rounding leaves, and a tie that falls the other way
-_SIGMAS = 8.0  # of the noise: the largest of a million Gaussian errors is 5, and sigma is an estimate
+_LEAST_SHARE_OFF = 1e-9  # relative error of parameters, allowed whatever the recovery's own error
+_OVER_FRESH_ERROR = 100.0  # times the error on fresh rows: the log has many more rows, some in extreme places
+_ROUNDING_UNITS = 0.5 + 1e-3  # of the last digit: what rounding leaves, and a tie that falls the other way
+_NOISE_SIGMAS = 8.0  # the largest of a million Gaussian errors is 5 sigma, and sigma is an estimate
 
 
 class MemoryStore:
@@ -128,10 +128,10 @@ def check_log(
     sizes = np.concatenate(sizes_of_rows)
     typical_row = max(float(np.median(sizes)), np.finfo(np.float64).tiny)
     typical = np.median(np.concatenate(given_answers), axis=0)
-    share = max(_PARAMETERS_OFF, _OVER_FRESH * error) if np.isfinite(error) else _PARAMETERS_OFF
-    allowance = _SIGMAS * own.sigma if own.kind == "noisy" else 0.0
+    share = max(_LEAST_SHARE_OFF, _OVER_FRESH_ERROR * error) if np.isfinite(error) else _LEAST_SHARE_OFF
+    allowance = _NOISE_SIGMAS * own.sigma if own.kind == "noisy" else 0.0
     if own.decimals is not None:
-        allowance = _HALF_UNIT * 10.0**-own.decimals
+        allowance = _ROUNDING_UNITS * 10.0**-own.decimals
     largest = worst = 0.0
     alike = dict.fromkeys(decimals, 0)
     for rows, given in answers():

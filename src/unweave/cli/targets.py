@@ -20,7 +20,7 @@ from unweave.targets.adapters.file_target import target_endings
 from unweave.targets.target import is_target, is_url, open_target
 
 COMMAND_START = "cmd:"
-_LONGEST_ENDING = 8  # letters and the dot, as in .joblib: longer words after a dot are hardly a file's
+_MOST_ENDING_LETTERS = 8  # as in .joblib: longer words after a dot are hardly a file's ending
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def told_width(inputs: int | None, examples: Any) -> int | None:
 def _named_like_a_file(spec: str) -> bool:
     """Whether ``spec`` ends like the name of a file and is not ``module:attribute``."""
     ending = Path(spec).suffix
-    return ending.lower() in target_endings() or (":" not in spec and 1 < len(ending) <= _LONGEST_ENDING)
+    return ending.lower() in target_endings() or (":" not in spec and 1 < len(ending) <= _MOST_ENDING_LETTERS)
 
 
 def _open_endpoint(url: str, inputs: int | None, options: Any) -> AnswerSource:

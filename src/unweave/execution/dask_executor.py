@@ -21,11 +21,11 @@ from unweave.networks.evaluation import single_threaded_blas
 TARGET_ROWS = 4096
 """Rows per call of a target that workers ask: the same whatever the number of workers."""
 
-_AHEAD = 2  # tasks handed out per core: the next one is there when one finishes, and few are lost to Ctrl-C
-_HELD_BY_WORKER = 2  # maps whose shared part a worker keeps: one runs at a time
-_LARGE_BYTES = 100_000  # of what tasks share: above it is sent to a worker once, below with every task
-_CORES_SECONDS = 1.0  # after which the cores of the cluster are counted anew
-_CLOSE_SECONDS = 30
+_TASKS_PER_CORE = 2  # handed out: the next one is there when one finishes, and few are lost to Ctrl-C
+_SHARED_PARTS_PER_WORKER = 2  # that a worker keeps: one map runs at a time
+_SENT_ONCE_BYTES = 100_000  # of what tasks share: more is sent to a worker once, less with every task
+_CORE_COUNT_SECONDS = 1.0  # after which the cores of the cluster are counted again
+_CLOSE_SECONDS = 30  # for a local cluster to end before it is killed
 _UNWATCHED = {  # Dask's own profiler and monitor take some hundredths of a core per process, all the time
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "5s",
@@ -163,15 +163,16 @@ class DaskExecutor:
         running: dict[Any, int] = {}
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": _LARGE_GRAPH}):
             held: Any = _packed((task, shared), "task")
-            if len(held) > _LARGE_BYTES:
+            if len(held) > _SENT_ONCE_BYTES:
                 # A task of its own, not scattered data: should its worker die, Dask can make it again.
                 held = client.submit(_hold, held, pure=False)
             most, asked_at = 0, -math.inf
             arriving = distributed.as_completed(loop=client.loop)
             try:
                 while True:
-                    if time.monotonic() - asked_at > _CORES_SECONDS:  # workers may come and go
-                        most, asked_at = _AHEAD * max(1, sum(client.ncores().values())), time.monotonic()
+                    if time.monotonic() - asked_at > _CORE_COUNT_SECONDS:  # workers may come and go
+                        most = _TASKS_PER_CORE * max(1, sum(client.ncores().values()))
+                        asked_at = time.monotonic()
                     for index, item in itertools.islice(queue, max(0, most - len(running))):
                         future = client.submit(_run, held, _packed(item, "item"), pure=False)
                         running[future] = index
@@ -234,7 +235,7 @@ def _hold(packed: bytes) -> bytes:
     return packed
 
 
-@lru_cache(maxsize=_HELD_BY_WORKER)
+@lru_cache(maxsize=_SHARED_PARTS_PER_WORKER)
 def _unpacked(packed: bytes) -> Any:
     return pickle.loads(packed)
 

@@ -15,15 +15,12 @@ from unweave.targets.region import NormalisedQueries
 SHORT_STEPS = (5e-4, 0.01, 0.05, 0.2)  # second differences of a smooth target scale like their squares
 _LONG_STEPS = (1.0, 3.0)  # without a box: as far as Gaussian points go
 _BOX_LONG_STEPS = (0.5, 1.0)  # in a box: the line ends at its two random end points
-_CLEAR = {
-    "float64": 10.0,
-    "float32": 10.0,
-    "noisy": 5.0,
-}  # standard deviations of its error that a difference
-# must exceed to count; more where sigma itself is known within a factor of two only
-_ROUNDING_STEPS = 2.0 * np.sqrt(12.0) * 1.01  # four times half a grid step, in sigmas: no S errs by more
-_ZERO_BY_KINK = 100.0  # on long steps: the smooth second difference that must be missing, in clear ones
-_SAME_CURVATURE = 0.5  # two steps see the same curvature, up to this share, where nothing breaks
+# Standard deviations of its error that a difference must exceed to count; more where sigma itself is known
+# within a factor of two only.
+_CLEAR_SIGMAS = {"float64": 10.0, "float32": 10.0, "noisy": 5.0}
+_ROUNDING_SIGMAS = 2.0 * np.sqrt(12.0) * 1.01  # four times half a grid step, in sigmas: no S errs by more
+_ZERO_BY_KINK_SIGMAS = 100.0  # on long steps: the smooth second difference that must be missing
+_SAME_CURVATURE_SHARE = 0.5  # two steps see the same curvature, up to this share, where nothing breaks
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +139,9 @@ def _compared(lines: Lines, clear: Array) -> KinkEvidence:
             known = ~judged & (np.abs(second[:, j]) > clear[:, j])
             if j < short:
                 new = known & (np.abs(predicted) > clear[:, i])
-                differs = np.abs(second[:, i] - predicted) > _SAME_CURVATURE * np.abs(predicted)
+                differs = np.abs(second[:, i] - predicted) > _SAME_CURVATURE_SHARE * np.abs(predicted)
             else:
-                new = known & (np.abs(predicted) > _ZERO_BY_KINK * clear[:, i])
+                new = known & (np.abs(predicted) > _ZERO_BY_KINK_SIGMAS * clear[:, i])
                 differs = np.abs(second[:, i]) <= clear[:, i]
             broken |= new & differs
             judged |= new
@@ -179,7 +176,7 @@ def _clear(noise: Noise) -> Array:
 
 def _clear_over_sigma(noise: Noise) -> float:
     """The same in standard deviations of an answer: f(t) + f(-t) - 2 f(0) has variance 6 sigma^2."""
-    return _ROUNDING_STEPS if noise.kind == "rounded" else _CLEAR[noise.kind] * float(np.sqrt(6.0))
+    return _ROUNDING_SIGMAS if noise.kind == "rounded" else _CLEAR_SIGMAS[noise.kind] * float(np.sqrt(6.0))
 
 
 def bending(lines: Lines) -> float:

@@ -22,7 +22,7 @@ from unweave.networks.network import Network
 from unweave.probing.look import Findings
 from unweave.recovery.result import Status
 from unweave.search.candidate import Candidate
-from unweave.targets.placement import REACH, points_at_neurons
+from unweave.targets.placement import REACH, points_at_units
 from unweave.targets.region import NormalisedQueries, Region
 
 FEWEST_ROWS = 100
@@ -212,7 +212,7 @@ def verification_points(
     neurons = rng.permutation(max(width, placed))[:placed] % width
     # A kink far out is as sharp as one nearby, and an answer there as good.
     reach = FARTHEST_KINK if _is_kinked(network) and bounds is None else REACH
-    points[:placed] = points_at_neurons(weights, biases, neurons, region, rng, reach=reach)
+    points[:placed] = points_at_units(weights, biases, neurons, region, rng, reach=reach)
     return points
 
 

@@ -25,9 +25,9 @@ from unweave.serving.faults import Dice, Fault, Faults
 from unweave.serving.messages import read_rows, to_json, write_answers
 from unweave.serving.model import ServedModel
 
-_MOST_BODY_BYTES = 256 * 2**20
+_MOST_BODY_BYTES = 256 * 2**20  # of a request: a million rows of ten numbers as text
 _IDLE_SECONDS = 60.0  # after which a silent connection is closed
-_WAITING_CONNECTIONS = 128
+_WAITING_CONNECTIONS = 128  # that the system keeps until the server accepts them: the usual number
 _PAGE = b"<html><head><title>Service</title></head><body><h1>Something went wrong</h1></body></html>"
 _COUNTS = ("rows_answered", "rows_dropped", "rows_corrupted", "rows_abandoned", "requests", "connections")
 

@@ -26,7 +26,7 @@ from unweave.errors import InvalidInput
 from unweave.execution.store import FORMAT, VERSION, ArrayStore, Header
 from unweave.targets.answer_cache import RowKeys, row_keys
 
-_PIECE_BYTES = 64 * 2**20  # rows written at once, far below what a store can hold in one piece
+_LOG_PIECE_BYTES = 64 * 2**20  # rows written at once, far below what a store can hold in one piece
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ class QueryLog:
         if self.n_outputs is None:
             self._header["outputs"] = int(piece.answers.shape[1])
             self._store.write_header(self._header)
-        step = max(1, _PIECE_BYTES // (8 * piece.rows.shape[1]))
+        step = max(1, _LOG_PIECE_BYTES // (8 * piece.rows.shape[1]))
         for start in range(0, len(piece.keys), step):
             part = slice(start, start + step)
             self._store.append(

@@ -15,7 +15,7 @@ from unweave.targets.queries import Queries
 
 _EPS = float(np.finfo(np.float64).eps)
 _BOX_ROUNDING = 16 * _EPS  # of the largest of |low|, |high|: what a round trip of coordinates may lose
-_NEAR = 10.0  # scales from the centre that are not far out
+_NEAR_SCALES = 10.0  # from the center: points within this many scales are not far out
 _UNIFORM_WIDTH = float(np.sqrt(12.0))  # a uniform law on an interval of this width has unit variance
 
 
@@ -66,7 +66,9 @@ class Region:
 
     def covers(self, other: Region) -> bool:
         """Whether typical points of ``other`` are not far out in this region's coordinates."""
-        return bool((np.abs(other.location - self.location) + 3 * other.scale <= _NEAR * self.scale).all())
+        return bool(
+            (np.abs(other.location - self.location) + 3 * other.scale <= _NEAR_SCALES * self.scale).all()
+        )
 
     @classmethod
     def standard(cls, n_inputs: int) -> Region:

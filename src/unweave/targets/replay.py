@@ -16,7 +16,7 @@ _STEP_SECOND = np.uint64(0xD6E8FEB86659FD93)
 _SAME_ANSWER = 1e-6
 """Difference, relative to the answer, up to which a row asked again is answered the same: answers to one row
 and to many may differ by rounding, float32 included."""
-_SPREADS = 10.0  # the same, in multiples of what the log shows of the target's own noise
+_SAME_ANSWER_SPREADS = 10.0  # the same, in multiples of the spread that the log shows of a noisy target
 
 
 class Replay:
@@ -127,7 +127,7 @@ def same_answer(answer: Array, before: Array) -> bool:
     if answer.shape != before.shape[1:]:
         return False
     middle = before.mean(axis=0)
-    allowed = np.maximum(_SAME_ANSWER * np.abs(middle).max(), _SPREADS * np.ptp(before, axis=0))
+    allowed = np.maximum(_SAME_ANSWER * np.abs(middle).max(), _SAME_ANSWER_SPREADS * np.ptp(before, axis=0))
     return bool((np.abs(answer - middle) <= allowed).all())
 
 

@@ -11,10 +11,10 @@ from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
 from unweave.targets.answer_cache import RowKeys, Words, distinct, row_keys
 
-_MOST_DECIMALS = 12
-_ROUNDING = 4 * float(np.finfo(np.float64).eps)  # relative: a decimal number is stored to within half of eps
+_MOST_TRIED_DECIMALS = 12  # as many as an audit rounds to
+_STORED_DECIMAL_ERROR = 4 * float(np.finfo(np.float64).eps)  # relative: decimals are stored to within eps/2
 _FLOAT32 = float(np.finfo(np.float32).eps) / np.sqrt(12)
-_FEWEST_REPLICATES = 10  # pairs of rows with one input from which the noise of the answers is estimated
+_FEWEST_REPLICATES = 10  # pairs of rows with one input that the noise of the answers is estimated from
 
 
 class Samples:
@@ -190,9 +190,9 @@ def _precision(y: Array, group: IntArray) -> Precision:
     if freedom >= _FEWEST_REPLICATES:
         means = np.stack([np.bincount(group, column) for column in y.T], axis=1) / counts[:, None]
         return Precision(np.sqrt(((y - means[group]) ** 2).sum(axis=0) / freedom), "replicates")
-    for decimals in range(_MOST_DECIMALS + 1):
+    for decimals in range(_MOST_TRIED_DECIMALS + 1):
         scaled = y * 10.0**decimals
-        if (np.abs(scaled - np.round(scaled)) <= _ROUNDING * np.abs(scaled)).all():
+        if (np.abs(scaled - np.round(scaled)) <= _STORED_DECIMAL_ERROR * np.abs(scaled)).all():
             return Precision(np.full(y.shape[1], 10.0**-decimals / np.sqrt(12)), "decimals")
     with np.errstate(over="ignore"):
         single = (y == y.astype(np.float32)).all()

@@ -37,8 +37,8 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_MOST_LOGIN_BYTES = 4096
-_WRONG_KEY_SECONDS = 0.5  # before a wrong key is answered
+_MOST_LOGIN_BYTES = 4096  # far more than any key has
+_WRONG_KEY_SECONDS = 0.5  # before a wrong key is answered, against guessing
 
 
 @dataclass(frozen=True)

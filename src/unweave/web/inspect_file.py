@@ -18,7 +18,7 @@ from unweave.errors import InvalidInput
 
 MOST_MEMBERS = 4096
 """Arrays in an archive: two per layer are usual."""
-_MOST_HEADER = 10_000  # bytes of the text that describes an array; numpy's own limit
+_MOST_HEADER_BYTES = 10_000  # of the text that describes an array; numpy's own limit
 _HEADER_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -67,7 +67,7 @@ def _check_array(file: IO[bytes], name: str, size: int) -> None:
     reader = _HEADER_READERS.get(version)
     if reader is None:
         _refuse("hold arrays in a format of version 1 or 2", f"version {version} in {name!r}")
-    shape, _, dtype = reader(file, max_header_size=_MOST_HEADER)
+    shape, _, dtype = reader(file, max_header_size=_MOST_HEADER_BYTES)
     if dtype.hasobject:
         _refuse(
             "hold numbers and texts only",

@@ -43,7 +43,7 @@ AT_ONCE = 2
 """Runs that go at the same time; the others wait."""
 GRACE_SECONDS = 10.0
 """How long a run that is cancelled may take to write what it has found before it is killed."""
-_CLOSING_SECONDS = 3.0
+_CLOSING_SECONDS = 3.0  # that runs get to end when the server stops; they can be resumed
 
 _log = logging.getLogger("unweave.web")
 

@@ -32,7 +32,7 @@ _WORDS = (
     (r"^input_dim\b", "Number of inputs"),
 )
 """What the library calls things -> what the page calls them."""
-_MOST_TEXT = 1000  # characters of a message; an ONNX runtime may quote a whole graph
+_MOST_MESSAGE_CHARACTERS = 1000  # an ONNX runtime may quote a whole graph
 
 
 def open_table(path: Path, outputs: int | None) -> Samples:
@@ -72,7 +72,7 @@ def worded(message: object, path: Path, name: str) -> str:
         text = text.replace(written, name)
     for pattern, words in _WORDS:
         text = re.sub(pattern, words, text)
-    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]} ..."
+    return text if len(text) <= _MOST_MESSAGE_CHARACTERS else f"{text[:_MOST_MESSAGE_CHARACTERS]} ..."
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:

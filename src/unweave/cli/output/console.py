@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-_WIDTH = 100
+_CONSOLE_COLUMNS = 100
 """Columns used on wide terminals, and when the output is no terminal."""
 
 Cell = str | Text
@@ -21,7 +21,7 @@ def stdout_console() -> Console:
     """Return a console on stdout, at most 100 columns wide, and as wide as the terminal or COLUMNS says."""
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
     told = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-    console.width = min(console.width, _WIDTH) if told else _WIDTH
+    console.width = min(console.width, _CONSOLE_COLUMNS) if told else _CONSOLE_COLUMNS
     return console
 
 

@@ -108,12 +108,12 @@ def _incoherence_rows(weights: WeightDiagnostics) -> list[tuple[str, Cell, str]]
     figures = weights.incoherence
     return [
         (
-            "inputs, neurons",
+            "inputs, units",
             f"{figures.dimension}, {figures.width}",
-            "Hessians can show up to D(D-1)/2 neurons",
+            "Hessians can show up to D(D-1)/2 units",
         ),
-        ("norms of the weights", _span(weights.norms), "faint neurons show last"),
-        ("coherence", figure(figures.coherence), "1: two neurons share a direction"),
+        ("norms of the weights", _span(weights.norms), "faint units show last"),
+        ("coherence", figure(figures.coherence), "1: two units share a direction"),
         ("least possible", figure(figures.welch_bound), "Welch bound on the coherence"),
         ("condition of G2", figure(figures.gram2_condition), "digits lost in the shifts; inf: not separable"),
         ("condition of G3", figure(figures.gram3_condition), "digits lost in the signs"),

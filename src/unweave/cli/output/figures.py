@@ -16,8 +16,8 @@ from unweave.experiments import Experiment, Figure
 from unweave.experiments.experiment import Value
 
 _EXPONENT = re.compile(r"e([+-])0(\d)")  # e-05 is printed as e-5
-_BESIDE_CLAIMS = 11  # columns: margin, seconds, and the gaps between
-_NARROWEST_CLAIM = 20
+_COLUMNS_BESIDE_CLAIMS = 11  # margin, seconds, and the gaps between
+_LEAST_CLAIM_COLUMNS = 20  # narrower texts cannot be read
 _LARGEST_PLAIN, _SMALLEST_PLAIN = 1e6, 1e-2
 
 
@@ -45,11 +45,11 @@ def number(value: Value) -> str:
 def show_catalogue(console: Console, experiments: Sequence[Experiment]) -> None:
     """Names with their claims, source by source, in columns that all sources share."""
     names, claims = (max(len(text) for text in texts) for texts in zip(*_texts(experiments), strict=True))
-    room = console.width - names - _BESIDE_CLAIMS  # claims are broken where the terminal is narrow
+    room = console.width - names - _COLUMNS_BESIDE_CLAIMS  # claims are broken where the terminal is narrow
     for source, group in groupby(experiments, key=lambda experiment: experiment.source.partition(",")[0]):
         grid = Table.grid(padding=(0, 2))
         grid.add_column(style="cyan", no_wrap=True, min_width=names)
-        grid.add_column(overflow="fold", width=max(min(claims, room), _NARROWEST_CLAIM))
+        grid.add_column(overflow="fold", width=max(min(claims, room), _LEAST_CLAIM_COLUMNS))
         grid.add_column(justify="right", style="dim", no_wrap=True)
         for experiment in group:
             place = experiment.source.partition(", ")[2]

@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 
 from unweave.search.journal import Progress
 
-_LEAST_SECONDS = 1.0  # of a stage before its pace is believed
+_LEAST_STAGE_SECONDS = 1.0  # before the pace of a stage is believed
 
 
 class StageLine:
@@ -56,7 +56,7 @@ def amount(progress: Progress) -> str:
 
 def time_left(progress: Progress, seconds: float) -> str:
     """``12 s left`` at the pace of ``seconds`` for what is done; empty where that cannot be said."""
-    if not progress.total or not 0 < progress.done < progress.total or seconds < _LEAST_SECONDS:
+    if not progress.total or not 0 < progress.done < progress.total or seconds < _LEAST_STAGE_SECONDS:
         return ""
     left = seconds * (progress.total - progress.done) / progress.done
     return f"{left:.0f} s left" if left < 120 else f"{left / 60:.0f} min left"

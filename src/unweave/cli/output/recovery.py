@@ -23,7 +23,7 @@ STATUS_STYLE: dict[Status, str] = {
     Status.FAILED: "bold red",
 }
 
-_MOST_ENTRIES = 4  # of a list among the figures of a stage
+_MOST_LIST_ENTRIES = 4  # shown of a list among the figures of a stage
 
 
 def show_recovery(console: Console, recovery: Recovery, interrupted: bool = False) -> None:
@@ -183,8 +183,8 @@ def figure(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple):
-        more = " ..." if len(value) > _MOST_ENTRIES else ""
-        return " ".join(figure(entry) for entry in value[:_MOST_ENTRIES]) + more
+        more = " ..." if len(value) > _MOST_LIST_ENTRIES else ""
+        return " ".join(figure(entry) for entry in value[:_MOST_LIST_ENTRIES]) + more
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 

@@ -14,7 +14,7 @@ from unweave.derivatives.stencils import Jets
 from unweave.derivatives.steps import difference_steps
 from unweave.networks.shallow_model import ShallowModel
 from unweave.search.journal import Journal
-from unweave.targets.placement import points_at_neurons
+from unweave.targets.placement import points_at_units
 from unweave.targets.region import NormalisedQueries, Region
 
 _SHRINK = 0.8  # factor by which points are drawn towards the centre until they lie in the box
@@ -115,7 +115,5 @@ class FrameTarget:
     def gradients_at(self, model: ShallowModel, neurons: IntArray) -> Jets:
         """Gradients at one site per neuron, where it acts; only in the full frame."""
         margin = self.source.gradient_reach
-        sites = points_at_neurons(
-            model.weights, model.biases, neurons, self._region, self._rng, margin=margin
-        )
+        sites = points_at_units(model.weights, model.biases, neurons, self._region, self._rng, margin=margin)
         return self.source.gradients(sites)

@@ -18,9 +18,9 @@ from unweave.errors import InvalidInput
 from unweave.targets.adapters.http_failures import RequestFailed, status_failure, transport_failure
 from unweave.targets.adapters.http_options import HttpOptions, is_header_value
 
-_LEAST_SECRET = 4  # characters; hiding shorter texts would only garble messages
-_KEEP_ALIVE_SECONDS = 30.0
-_ERROR_BYTES = 4096  # of a response that is an error, as much as may be of use
+_LEAST_SECRET_LETTERS = 4  # hiding shorter texts would only garble messages
+_KEEP_ALIVE_SECONDS = 30.0  # for an idle connection: many servers close theirs after a minute
+_ERROR_BYTES = 4096  # read of a response that is an error: enough for its message
 
 
 class Secrets:
@@ -29,7 +29,9 @@ class Secrets:
     def __init__(self, headers: dict[str, str], keys: tuple[str, ...]) -> None:
         self.headers = headers
         self._texts = sorted(
-            {text for text in (*headers.values(), *keys) if len(text) >= _LEAST_SECRET}, key=len, reverse=True
+            {text for text in (*headers.values(), *keys) if len(text) >= _LEAST_SECRET_LETTERS},
+            key=len,
+            reverse=True,
         )
 
     def __repr__(self) -> str:

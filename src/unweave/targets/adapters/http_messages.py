@@ -15,7 +15,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.targets.adapters.http_options import FLAT, N_INPUTS, N_ROWS, ROW, ROWS
 
-_SHOWN_CHARACTERS = 80
+_SHOWN_CHARACTERS = 80  # of an unreadable response in a message
 
 
 class UnreadableAnswer(Exception):

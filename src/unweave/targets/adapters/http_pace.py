@@ -17,7 +17,7 @@ import numpy as np
 
 from unweave.targets.adapters.http_options import HttpOptions
 
-_LEAST_SHARE = 0.5  # a pause is between this share of the back-off and all of it
+_LEAST_BACKOFF_SHARE = 0.5  # a pause is between this share of the back-off and all of it
 
 
 class Bucket:
@@ -79,7 +79,7 @@ class Pace:
         longest = self._options.longest_pause_seconds
         full = min(longest, self._options.backoff_seconds * 2.0 ** min(attempt, 60))
         with self._lock:
-            share = self._rng.uniform(_LEAST_SHARE, 1.0)
+            share = self._rng.uniform(_LEAST_BACKOFF_SHARE, 1.0)
         return float(full * share)
 
 

@@ -29,11 +29,11 @@ from unweave.targets.adapters.http_pace import Pace
 
 T = TypeVar("T")
 
-_MOST_BATCH_ROWS = 1024  # per request by default: more saves no time
+_MOST_BATCH_ROWS = 1024  # per request by default
 _BATCH_NUMBERS = 1 << 16  # per request by default: a body of about 1.3 MB
 _ROUND_ROWS = 64  # linear algebra treats rows in groups; a cut between groups leaves every bit as it was
-_CALL_BATCHES = 8  # per connection in one call of the ledger, which looks at its deadline between calls
-_FIRST_RETRIES = 2  # of an unreadable answer, as long as the endpoint never gave a readable one
+_CALL_BATCHES_PER_CONNECTION = 8  # in one call of the ledger, which checks its deadline between calls
+_UNREADABLE_RETRIES = 2  # while the endpoint never gave a readable answer: an option is wrong, most likely
 
 _log = logging.getLogger("unweave.http")
 
@@ -107,7 +107,7 @@ class HttpTarget:
     @property
     def rows_per_call(self) -> int:
         """Rows of one call that keep every connection busy for a while, yet end soon."""
-        return _CALL_BATCHES * self._options.concurrency * self.batch_rows
+        return _CALL_BATCHES_PER_CONNECTION * self._options.concurrency * self.batch_rows
 
     def __repr__(self) -> str:
         return f"HttpTarget({shown_url(self._url)!r}, {self.requests} requests, {self.retries} retried)"
@@ -178,7 +178,7 @@ class HttpTarget:
                     received, self._options.answers, rows.shape[0], self._n_outputs, self._options.one_row
                 )
             except UnreadableAnswer as error:
-                raise RequestFailed(str(error), retry=True, first_retries=_FIRST_RETRIES) from error
+                raise RequestFailed(str(error), retry=True, first_retries=_UNREADABLE_RETRIES) from error
             with self._lock:
                 self._answered = True
                 self._n_outputs = self._n_outputs or int(answers.shape[1])
