@@ -38,7 +38,7 @@ class MemoryStore:
         self._room = most_bytes
 
     def header(self) -> Header:
-        """What `write_header` was given last."""
+        """Return what `write_header` was given last."""
         return dict(self._header)
 
     def write_header(self, header: Header) -> None:
@@ -53,7 +53,7 @@ class MemoryStore:
             self._pieces.append(dict(arrays))
 
     def pieces(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
-        """The arrays called ``names`` of every piece."""
+        """Return the arrays called ``names`` of every piece."""
         return ({name: piece[name] for name in names} for piece in self._pieces)
 
     def put(self, key: str, arrays: Sequence[NDArray[Any]]) -> None:
@@ -61,15 +61,15 @@ class MemoryStore:
         self._results.setdefault(key, tuple(arrays))
 
     def get(self, key: str) -> tuple[NDArray[Any], ...] | None:
-        """The result kept under ``key``, or None."""
+        """Return the result kept under ``key``, or None."""
         return self._results.get(key)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: memory needs no release."""
 
 
 def logged_answers(store: ArrayStore, n_inputs: int) -> Iterator[tuple[Array, Array]]:
-    """Rows (n, D) and answers (n, K) of a log, piece by piece."""
+    """Yield rows (n, D) and answers (n, K) of a log, piece by piece."""
     log = QueryLog(store)
     log.open(n_inputs)
     for piece in log.pieces(with_rows=True):
@@ -78,7 +78,7 @@ def logged_answers(store: ArrayStore, n_inputs: int) -> Iterator[tuple[Array, Ar
 
 
 def answers_on_disk(path: str | Path, n_inputs: int) -> Iterator[tuple[Array, Array]]:
-    """The same of a checkpoint, which is opened for as long as this lasts."""
+    """Yield rows and answers of the checkpoint at ``path``, opened meanwhile."""
     store = open_store(path)
     try:
         yield from logged_answers(store, n_inputs)
@@ -97,7 +97,7 @@ class LogCheck:
     worst_share: float
     """The largest error in units of what is allowed at that row; up to one, the network stands in."""
     alike: dict[int, float]
-    """Decimals -> share of rows that network and target answer alike to so many"""
+    """Decimals -> share of rows that network and target answer alike to that many"""
 
     @property
     def agrees(self) -> bool:

@@ -25,7 +25,7 @@ _LINES = ("-", "--", "-.", ":")
 
 
 def audit_pictures(audit: Audit) -> list[Picture]:
-    """The pictures for which there are points."""
+    """Return the pictures for which there are points."""
     pictures = []
     if any(point.has_network for point in audit.points):
         pictures.append(_against_queries(audit))
@@ -102,7 +102,7 @@ def _answers_alike(audit: Audit, budget: int) -> Picture:
 
 
 def _by_decimals(figure: Figure, audit: Audit, budget: int, value: Callable[[Point], float]) -> Axes:
-    """``value`` of the rounded levels, one line per attack."""
+    """Return ``value`` of the rounded levels, one line per attack."""
     axes = figure.subplots()
     for way, marker, style, colour in (("averaging", "o", "-", INK), ("bisection", "s", "--", ACCENT)):
         mine = sorted(
@@ -119,7 +119,7 @@ def _by_decimals(figure: Figure, audit: Audit, budget: int, value: Callable[[Poi
 
 
 def _steps(points: Sequence[Point]) -> list[tuple[int, float]]:
-    """(queries, error) of the best that is known by then, from few queries to many.
+    """Return (queries, error) of the best that is known by then, from few queries to many.
 
     An attack that ended without network is drawn at its budget; a network at what it cost.
     """

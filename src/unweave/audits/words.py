@@ -8,7 +8,7 @@ NO_NETWORK = "no network"
 
 
 def percent(share: float) -> str:
-    """A relative error in words: per cent down to a hundredth, then as a power of ten.
+    """Return a relative error in words: per cent down to a hundredth, then as a power of ten.
 
     >>> percent(0.0123), percent(4.2e-4), percent(2.2e-15), percent(0.967), percent(1.0)
     ('1.2 %', '0.042 %', '2e-15', '97 %', '100 %')
@@ -23,7 +23,7 @@ def percent(share: float) -> str:
 
 
 def about(count: float) -> str:
-    """A count rounded to two digits, for predictions.
+    """Return a count rounded to two digits, for predictions.
 
     >>> about(123456), about(98)
     ('120,000', '98')
@@ -35,7 +35,7 @@ def about(count: float) -> str:
 
 
 def listed(parts: list[str], last: str = "and") -> str:
-    """``a, b and c``.
+    """Return ``a, b and c``.
 
     >>> listed(["a", "b", "c"]), listed(["a"])
     ('a, b and c', 'a')

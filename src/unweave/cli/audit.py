@@ -93,7 +93,7 @@ def run_audit(options: AuditOptions) -> int:
 
 
 def parse_numbers(text: str | None, option: str, example: str, kind: Callable[[str], Any]) -> list[Any]:
-    """The numbers in ``text``, commas between; none for None or the empty text."""
+    """Return the numbers in ``text``, commas between; none for None or the empty text."""
     if text is None or not text.strip():
         return []
     try:
@@ -157,7 +157,7 @@ def _show(options: AuditOptions, found: Audit, problem: str) -> None:
 
 
 def summary(found: Audit) -> str:
-    """The last line: ``LEAKS at 2 decimals: weights to 2e-15 within 100,000 queries; ...``."""
+    """Return the last line: ``LEAKS at 2 decimals: weights to 2e-15 within 100,000 queries; ...``."""
     cost = f"{found.target_queries:,} queries to the target, {found.cpu_seconds:.0f} CPU s"
     known = [point for point in found.points if point.median_weight_error <= found.alarm]
     if not known:

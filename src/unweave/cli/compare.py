@@ -78,14 +78,14 @@ def _show(console: Console, comparison: Comparison, rows: list[tuple[str, str]])
 
 
 def comparison_dict(comparison: Comparison) -> dict[str, object]:
-    """The figures of ``comparison`` by name; the matching is left out."""
+    """Return the figures of ``comparison`` by name; the matching is left out."""
     names = ("parameter_error", "weight_error", "bias_error", "output_error", "function_error", "tolerance")
     figures = {name: getattr(comparison, name) for name in names}
     return {"is_same": comparison.is_same, **figures, "reason": comparison.reason}
 
 
 def comparison_rows(comparison: Comparison) -> list[tuple[str, str]]:
-    """The figures of ``comparison`` in words."""
+    """Return the figures of ``comparison`` in words."""
     function = ("function error", f"{_measured(comparison.function_error)} on Gaussian inputs")
     if comparison.reason:
         return [("why", comparison.reason), function]

@@ -70,7 +70,7 @@ def _show(target: str, findings: Findings, choices: list[Choice], weights: Weigh
 
 
 def _choices(request: Request, findings: Findings) -> list[Choice]:
-    """Every method of the table, with whether it would be tried and why."""
+    """Return every method of the table, with whether it would be tried and why."""
     tried, reasons = choose(request, findings)
     result = []
     for method in METHODS:

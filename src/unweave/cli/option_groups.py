@@ -161,7 +161,7 @@ class TargetOptions:
 
 
 def _header(text: str) -> tuple[str, str]:
-    """``NAME:VALUE`` in two; the value is never shown."""
+    """Split ``NAME:VALUE``; the value is never shown."""
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
         raise InvalidInput(

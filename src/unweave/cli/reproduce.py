@@ -51,7 +51,7 @@ class Measured:
     interrupted: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """The same in words that JSON has."""
+        """Return plain values for JSON."""
         return {
             **describe(self.experiment),
             "figures": list(self.figures),
@@ -92,7 +92,7 @@ def run_reproduce(options: ReproduceOptions, experiments: Mapping[str, Experimen
 
 
 def describe(experiment: Experiment) -> dict[str, Any]:
-    """An experiment as its entry in the list."""
+    """Return an experiment as its entry in the list."""
     return {
         "name": experiment.name,
         "source": experiment.source,
@@ -132,7 +132,7 @@ def measure(experiment: Experiment, seed: int, progress: Callable[[str], None]) 
 
 
 def _tell(console: Console, options: ReproduceOptions, done: list[Measured], asked: int) -> int:
-    """The last line, or the document; and the exit code."""
+    """Print the last line, or the JSON document, and return the exit code."""
     interrupted = any(entry.interrupted for entry in done)
     figures = [figure for entry in done for figure in entry.figures]
     if options.as_json:

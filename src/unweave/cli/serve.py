@@ -94,7 +94,7 @@ def run_serve(options: ServeOptions) -> int:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket on ``host`` and ``port``; connections wait there until the server has started."""
+    """Return a socket on ``host`` and ``port``; connections wait there until the server has started."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=_WAITING_CONNECTIONS)

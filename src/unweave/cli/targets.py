@@ -91,7 +91,7 @@ def find_target(
 
 
 def input_width(target: Target, inputs: int | None, examples: Any) -> int | None:
-    """The number of inputs: as given, or that of the examples for a function that does not declare it."""
+    """Return the number of inputs: as given, else declared, else that of the examples."""
     if inputs is not None or target.declares_inputs:
         return inputs
     if examples is not None and examples.ndim == 2:
@@ -103,7 +103,7 @@ def input_width(target: Target, inputs: int | None, examples: Any) -> int | None
 
 
 def told_width(inputs: int | None, examples: Any) -> int | None:
-    """The number of inputs as far as the options say it: ``--inputs``, or the columns of the examples."""
+    """Return the number of inputs that the options give: ``--inputs``, or columns of the examples."""
     return inputs if inputs is not None or examples is None or examples.ndim != 2 else examples.shape[1]
 
 

@@ -46,7 +46,7 @@ def typed_command(command: str, options: Any) -> str:
 
 
 def _changed(options: Any) -> list[str]:
-    """The options of one dataclass that differ from their defaults, groups left out."""
+    """Return the options of one dataclass that differ from their defaults, groups left out."""
     words: list[str] = []
     for entry in fields(options):
         value, option = getattr(options, entry.name), f"--{entry.name.replace('_', '-')}"

@@ -151,7 +151,7 @@ class DaskExecutor:
     def completed(
         self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
     ) -> Iterator[tuple[int, Any]]:
-        """(number of the item, its result), as the tasks finish.
+        """Yield (number of the item, its result), as the tasks finish.
 
         Items are taken one by one as workers become free. When the caller stops, or Ctrl-C arrives, whatever
         has not finished is cancelled.
@@ -188,7 +188,7 @@ class DaskExecutor:
     def map(
         self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        """The results in the order of the items."""
+        """Return the results in the order of the items."""
         return in_order(self.completed(task, items, shared=shared, key=key))
 
 
@@ -214,7 +214,7 @@ def _deaf_to_ctrl_c(distributed: Any) -> Any:
 
 
 def _packed(value: Any, what: str) -> bytes:
-    """``value`` as bytes for another process.
+    """Return ``value`` as bytes for another process.
 
     Dask would send arrays as they are and hand them out wherever they land in its buffers, at odd addresses
     too, where matrix products are rounded otherwise. Arrays read from bytes are aligned like any other.
@@ -241,7 +241,7 @@ def _unpacked(packed: bytes) -> Any:
 
 
 def _run(held: bytes, item: bytes) -> bytes:
-    """In the worker."""
+    """Run one task in the worker."""
     task, shared = _unpacked(held)
     with single_threaded_blas():
         result = call(task, shared, pickle.loads(item))

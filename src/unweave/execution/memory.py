@@ -16,7 +16,7 @@ from unweave.execution.executor import Executor, Task, call, in_order
 from unweave.execution.store import ArrayStore
 
 WORTH_KEEPING = 0.1
-"""Seconds from which on a task's result is kept: writing and finding it again takes milliseconds."""
+"""Seconds that a task must take for its result to be kept: writing and finding it takes milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Remembering:
     def completed(
         self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
     ) -> Iterator[tuple[int, Any]]:
-        """(number of the item, its result): those known first, the others as they finish."""
+        """Yield (number of the item, its result): those known first, the others as they finish."""
         if key is None:
             yield from self._executor.completed(task, items, shared=shared)
             return
@@ -81,7 +81,7 @@ class Remembering:
     def map(
         self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        """The results in the order of the items."""
+        """Return the results in the order of the items."""
         return in_order(self.completed(task, items, shared=shared, key=key))
 
 
@@ -92,7 +92,7 @@ def _timed(bundle: _Shared, item: Any) -> tuple[float, Any]:
 
 
 def fingerprint(*parts: Any) -> str:
-    """32 hexadecimal digits that are equal exactly when the parts are equal, bit for bit (BLAKE2b).
+    """Return 32 hexadecimal digits that are equal exactly when the parts are equal, bit for bit (BLAKE2b).
 
     Parts are None, numbers, strings, arrays (of NumPy, or of a library that NumPy reads), and tuples, lists
     and dataclasses of them. 0.0 and -0.0 differ, as do 1 and 1.0: inputs are named, not compared.
@@ -111,7 +111,7 @@ def fingerprint(*parts: Any) -> str:
 
 
 def _add(digest: Any, part: Any) -> None:
-    """Every part says its kind and its size first, so that no two sequences of parts read alike."""
+    """Add a part after its kind and size, so that no two sequences of parts read alike."""
     if part is None or isinstance(part, bool | int | float | str):
         text = repr(part).encode()
         digest.update(f"{type(part).__name__} {len(text)} ".encode() + text)

@@ -62,7 +62,7 @@ class NpzStore:
         self._next = 1 + int(self._names[-1].split("-")[0]) if self._names else 1
 
     def header(self) -> Header:
-        """What `write_header` was given last; empty for a new store."""
+        """Return what `write_header` was given last; empty for a new store."""
         if not self._header.is_file():
             return {}
         try:
@@ -91,7 +91,7 @@ class NpzStore:
             self._merge()
 
     def pieces(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
-        """The arrays called ``names`` of every piece, oldest first, one piece in memory at a time."""
+        """Yield the arrays called ``names`` of every piece, oldest first, one piece in memory at a time."""
         for name in list(self._names):
             yield _load(self._pieces / name, names)
 
@@ -102,7 +102,7 @@ class NpzStore:
             self._save(file, {str(position): array for position, array in enumerate(arrays)})
 
     def get(self, key: str) -> tuple[NDArray[Any], ...] | None:
-        """The result kept under ``key``, or None."""
+        """Return the result kept under ``key``, or None."""
         file = self._results / f"{key}.npz"
         if not file.exists():
             return None
@@ -110,7 +110,7 @@ class NpzStore:
         return tuple(arrays[str(position)] for position in range(len(arrays)))
 
     def close(self) -> None:
-        """There is nothing to release."""
+        """Do nothing: no file stays open."""
 
     def _is_small(self, name: str) -> bool:
         return (self._pieces / name).stat().st_size < _SMALL_BYTES

@@ -47,7 +47,7 @@ class ArrayStore(Protocol):
     path: Path
 
     def header(self) -> Header:
-        """What `write_header` was given last; empty for a new store."""
+        """Return what `write_header` was given last; empty for a new store."""
 
     def write_header(self, header: Header) -> None:
         """Replace the header."""
@@ -56,13 +56,13 @@ class ArrayStore(Protocol):
         """Add one piece: named arrays that belong together."""
 
     def pieces(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
-        """The arrays called ``names`` of every piece, oldest first, one piece in memory at a time."""
+        """Return the arrays called ``names`` of every piece, oldest first, one piece in memory at a time."""
 
     def put(self, key: str, arrays: Sequence[NDArray[Any]]) -> None:
         """Keep a result under ``key``; a key that is there already stays as it is."""
 
     def get(self, key: str) -> tuple[NDArray[Any], ...] | None:
-        """The result kept under ``key``, or None."""
+        """Return the result kept under ``key``, or None."""
 
     def close(self) -> None:
         """Release the files; nothing is lost without it."""

@@ -94,7 +94,7 @@ def _read_archive(path: Path) -> tuple[Array, Array]:
 
 
 def _read_csv(path: Path) -> Array:
-    """Numbers with commas between, missing ones as NaN."""
+    """Read numbers with commas between, missing ones as NaN."""
     lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     cells = [[cell.strip() for cell in line.split(",")] for line in lines]
     titled = bool(cells) and not any(_is_number(cell) for cell in cells[0])

@@ -11,7 +11,7 @@ _SUM_TO_ONE_SIGMAS = 3.0  # sigmas by which the sum of K probabilities may diffe
 
 
 def possible_links(answers: Array, sigma: float) -> tuple[str, ...]:
-    """Names of output activations whose range holds all ``answers`` (n, K), the simplest first.
+    """Return the names of output activations whose range holds all ``answers`` (n, K), the simplest first.
 
     Rows that sum to one are the probabilities of K > 1 classes, and nothing else.
 

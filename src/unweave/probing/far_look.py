@@ -75,7 +75,7 @@ def _is_odd(here: Array, opposite: Array, tolerance: float) -> bool:
 
 
 def _behind(link: str, answers: Array) -> Array:
-    """Answers (n, K) without their last transformation; infinite where that is saturated."""
+    """Return answers (n, K) without their last transformation; infinite where that is saturated."""
     with np.errstate(divide="ignore", invalid="ignore"):
         if link == "sigmoid":
             return np.asarray(np.where(answers > _MOST_ANSWER, np.inf, np.log(answers) - np.log1p(-answers)))

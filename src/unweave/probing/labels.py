@@ -30,7 +30,7 @@ _LABEL_LIKE_ROUNDING = 0.3  # error of rounding, relative to the spread; coarser
 
 
 def count_labels(view: NormalisedQueries, lines: Lines, noise: Noise) -> int:
-    """Number of different answers if they are labels, else 0.
+    """Return the number of different answers if they are labels, else 0.
 
     Costs nothing unless the answers are whole numbers; then at most 8 x 40 rows.
     """
@@ -65,7 +65,7 @@ def _skips(view: NormalisedQueries, lines: Lines) -> bool:
 
 
 def _ways(lines: Lines) -> tuple[Array, Array] | None:
-    """Pairs of points ((n, D), (n, D)), n <= 8, between which the first output changes by more than one."""
+    """Return pairs of points ((n, D), (n, D)), n <= 8, between which output 1 changes by more than one."""
     t = np.concatenate([-lines.steps[::-1], [0.0], lines.steps])
     answers = np.concatenate([lines.minus[:, ::-1], lines.centre[:, None], lines.plus], axis=1)[:, :, 0]
     line, at = np.nonzero(np.abs(np.diff(answers, axis=1)) > _SKIPPED_NUMBERS)

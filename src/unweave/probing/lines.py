@@ -56,7 +56,7 @@ class Lines:
         )
 
     def mapped(self, function: Callable[[Array], Array]) -> Lines:
-        """The lines of ``function`` of the answers, which maps rows (n, m) to rows (n, m)."""
+        """Return the lines of ``function`` of the answers, which maps rows (n, m) to rows (n, m)."""
         ends = [len(self.centre), len(self.centre) + self.plus[..., 0].size]
         centre, plus, minus = np.split(function(self.answers), ends)
         return replace(
@@ -120,7 +120,7 @@ def look_for_kinks(lines: Lines, noise: Noise) -> KinkEvidence:
 
 
 def look_for_kinks_behind(link: Link, lines: Lines, noise: Noise) -> KinkEvidence:
-    """The same of z where the answers are T(z): between its kinks, T bends what would be straight."""
+    """Return the same of z where the answers are T(z): between its kinks, T bends what would be straight."""
     z = lines.mapped(lambda answers: link.undone(answers, noise))
     errors = lines.mapped(lambda answers: link.undone_errors(answers, noise))
     largest = np.maximum(np.maximum(errors.plus, errors.minus), errors.centre[:, None, :])
@@ -175,7 +175,7 @@ def _clear(noise: Noise) -> Array:
 
 
 def _clear_over_sigma(noise: Noise) -> float:
-    """The same in standard deviations of an answer: f(t) + f(-t) - 2 f(0) has variance 6 sigma^2."""
+    """Return the same in standard deviations of an answer: f(t) + f(-t) - 2 f(0) has variance 6 sigma^2."""
     return _ROUNDING_SIGMAS if noise.kind == "rounded" else _CLEAR_SIGMAS[noise.kind] * float(np.sqrt(6.0))
 
 

@@ -53,10 +53,10 @@ def write_answers(answers: Array) -> bytes:
 
 
 def to_json(content: Any) -> bytes:
-    """``content`` as JSON without spaces; NaN and infinity as Python writes them."""
+    """Return ``content`` as JSON without spaces; NaN and infinity as Python writes them."""
     return json.dumps(content, separators=(",", ":")).encode()
 
 
 def answer_body(model: ServedModel, body: bytes) -> bytes:
-    """What the server does with a request when nothing goes wrong: the yardstick of its throughput."""
+    """Answer a request as the server does when nothing goes wrong: the yardstick of its throughput."""
     return write_answers(model(read_rows(body, model.n_inputs)))

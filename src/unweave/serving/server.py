@@ -152,7 +152,7 @@ class _Server(ThreadingHTTPServer):
                 connection.shutdown(socket.SHUT_RDWR)  # wakes its thread, which then closes it
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
+        """Ignore clients that went away."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -166,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is printed."""
+        """Print nothing."""
 
     def do_GET(self) -> None:
         reference = self.server.reference
@@ -252,7 +252,7 @@ class _Handler(BaseHTTPRequestHandler):
         return bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b""
 
     def _body(self) -> bytes | None:
-        """The whole body of the request; None, after a refusal, if its length is not told or too large."""
+        """Return the body of the request; None, after a refusal, if its length is missing or too large."""
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _MOST_BODY_BYTES:
             self.close_connection = True  # what follows cannot be told from the next request

@@ -48,10 +48,9 @@ class Queries:
     log
         Every answer is written there before it is used; rows that it knows are free. See `attach_log`.
     check_log
-        Whether one known row is asked again, to see whether the log is of this target.
+        Ask one known row again, to check that the log is of this target.
     executor
-        Asks the target from its workers if it ``runs_target``, piece by piece; and whoever works with these
-        answers may compute with it.
+        Asks the target from its workers if it ``runs_target``, piece by piece; methods compute with it too.
     differentiate
         Takes derivatives of the target, for `differentiate`; None where that is not wanted or not possible.
 
@@ -214,7 +213,7 @@ class Queries:
         return self._ask_anew(rows) if fresh else self._ask_unknown(rows)
 
     def differentiate(self, x: Any, directions: Array | None = None) -> Derivatives:
-        """Values, gradients and, along ``directions`` (D, d), Hessian products at the rows of ``x`` (n, D).
+        """Return values, gradients and, along ``directions`` (D, d), Hessian products at rows ``x`` (n, D).
 
         Every row counts once for the forward pass and once for each backward pass, 1 + K (1 + d) queries
         (`unweave.targets.differentiation`), within the same budget as answers. Nothing is cached or logged.

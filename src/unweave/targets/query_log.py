@@ -103,7 +103,7 @@ class QueryLog:
             self._store.write_header(self._header)
 
     def pieces(self, with_rows: bool = False) -> Iterator[LogPiece]:
-        """Everything in the log, oldest first, one piece at a time; the rows only if asked for."""
+        """Yield everything in the log, oldest first, one piece at a time; the rows only if asked for."""
         # A program whose fingerprints are other numbers makes them anew from the rows.
         foreign = self._header.get("fingerprints") != _kind_of_fingerprint(int(self._header["inputs"] or 0))
         names = ["keys", "answers", "occurrences", *(["rows"] if with_rows or foreign else [])]
@@ -135,6 +135,6 @@ class QueryLog:
 
 
 def _kind_of_fingerprint(n_inputs: int) -> str:
-    """The fingerprint of the row 1, 2, ..., D: another number if ever the function changes."""
+    """Fingerprint the row 1, 2, ..., D: another number if ever the function changes."""
     keys = row_keys(np.arange(1.0, n_inputs + 1)[None, :])
     return f"{int(keys.first[0]):016x}{int(keys.second[0]):016x}"

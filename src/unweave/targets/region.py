@@ -180,7 +180,7 @@ class NormalisedQueries:
         return self.ledger(self._to_inputs(u), fresh=fresh)
 
     def differentiate(self, u: Any, directions: Array | None = None) -> Derivatives:
-        """Derivatives with respect to u at points ``u`` (n, D); see `Queries.differentiate`."""
+        """Return derivatives with respect to u at points ``u`` (n, D); see `Queries.differentiate`."""
         scale = self.region.scale
         along = None if directions is None else scale[:, None] * directions
         found = self.ledger.differentiate(self._to_inputs(u), along)
@@ -188,7 +188,7 @@ class NormalisedQueries:
         return Derivatives(found.values, found.gradients * scale, products)
 
     def _to_inputs(self, u: Any) -> Array:
-        """The target's own inputs at ``u`` (n, D), which must lie in the box."""
+        """Return the target's own inputs at ``u`` (n, D), which must lie in the box."""
         points = np.asarray(u, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != self.n_inputs:
             raise InvalidInput(
@@ -230,7 +230,7 @@ class NormalisedQueries:
 
     @property
     def executor(self) -> Executor:
-        """Who computes for this run."""
+        """Executor used for this run."""
         return self.ledger.executor
 
     @property

@@ -97,11 +97,11 @@ class Samples:
         return f"Samples({len(self)} rows, {self.n_inputs} inputs, {self.n_outputs} outputs)"
 
     def precision(self) -> Precision:
-        """What is known about the error of the answers from the answers alone."""
+        """Estimate the error of the answers from the answers alone."""
         return _precision(self._y, self._group)
 
     def split(self, held_out: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Row numbers for fitting and for verification; rows with equal inputs stay together."""
+        """Return row numbers for fitting and for verification; rows with equal inputs stay together."""
         groups = rng.permutation(int(self._group.max()) + 1)
         rank = np.empty(len(groups), dtype=np.int64)
         rank[groups] = np.arange(len(groups))
@@ -153,7 +153,7 @@ def _finite_rows(x: Array, y: Array) -> tuple[Array, Array, list[str]]:
 
 
 def _distinct_rows(x: Array, y: Array) -> tuple[Array, Array, IntArray, int]:
-    """Rows that differ in x or y, in their order; the number of each row's input; how many were dropped."""
+    """Return the rows that differ in x or y, in order; the number of each row's input; the count dropped."""
     keys, answer_keys = row_keys(x), row_keys(y)
     leaders, group = distinct(keys)
     if len(leaders) < len(x):
@@ -173,7 +173,7 @@ def _mixed(inputs: Words, answers: Words) -> Words:
 
 
 def _in_order(x: Array, leaders: IntArray) -> IntArray:
-    """Numbers of the inputs x[leaders] in lexicographic order: they do not depend on the rows' order."""
+    """Number the inputs x[leaders] lexicographically: independent of the order of the rows."""
     first = x[leaders, 0]
     order = np.argsort(first, kind="stable")
     if (np.diff(first[order]) == 0).any():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Sender:
     """Calls the target and reads what it answers; whatever it raises carries the ledger it is given.
 
-    It keeps no answer and no reference to a ledger: a target that nobody asks any more is let go at once.
+    It keeps no answer and no reference to a ledger: a target that is no longer asked is let go at once.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Sender:
         """Seconds spent inside the target."""
 
     def send(self, piece: Array, ledger: Queries) -> Array:
-        """Answers (n, m) to one piece (n, D) as float64, not yet checked for NaN.
+        """Return answers (n, m) to one piece (n, D) as float64, not yet checked for NaN.
 
         Raises `PartialAnswers` where the target fails half way.
         """
@@ -53,11 +53,11 @@ class Sender:
     def send_to_workers(
         self, rows: Array, pieces: list[IntArray], executor: Executor, ledger: Queries
     ) -> Iterator[tuple[int, Array]]:
-        """(number of a piece, answers to its rows), as they arrive from the workers of ``executor``."""
+        """Yield (number of a piece, answers to its rows), as they arrive from the workers of ``executor``."""
         handed_out = 0
 
         def to_hand_out() -> Iterator[Array]:
-            """Pieces, as workers become free; after the deadline none, but what was begun is waited for."""
+            """Yield pieces as workers become free; after the deadline none, but wait for those begun."""
             nonlocal handed_out
             for piece in pieces:
                 if self._budget.is_late:
@@ -93,7 +93,7 @@ class Sender:
         per_row: int,
         ledger: Queries,
     ) -> Derivatives:
-        """Derivatives at one piece (n, D), counted, refused if they are of another shape or not finite."""
+        """Return derivatives at one piece (n, D), counted; refuse another shape and non-finite values."""
         counted = piece.shape[0] * per_row
         try:
             found: Derivatives = self._called(
@@ -119,7 +119,7 @@ class Sender:
         return table
 
     def _called(self, function: Callable[[Array], Any], piece: Array, counted: int, ledger: Queries) -> Any:
-        """What ``function`` makes of a piece (n, D), in time, counted and timed."""
+        """Call ``function`` on a piece (n, D): within the deadline, counted and timed."""
         self._budget.check_time()
         self._budget.sent += counted
         self.calls += 1
@@ -141,7 +141,7 @@ class Sender:
 
 
 def _ask_in_worker(function: Callable[[Array], Any], piece: Array) -> tuple[float, Any]:
-    """Seconds and answer of one call of the target, in a worker process."""
+    """Call the target in a worker process; return seconds and answer."""
     began = time.perf_counter()
     with np.errstate(all="ignore"):
         answer = function(piece)

@@ -33,7 +33,7 @@ class Checker:
             self._running()
 
     def check(self, folder: Path, request: RunRequest) -> dict[str, Any]:
-        """What the upload in ``folder`` holds; `FieldError` if it cannot be used."""
+        """Return what the upload in ``folder`` holds; `FieldError` if it cannot be used."""
         question = {
             "folder": str(folder),
             "request": request.to_dict(),
@@ -58,7 +58,7 @@ class Checker:
         self._end()
 
     def _ask(self, question: str) -> dict[str, Any] | None:
-        """The answer, or None if there was none; then the process is replaced next time."""
+        """Return the answer, or None if there was none; then the process is replaced next time."""
         process = self._running()
         stop = threading.Timer(self._longest, process.kill)
         stop.start()

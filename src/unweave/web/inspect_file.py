@@ -81,7 +81,7 @@ def _check_array(file: IO[bytes], name: str, size: int) -> None:
 
 
 def _check_safetensors(path: Path) -> None:
-    """The header's length is the first eight bytes; a header beyond the end of the file is nonsense."""
+    """Refuse a header, whose length is the first eight bytes, that ends beyond the file."""
     with path.open("rb") as file:
         start = file.read(8)
     if len(start) < 8 or struct.unpack("<Q", start)[0] > path.stat().st_size - 8:
@@ -104,7 +104,7 @@ def _check_onnx(path: Path) -> None:
 
 
 def _tensors(message: Any) -> Iterator[Any]:
-    """Every tensor inside, wherever it is: initial values, attributes, subgraphs, functions."""
+    """Yield every tensor inside, wherever it is: initial values, attributes, subgraphs, functions."""
     for descriptor, value in message.ListFields():
         if descriptor.type != descriptor.TYPE_MESSAGE:
             continue

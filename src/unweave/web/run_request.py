@@ -24,7 +24,7 @@ ENDINGS = {FILE: tuple(FORMATS), TABLE: tuple(ending for ending in TABLE_ENDINGS
 """Kind of target -> endings of the files that are opened."""
 OUTPUT_ACTIVATIONS = ("identity", "tanh", "sigmoid", SOFTMAX)
 NO_LAYER = "none"
-"""What is typed for a network without hidden layer; an empty field means that nobody knows."""
+"""Text that stands for a network without hidden layer; an empty field means unknown."""
 MOST_NAME = 120
 """Characters of a file's given name that are kept; it is only ever shown."""
 
@@ -64,12 +64,12 @@ class RunRequest:
     averaging: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """In words of JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> RunRequest:
-        """What `to_dict` wrote; names that this version does not know are left out."""
+        """Return what `to_dict` wrote; names that this version does not know are left out."""
         known = {entry.name: content[entry.name] for entry in fields(RunRequest) if entry.name in content}
         for name in ("hidden", "domain"):
             if known.get(name) is not None:
@@ -78,7 +78,7 @@ class RunRequest:
 
 
 def parse_request(form: Mapping[str, str], file_name: str | None) -> RunRequest:
-    """The request in the fields of the form; `FieldError` names the first field that cannot be used.
+    """Return the request in the fields of the form; `FieldError` names the first field that cannot be used.
 
     ``file_name`` is that of the uploaded file, as the browser said it; None if there was none.
 
@@ -115,7 +115,7 @@ def parse_request(form: Mapping[str, str], file_name: str | None) -> RunRequest:
 
 
 def shown_name(name: str) -> str:
-    """The last part of a given file name, without what cannot be seen: for showing, not for opening."""
+    """Return the visible characters of a file name's last part: for showing, not for opening."""
     last = re.split(r"[/\\]", name)[-1]
     visible = "".join(letter for letter in last if unicodedata.category(letter)[0] != "C").strip()
     return visible[-MOST_NAME:] or "unnamed"
@@ -141,7 +141,7 @@ def _file(kind: str, file_name: str | None) -> dict[str, Any]:
 
 
 def _endpoint(form: Mapping[str, str]) -> dict[str, Any]:
-    """Address and messages of an endpoint, checked as far as that goes without asking it."""
+    """Return the address and messages of an endpoint, checked as far as that goes without asking it."""
     from unweave.targets.adapters.answer_source import optional_package
 
     optional_package("httpx", "http", "ask an HTTP endpoint")
@@ -226,7 +226,7 @@ def _domain(text: str | None) -> tuple[float, float] | None:
 def _number(
     form: Mapping[str, str], field: str, words: str, kind: Callable[[str], T], least: float
 ) -> T | None:
-    """The number in a field, None if it is empty."""
+    """Return the number in a field, None if it is empty."""
     text = form.get(field)
     if text is None:
         return None

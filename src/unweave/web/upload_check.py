@@ -36,7 +36,7 @@ _MOST_MESSAGE_CHARACTERS = 1000  # an ONNX runtime may quote a whole graph
 
 
 def open_table(path: Path, outputs: int | None) -> Samples:
-    """The samples in an uploaded table."""
+    """Return the samples in an uploaded table."""
     samples = Samples(*read_table(str(path), outputs))
     if len(samples) < 2:
         raise InvalidInput(f"The table must have two rows or more. Got {len(samples)} instead.")
@@ -44,7 +44,7 @@ def open_table(path: Path, outputs: int | None) -> Samples:
 
 
 def check_target(folder: RunFolder, request: RunRequest, most_unpacked: int) -> dict[str, Any]:
-    """What the uploaded file of ``request`` holds; `InvalidInput` if it cannot be used."""
+    """Return what the uploaded file of ``request`` holds; `InvalidInput` if it cannot be used."""
     path = folder.target(request)
     inspect_file(path, most_unpacked)
     if request.kind == TABLE:
@@ -66,7 +66,7 @@ def check_target(folder: RunFolder, request: RunRequest, most_unpacked: int) -> 
 
 
 def worded(message: object, path: Path, name: str) -> str:
-    """A message of the library in the words of the page: the user's name of the file instead of its path."""
+    """Reword a message of the library for the page: the user's name of the file instead of its path."""
     text = " ".join(str(message).split())
     for written in {str(path), str(path.resolve())}:
         text = text.replace(written, name)
@@ -76,7 +76,7 @@ def worded(message: object, path: Path, name: str) -> str:
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """The answer to one question, in words of JSON."""
+    """Answer one question with plain values for JSON."""
     folder, request = RunFolder(Path(question["folder"])), RunRequest.from_dict(question["request"])
     path = folder.target(request)
     try:

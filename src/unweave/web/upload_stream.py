@@ -83,7 +83,7 @@ class _Parts:
         self._small = 0
 
     def callbacks(self) -> Any:
-        """What the parser calls."""
+        """Return the callbacks of the parser."""
         return {
             "on_part_begin": self._begin,
             "on_header_field": self._header_field,

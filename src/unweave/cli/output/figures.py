@@ -22,7 +22,7 @@ _LARGEST_PLAIN, _SMALLEST_PLAIN = 1e6, 1e-2
 
 
 def number(value: Value) -> str:
-    """A value with the digits that a reader can use; texts as they are.
+    """Format a value with the digits that a reader can use; texts stay as they are.
 
     Example:
         >>> number(0.09084), number(2e-15), number(15176.3), number(True)
@@ -43,7 +43,7 @@ def number(value: Value) -> str:
 
 
 def show_catalogue(console: Console, experiments: Sequence[Experiment]) -> None:
-    """Names with their claims, source by source, in columns that all sources share."""
+    """Print names and claims, source by source, in columns that all sources share."""
     names, claims = (max(len(text) for text in texts) for texts in zip(*_texts(experiments), strict=True))
     room = console.width - names - _COLUMNS_BESIDE_CLAIMS  # claims are broken where the terminal is narrow
     for source, group in groupby(experiments, key=lambda experiment: experiment.source.partition(",")[0]):
@@ -65,7 +65,7 @@ def _texts(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
 
 
 def show_figures(console: Console, experiment: Experiment, figures: Sequence[Figure], seconds: float) -> None:
-    """The claim, the table, and under it what must be known to read it."""
+    """Print the claim, the table, and under it the notes needed to read it."""
     console.print()
     console.print(experiment.name, style="bold")
     about = f"{experiment.source}\n{experiment.claim}\nHere: {experiment.setting}."
@@ -92,14 +92,14 @@ def show_figures(console: Console, experiment: Experiment, figures: Sequence[Fig
 
 
 def verdict(figure: Figure) -> Text:
-    """yes, NO, or nothing where nothing is decided."""
+    """Return "yes", "NO", or an empty text where nothing is decided."""
     if figure.agrees is None:
         return Text("")
     return Text("yes", "green") if figure.agrees else Text("NO", "bold red")
 
 
 def summary(figures: Sequence[Figure], complete: int, asked: int, interrupted: bool) -> tuple[str, str]:
-    """The last line and its style."""
+    """Return the last line and its style."""
     decided = [figure for figure in figures if figure.agrees is not None]
     against = sum(figure.agrees is False for figure in decided)
     experiments = f"{complete} of {asked} experiments" if asked > 1 else "experiment"

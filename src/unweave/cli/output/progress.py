@@ -47,7 +47,7 @@ class StageLine:
 
 
 def amount(progress: Progress) -> str:
-    """``80 / 115 Hessians``, or ``80 Hessians`` if the total is unknown."""
+    """Return ``80 / 115 Hessians``, or ``80 Hessians`` if the total is unknown."""
     if not progress.unit:
         return ""
     total = "" if progress.total is None else f" / {progress.total:,}"
@@ -55,7 +55,7 @@ def amount(progress: Progress) -> str:
 
 
 def time_left(progress: Progress, seconds: float) -> str:
-    """``12 s left`` at the pace of ``seconds`` for what is done; empty where that cannot be said."""
+    """Return ``12 s left`` at the pace of ``seconds`` for what is done; empty where that cannot be said."""
     if not progress.total or not 0 < progress.done < progress.total or seconds < _LEAST_STAGE_SECONDS:
         return ""
     left = seconds * (progress.total - progress.done) / progress.done

@@ -29,7 +29,7 @@ _MOST_LIST_ENTRIES = 4  # shown of a list among the figures of a stage
 def show_recovery(console: Console, recovery: Recovery, interrupted: bool = False) -> None:
     """Print all of ``recovery`` but how it ends: `show_result`, then `print_summary`.
 
-    ``interrupted`` replaces the verdict, which nobody has passed, by the words that it is not verified.
+    With ``interrupted``, a note that nothing was verified takes the place of the verdict.
     """
     if interrupted:
         print_line(console, "Interrupted: this is what was found so far, not verified.", "bold yellow")
@@ -55,7 +55,7 @@ def print_summary(console: Console, recovery: Recovery) -> None:
 
 
 def summary(recovery: Recovery) -> str:
-    """``20-100-1 tanh, 2201 parameters, error 3e-14, 50,934 queries (23.0 per parameter), 4.1 s``."""
+    """Return ``20-100-1 tanh, 2201 parameters, error 3e-14, 50,934 queries (23.0 per parameter), 4.1 s``."""
     network = recovery.network
     queries = f"{recovery.queries:,} queries"
     if network is None:
@@ -88,7 +88,7 @@ def show_result(console: Console, recovery: Recovery, interrupted: bool = False)
 
 
 def result_rows(recovery: Recovery, interrupted: bool = False) -> list[tuple[str, Cell]]:
-    """The rows of the closing table: status, network, error, error bars, cost."""
+    """Return the rows of the closing table: status, network, error, error bars, cost."""
     status = recovery.status
     verdict = Text(status.name, style=STATUS_STYLE[status])
     if interrupted:
@@ -119,7 +119,7 @@ def _found(recovery: Recovery) -> str:
 
 
 def _error(recovery: Recovery) -> str:
-    """The error on fresh rows with what is allowed of it."""
+    """Return the error on fresh rows and the error allowed."""
     if math.isnan(recovery.error):
         return "not measured"
     checks = [recovery.certificate[name] for name in FRESH_CHECKS if name in recovery.certificate]
@@ -128,7 +128,7 @@ def _error(recovery: Recovery) -> str:
 
 
 def _error_bars(recovery: Recovery) -> str:
-    """The largest standard error of a parameter, in the target's inputs where that is known."""
+    """Return the largest standard error of a parameter, in the target's inputs where that is known."""
     evidence, errors = recovery.evidence, recovery.standard_errors
     if errors is not None and not evidence.flips:  # exact equations leave less than these
         worst = max(float(part.max(initial=0.0)) for part in (*errors.weights, *errors.biases))
@@ -172,12 +172,12 @@ def _show_certificate(console: Console, recovery: Recovery) -> None:
 
 
 def figures(values: Mapping[str, Any]) -> str:
-    """``sites 115, width 100, gap 2.14e+03``."""
+    """Return ``sites 115, width 100, gap 2.14e+03``."""
     return ", ".join(f"{name} {figure(value)}" for name, value in values.items())
 
 
 def figure(value: Any) -> str:
-    """One figure, short: three digits of a float, thousands of an int marked, the first few of a list."""
+    """Format one figure: three digits of a float, thousands of an int, the first few of a list."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

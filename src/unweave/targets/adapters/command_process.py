@@ -89,7 +89,7 @@ class LineProcess:
         return None
 
     def ending(self) -> str:
-        """How it ended: ``exit code 1``, ``signal SIGKILL``."""
+        """Return how it ended: ``exit code 1``, ``signal SIGKILL``."""
         try:
             code = self._process.wait(timeout=_JOIN_SECONDS)
         except subprocess.TimeoutExpired:
@@ -102,7 +102,7 @@ class LineProcess:
             return f"signal {-code}"
 
     def complaints(self) -> str:
-        """The end of what the process wrote to stderr, in one line."""
+        """Return the end of what the process wrote to stderr, in one line."""
         self._threads[2].join(_POLL_SECONDS)  # what it said last may still be on its way
         text = b" ".join(list(self._complaints)).decode("utf-8", errors="replace")
         return " ".join(text.split())[-_TAIL_LETTERS:]

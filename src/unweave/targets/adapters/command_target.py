@@ -285,7 +285,7 @@ def _numbers(entry: Any) -> list[float]:
 
 
 def _arrived(answers: list[list[float]]) -> tuple[IntArray, Array]:
-    """The rows that were answered, which are the first ones, and their answers."""
+    """Return the rows that were answered, the first ones, and their answers."""
     return np.arange(len(answers)), np.array(answers).reshape(len(answers), -1 if answers else 0)
 
 

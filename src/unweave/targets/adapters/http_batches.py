@@ -92,7 +92,7 @@ class BatchJob:
             done += 1
 
     def _arrived(self) -> tuple[IntArray, Array]:
-        """Indices (k,) of the answered rows and their answers (k, m)."""
+        """Return the indices (k,) of the answered rows and their answers (k, m)."""
         with self._lock:
             kept = sorted(self._answers.items())
         if not kept:

@@ -45,7 +45,7 @@ class Secrets:
 
 
 def read_secrets(options: HttpOptions) -> Secrets:
-    """The headers to send; the key is taken from the environment now."""
+    """Return the headers to send; the key is taken from the environment now."""
     headers = dict(options.headers)
     if options.token_env is None:
         return Secrets(headers, ())
@@ -187,7 +187,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _tls(parts: SplitResult, options: HttpOptions, trust_env: bool) -> ssl.SSLContext | bool:
-    """How the endpoint's certificate is checked, read once for all; without TLS there is nothing to check."""
+    """Return how to check the endpoint's certificate, read once; nothing to check without TLS."""
     if parts.scheme != "https" or not options.verify_tls:
         return False
     if options.ca_file is None:

@@ -66,7 +66,7 @@ class RequestFailed(Exception):
 
 
 def shown_url(url: str) -> str:
-    """``url`` as messages show it: without the values of its query, which may be keys.
+    """Return ``url`` as messages show it: without the values of its query, which may be keys.
 
     >>> shown_url("https://example.org/predict?key=secret")
     'https://example.org/predict?...'
@@ -184,7 +184,7 @@ def status_failure(
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The exception, and those it was made from."""
+    """Yield the exception, and those it was made from."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -118,7 +118,7 @@ def _template_text(request: Any) -> str:
 
 
 def _carrier_of(template: Any) -> str:
-    """Which of the words that carry rows the template holds: exactly one must be there, exactly once."""
+    """Return the one word of the template that carries rows; refuse none, and several."""
     found = [word for word in _words(template) if word in _CARRIERS]
     if len(found) != 1:
         got = " and ".join(found) or "none of them"
@@ -130,7 +130,7 @@ def _carrier_of(template: Any) -> str:
 
 
 def _words(template: Any) -> list[str]:
-    """Every text that occurs as a value."""
+    """Return all texts that occur as values."""
     if isinstance(template, str):
         return [template]
     if isinstance(template, Mapping):

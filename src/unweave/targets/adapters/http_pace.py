@@ -34,7 +34,7 @@ class Bucket:
         self._free = clock()  # when the debt is paid
 
     def reserve(self, cost: float) -> float:
-        """Take ``cost`` tokens and return the time from which on they may be spent."""
+        """Take ``cost`` tokens and return the time at which they may be spent."""
         start = max(self._free, self._clock())
         self._free = start + cost / self._rate
         return start
@@ -67,12 +67,12 @@ class Pace:
             return max(0.0, max([*starts, self._not_before]) - self._clock())
 
     def hold_all(self, seconds: float) -> None:
-        """Nothing may be sent for so long: the endpoint has said that it is too busy for anybody."""
+        """Send nothing for ``seconds``: the endpoint has said that it is too busy for anybody."""
         with self._lock:
             self._not_before = max(self._not_before, self._clock() + seconds)
 
     def backoff(self, attempt: int) -> float:
-        """Seconds before retry number ``attempt`` (0, 1, ...): doubling, capped, partly random.
+        """Return the seconds before retry number ``attempt`` (0, 1, ...): doubling, capped, partly random.
 
         b 2^attempt (1/2 + u/2), u uniform, so that requests which failed together do not return together.
         """
@@ -84,7 +84,7 @@ class Pace:
 
 
 def retry_after_seconds(header: str | None, now: Callable[[], datetime] | None = None) -> float | None:
-    """Seconds that a ``Retry-After`` header asks for, in either of its forms; None if it says nothing.
+    """Return the seconds that a ``Retry-After`` header asks for, in either form; None if it says nothing.
 
     >>> retry_after_seconds("7")
     7.0

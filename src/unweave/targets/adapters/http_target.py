@@ -86,7 +86,7 @@ class HttpTarget:
 
     @property
     def n_inputs(self) -> int | None:
-        """Numbers per row; None if nobody has said."""
+        """Numbers per row; None if not known."""
         return self._n_inputs
 
     @property
@@ -207,7 +207,7 @@ class HttpTarget:
                 _log.info("retry in %.2g s: %s", pause, self._explain(failure))
 
     def _pause_before_retry(self, failure: RequestFailed, attempt: int) -> float | None:
-        """Seconds to wait, or None if there is no use in another try."""
+        """Return the seconds to wait; None if another try is useless."""
         retries = self._options.retries
         if not self._answered and failure.first_retries is not None:
             retries = min(retries, failure.first_retries)  # rather a wrong option than a bad moment
@@ -227,7 +227,7 @@ class HttpTarget:
             self.retried_rows += n_rows
 
     def _explain(self, failure: BaseException) -> str:
-        """The whole sentence about a failure, without any key that the endpoint may have echoed."""
+        """Return the whole sentence about a failure, without any key that the endpoint may have echoed."""
         told = str(failure) if isinstance(failure, RequestFailed) else f"{type(failure).__name__}: {failure}"
         return self._secrets.hide(f"The endpoint {shown_url(self._url)} {told}")
 
@@ -242,7 +242,7 @@ class HttpTarget:
 
 
 def _batch_rows(options: HttpOptions, n_inputs: int) -> int:
-    """Rows per request: as the options say, else few enough to keep a request small."""
+    """Return the rows per request: as the options say, else few enough to keep a request small."""
     if options.one_row:
         return 1
     if options.batch_rows is not None:
@@ -252,5 +252,5 @@ def _batch_rows(options: HttpOptions, n_inputs: int) -> int:
 
 
 def _positive(value: Any) -> int | None:
-    """``value`` if it is a whole number above 0."""
+    """Return ``value`` if it is a whole number above 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -72,7 +72,7 @@ def keras_target(target: Any) -> KerasTarget:
 
 
 def _without_gradients(keras: Any) -> AbstractContextManager[Any]:
-    """Of the backends only torch keeps what a derivative would need unless told otherwise."""
+    """Keep torch, the only backend that does so by default, from recording for derivatives."""
     torch = loaded("torch")
     if torch is None or keras.backend.backend() != "torch":
         return nullcontext()
@@ -90,7 +90,7 @@ def _numbers(keras: Any, answer: Any) -> Array:
 
 
 def _row_shape(model: Any) -> tuple[int | None, ...] | None:
-    """Shape of one row of inputs; None for a model that was not built yet."""
+    """Return the shape of one row of inputs; None for a model that was not built yet."""
     try:
         shape = model.input_shape
     except (AttributeError, ValueError):  # keras says either, of a model without a defined input

@@ -19,7 +19,7 @@ class NetworkDerivatives:
         self._network = network
 
     def __call__(self, x: Array, directions: Array | None) -> Derivatives:
-        """Derivatives at the rows of ``x`` (n, D), with products along ``directions`` (D, d) if given."""
+        """Return derivatives at rows ``x`` (n, D), with products along ``directions`` (D, d) if given."""
         values, gradients = self._network(x), network_gradients(self._network, x)
         if directions is None:
             return Derivatives(values, gradients)

@@ -62,7 +62,7 @@ class TorchTarget:
         return numbers
 
     def differentiate(self, x: Array, directions: Array | None = None) -> Derivatives:
-        """Values, gradients and, along ``directions`` (D, d), Hessian products at the rows of ``x`` (n, D).
+        """Return values, gradients and, along ``directions`` (D, d), Hessian products at rows ``x`` (n, D).
 
         By backward passes with respect to the inputs, in the module's own precision: 1 + K (1 + d) passes.
         No ``grad`` of a parameter is touched.
@@ -76,7 +76,7 @@ class TorchTarget:
             return _derivatives(torch, answer, rows, directions)
 
     def _as_tensor(self, torch: Any, x: Array) -> Any:
-        """The rows in the module's precision, on its device."""
+        """Return the rows in the module's precision, on its device."""
         state = itertools.chain(self._module.parameters(), self._module.buffers())
         like = next((tensor for tensor in state if tensor.is_floating_point()), None)
         with np.errstate(over="ignore"):
@@ -111,7 +111,7 @@ def torch_target(target: Any) -> TorchTarget:
 
 @contextmanager
 def without_gradients(torch: Any) -> Iterator[None]:
-    """Nothing is recorded for derivatives inside; restored even if Ctrl-C hits torch's own bookkeeping."""
+    """Record nothing for derivatives inside; restored even if Ctrl-C hits torch's own bookkeeping."""
     enabled = torch.is_grad_enabled()
     try:
         with torch.no_grad():
@@ -122,7 +122,7 @@ def without_gradients(torch: Any) -> Iterator[None]:
 
 @contextmanager
 def _evaluating(module: Any) -> Iterator[None]:
-    """Evaluation mode inside; afterwards each layer is in the mode that it was in."""
+    """Put the module in evaluation mode inside; afterwards each layer is in the mode that it was in."""
     training = [layer for layer in module.modules() if layer.training]
     for layer in training:
         layer.training = False
@@ -134,7 +134,7 @@ def _evaluating(module: Any) -> Iterator[None]:
 
 
 def _first_width(module: Any) -> int | None:
-    """Number of inputs of the first layer that has parameters or statistics, if it is one that says so."""
+    """Return the inputs of the first layer that has parameters or statistics, if it declares them."""
     for layer in module.modules():
         if any(True for _ in layer.children()):
             continue
@@ -145,7 +145,7 @@ def _first_width(module: Any) -> int | None:
 
 
 def _layer_width(layer: Any) -> int | None:
-    """Width of a linear layer or of a normalisation in front of it; None for any other layer."""
+    """Return the width of a linear layer or of a normalisation in front of it; None for any other layer."""
     width = getattr(layer, "in_features", None)
     if width is None and type(layer).__name__ == "BatchNorm1d":
         width = layer.num_features
@@ -155,7 +155,7 @@ def _layer_width(layer: Any) -> int | None:
 
 
 def _derivatives(torch: Any, answer: Any, rows: Any, directions: Array | None) -> Derivatives:
-    """Derivatives of the tensor ``answer`` (n,) or (n, K), a function of the leaf ``rows`` (n, D)."""
+    """Return derivatives of the tensor ``answer`` (n,) or (n, K), a function of the leaf ``rows`` (n, D)."""
     if not answer.requires_grad:
         raise no_answer(
             "A torch module must be differentiable in its inputs for derivatives by autodiff. Got an answer "
@@ -179,7 +179,7 @@ def _derivatives(torch: Any, answer: Any, rows: Any, directions: Array | None) -
 
 
 def _summed(torch: Any, values: Any, rows: Any, once: bool) -> Any:
-    """Derivative (n, D) of the sum of ``values`` (n,), row by row their own; in the graph unless ``once``."""
+    """Differentiate the sum of ``values`` (n,) row by row: (n, D), in the graph unless ``once``."""
     if not values.requires_grad:  # constant in the inputs, such as the slope of a straight line
         return torch.zeros_like(rows)
     (found,) = torch.autograd.grad(
@@ -195,7 +195,7 @@ def _numbers(torch: Any, tensor: Any) -> Array:
 
 @contextmanager
 def _with_gradients(torch: Any) -> Iterator[None]:
-    """Everything is recorded for derivatives inside; restored even if Ctrl-C hits torch's own bookkeeping."""
+    """Record everything for derivatives inside; restored even if Ctrl-C hits torch's own bookkeeping."""
     enabled = torch.is_grad_enabled()
     try:
         with torch.inference_mode(False), torch.enable_grad():
