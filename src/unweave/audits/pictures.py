@@ -104,14 +104,14 @@ def _answers_alike(audit: Audit, budget: int) -> Picture:
 def _by_decimals(figure: Figure, audit: Audit, budget: int, value: Callable[[Point], float]) -> Axes:
     """Return ``value`` of the rounded levels, one line per attack."""
     axes = figure.subplots()
-    for way, marker, style, colour in (("averaging", "o", "-", INK), ("bisection", "s", "--", ACCENT)):
+    for way, marker, style, color in (("averaging", "o", "-", INK), ("bisection", "s", "--", ACCENT)):
         mine = sorted(
             (point.level.decimals or 0, value(point))
             for point in _rounded(audit)
             if point.way == way and point.budget == budget
         )
         if mine:
-            axes.plot(*zip(*mine, strict=True), marker=marker, ls=style, color=colour, label=way)
+            axes.plot(*zip(*mine, strict=True), marker=marker, ls=style, color=color, label=way)
     axes.set_xlabel("decimals published")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(loc="center left")

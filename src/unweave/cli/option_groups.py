@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HttpArguments:
-    """The options, as typed; None (or empty, or False) where one was not given."""
+    """The ``--http-...`` options as typed: how an endpoint given as TARGET is spoken to."""
 
     http_request: Annotated[
         str | None,

@@ -171,10 +171,10 @@ def _normals(
     """
     step = width * np.clip(np.sqrt(ask.error), 1e-6, 0.3)  # balances noise against bending
     used = np.flatnonzero(active)
-    centre = ask(location + scale * points)  # (L, m)
+    center = ask(location + scale * points)  # (L, m)
     moved = np.repeat(points[:, None, :], used.size, axis=1)  # (L, used, D)
     moved[:, np.arange(used.size), used] += step[:, None]
-    difference = (ask(location + scale * moved) - centre[:, None, :]) / step[:, None, None]
+    difference = (ask(location + scale * moved) - center[:, None, :]) / step[:, None, None]
     difference = np.where(np.abs(difference) * step[:, None, None] > 2 * ask.error, difference, 0.0)
     left, size, _ = np.linalg.svd(difference, full_matrices=False)
     normals = np.zeros(points.shape)

@@ -67,10 +67,10 @@ def _skips(view: NormalisedQueries, lines: Lines) -> bool:
 def _ways(lines: Lines) -> tuple[Array, Array] | None:
     """Return pairs of points ((n, D), (n, D)), n <= 8, between which output 1 changes by more than one."""
     t = np.concatenate([-lines.steps[::-1], [0.0], lines.steps])
-    answers = np.concatenate([lines.minus[:, ::-1], lines.centre[:, None], lines.plus], axis=1)[:, :, 0]
+    answers = np.concatenate([lines.minus[:, ::-1], lines.center[:, None], lines.plus], axis=1)[:, :, 0]
     line, at = np.nonzero(np.abs(np.diff(answers, axis=1)) > _SKIPPED_NUMBERS)
     if not len(line):
         return None
     line, at = line[:_HALVED_WAYS], at[:_HALVED_WAYS]
-    centres, directions = lines.centres[line], lines.directions[line]
-    return centres + t[at, None] * directions, centres + t[at + 1, None] * directions
+    centers, directions = lines.centers[line], lines.directions[line]
+    return centers + t[at, None] * directions, centers + t[at + 1, None] * directions

@@ -25,23 +25,23 @@ _SAME_CURVATURE_SHARE = 0.5  # two steps see the same curvature, up to this shar
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Answers at centre + t d and centre - t d on L lines.
+    """Answers at center + t d and center - t d on L lines.
 
-    ``centres`` and ``directions`` (L, D) are normalised coordinates; ``steps`` (T,) the t in growing order;
-    ``centre`` (L, m), ``plus`` and ``minus`` (L, T, m) the answers.
+    ``centers`` and ``directions`` (L, D) are normalised coordinates; ``steps`` (T,) the t in growing order;
+    ``center`` (L, m), ``plus`` and ``minus`` (L, T, m) the answers.
     """
 
-    centres: Array
+    centers: Array
     directions: Array
     steps: Array
-    centre: Array
+    center: Array
     plus: Array
     minus: Array
 
     @property
     def even(self) -> Array:
         """Second differences f(t) + f(-t) - 2 f(0). Shape (L, T, m)."""
-        return self.plus + self.minus - 2 * self.centre[:, None, :]
+        return self.plus + self.minus - 2 * self.center[:, None, :]
 
     @property
     def odd(self) -> Array:
@@ -52,15 +52,15 @@ class Lines:
     def answers(self) -> Array:
         """All answers as rows (L (2 T + 1), m)."""
         return np.concatenate(
-            [part.reshape(-1, part.shape[-1]) for part in (self.centre, self.plus, self.minus)]
+            [part.reshape(-1, part.shape[-1]) for part in (self.center, self.plus, self.minus)]
         )
 
     def mapped(self, function: Callable[[Array], Array]) -> Lines:
         """Return the lines of ``function`` of the answers, which maps rows (n, m) to rows (n, m)."""
-        ends = [len(self.centre), len(self.centre) + self.plus[..., 0].size]
-        centre, plus, minus = np.split(function(self.answers), ends)
+        ends = [len(self.center), len(self.center) + self.plus[..., 0].size]
+        center, plus, minus = np.split(function(self.answers), ends)
         return replace(
-            self, centre=centre, plus=plus.reshape(self.plus.shape), minus=minus.reshape(self.minus.shape)
+            self, center=center, plus=plus.reshape(self.plus.shape), minus=minus.reshape(self.minus.shape)
         )
 
 
@@ -86,27 +86,27 @@ class KinkEvidence:
 
 
 def ask_lines(
-    queries: NormalisedQueries, n_lines: int, rng: np.random.Generator, centres: Array | None = None
+    queries: NormalisedQueries, n_lines: int, rng: np.random.Generator, centers: Array | None = None
 ) -> Lines:
     """Ask 13 points on each of ``n_lines`` lines.
 
-    Without a box the lines go through ``centres`` (n_lines, D), or Gaussian points, in Gaussian directions;
+    Without a box the lines go through ``centers`` (n_lines, D), or Gaussian points, in Gaussian directions;
     in a box they join two uniform points, so that every point of theirs is inside.
     """
     region = queries.region
     if region.has_box:
         ends = region.sample(2 * n_lines, rng).reshape(2, n_lines, -1)
-        centres, directions = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
+        centers, directions = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
         steps = np.array(SHORT_STEPS + _BOX_LONG_STEPS)
     else:
-        centres = region.sample(n_lines, rng) if centres is None else centres
-        directions = rng.standard_normal(centres.shape)
+        centers = region.sample(n_lines, rng) if centers is None else centers
+        directions = rng.standard_normal(centers.shape)
         steps = np.array(SHORT_STEPS + _LONG_STEPS)
     t = np.concatenate([[0.0], steps, -steps])
-    points = centres[:, None, :] + t[:, None] * directions[:, None, :]
+    points = centers[:, None, :] + t[:, None] * directions[:, None, :]
     answers = queries(points.reshape(-1, region.n_inputs)).reshape(n_lines, t.size, -1)
     n = steps.size
-    return Lines(centres, directions, steps, answers[:, 0], answers[:, 1 : n + 1], answers[:, n + 1 :])
+    return Lines(centers, directions, steps, answers[:, 0], answers[:, 1 : n + 1], answers[:, n + 1 :])
 
 
 def look_for_kinks(lines: Lines, noise: Noise) -> KinkEvidence:
@@ -123,7 +123,7 @@ def look_for_kinks_behind(link: Link, lines: Lines, noise: Noise) -> KinkEvidenc
     """Return the same of z where the answers are T(z): between its kinks, T bends what would be straight."""
     z = lines.mapped(lambda answers: link.undone(answers, noise))
     errors = lines.mapped(lambda answers: link.undone_errors(answers, noise))
-    largest = np.maximum(np.maximum(errors.plus, errors.minus), errors.centre[:, None, :])
+    largest = np.maximum(np.maximum(errors.plus, errors.minus), errors.center[:, None, :])
     return _compared(z, _clear_over_sigma(noise) * largest)
 
 
@@ -198,7 +198,7 @@ def bending(lines: Lines) -> float:
 def slope_share(lines: Lines) -> float:
     """Return the root mean square slope over the longest short step, in units of that over the longest step.
 
-    About 1 to 5 where the target is alive, almost 0 where it is flat around the centres of the lines.
+    About 1 to 5 where the target is alive, almost 0 where it is flat around the centers of the lines.
     """
     size = np.sqrt(np.mean(lines.odd**2, axis=0))  # (T, m)
     middle = len(SHORT_STEPS) - 1

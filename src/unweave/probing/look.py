@@ -106,7 +106,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     return Findings(
         region=view.region,
         noise=noise,
-        n_outputs=lines.centre.shape[1],
+        n_outputs=lines.center.shape[1],
         output_scale=_spread(lines),
         kinks=evidence.kinks,
         kink_evidence=evidence,
@@ -156,11 +156,11 @@ def _measure(
     """Estimate the noise in ``region`` and ask the lines there."""
     view = NormalisedQueries(queries, region)
     noise = estimate_noise(view, rng)
-    centres = None
+    centers = None
     if examples is not None:
         rows = np.asarray(examples, dtype=np.float64)
-        centres = region.to_normalised(rows[rng.integers(0, rows.shape[0], _PROBE_LINES)])
-    return view, noise, ask_lines(view, _PROBE_LINES, rng, centres)
+        centers = region.to_normalised(rows[rng.integers(0, rows.shape[0], _PROBE_LINES)])
+    return view, noise, ask_lines(view, _PROBE_LINES, rng, centers)
 
 
 def _scatters(noise: Noise) -> bool:
@@ -197,19 +197,19 @@ def _fits(view: NormalisedQueries, lines: Lines, noise: Noise) -> bool:
 
 def _feature_slopes(view: NormalisedQueries, lines: Lines, noise: Noise) -> Array:
     """Return the root mean square slopes of the features that have an effect, over a few points."""
-    centres, values = lines.centres[:_GRADIENT_POINTS], lines.centre[:_GRADIENT_POINTS]
+    centers, values = lines.centers[:_GRADIENT_POINTS], lines.center[:_GRADIENT_POINTS]
     step = float(np.clip(np.sqrt(noise.relative), 1e-6, 0.1))  # balances noise against bending
     n_inputs = view.n_inputs
-    moved = centres[:, None, :] + step * np.eye(n_inputs)
-    answers = view(moved.reshape(-1, n_inputs)).reshape(centres.shape[0], n_inputs, -1)
+    moved = centers[:, None, :] + step * np.eye(n_inputs)
+    answers = view(moved.reshape(-1, n_inputs)).reshape(centers.shape[0], n_inputs, -1)
     change = (answers - values[:, None, :]) / noise.sigma_per_output  # in units of the noise
     slopes = np.sqrt(np.mean(change**2, axis=(0, 2)))
     return np.asarray(slopes[slopes > 4.0])  # an unused feature shows noise only: sqrt(2) in these units
 
 
 def _spread(lines: Lines) -> Array:
-    """Return the standard deviation of each output over the centres and the ends of the lines. Shape (m,)."""
+    """Return the standard deviation of each output over the centers and the ends of the lines. Shape (m,)."""
     at = -2  # the last step but one: as far as typical points of the region are apart
-    rows = np.concatenate([lines.centre, lines.plus[:, at], lines.minus[:, at]])
+    rows = np.concatenate([lines.center, lines.plus[:, at], lines.minus[:, at]])
     spread: Array = np.where(np.ptp(rows, axis=0) > 0, rows.std(axis=0), 0.0)
     return spread

@@ -27,7 +27,7 @@ _FINE_LINES = 5  # lines per finer spacing, for targets that repeat themselves
 _COARSE_SPACING = 0.1  # between the points of a table, in normalised inputs
 _FINE_SPACINGS: dict[str, tuple[float, ...]] = {
     "float64": (1e-2, 1e-3, 1e-4, 1e-5),
-    "float32": (3e-2, 1e-2, 3e-3, 1e-3),  # finer steps would fall between neighbouring float32 inputs
+    "float32": (3e-2, 1e-2, 3e-3, 1e-3),  # finer steps would fall between neighboring float32 inputs
 }
 _PLATEAU_FACTOR = 4.0  # three successive orders within this factor are the noise, not the function
 _SAME_LEVEL_FACTOR = 10.0  # tables above the smallest level by more saw the function, not the noise
@@ -224,11 +224,11 @@ def _tables(queries: NormalisedQueries, rng: np.random.Generator, n_lines: int, 
     if bounds is not None:  # the whole table, 7 spacings long, fits into a quarter of the narrowest side
         spacing = min(spacing, float((bounds[1] - bounds[0]).min()) / (4 * _TABLE_POINTS))
     reach = spacing * (_TABLE_POINTS - 1) / 2
-    centres = region.sample(n_lines, rng, margin=reach)
-    directions = rng.standard_normal(centres.shape)
+    centers = region.sample(n_lines, rng, margin=reach)
+    directions = rng.standard_normal(centers.shape)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     steps = spacing * (np.arange(_TABLE_POINTS) - (_TABLE_POINTS - 1) / 2)
-    points = centres[:, None, :] + steps[:, None] * directions[:, None, :]
+    points = centers[:, None, :] + steps[:, None] * directions[:, None, :]
     return queries(points.reshape(-1, region.n_inputs)).reshape(n_lines, _TABLE_POINTS, -1)
 
 

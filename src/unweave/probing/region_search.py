@@ -125,8 +125,8 @@ def _bending_length(
     t = np.concatenate([-_BEND_STEPS[::-1], [0.0], _BEND_STEPS])
     values = ask(location + t[:, None] * (scale * d)[:, None, :])  # (lines, t, m)
     n = _BEND_STEPS.size
-    plus, minus, centre = values[:, n + 1 :], values[:, n - 1 :: -1], values[:, n : n + 1]
-    odd, even = (plus - minus) / 2, (plus + minus) / 2 - centre  # (lines, steps, m)
+    plus, minus, center = values[:, n + 1 :], values[:, n - 1 :: -1], values[:, n : n + 1]
+    odd, even = (plus - minus) / 2, (plus + minus) / 2 - center  # (lines, steps, m)
     size = np.sqrt(np.mean(np.sum(odd**2, axis=-1), axis=0))  # (steps,)
     clear = np.flatnonzero(size > 30 * max(ask.error, np.finfo(np.float64).eps))
     if clear.size == 0:
@@ -149,8 +149,8 @@ def _slopes(
     step = float(np.clip(np.sqrt(ask.error), 1e-4, 0.3))
     moved = np.repeat(points[:, None, :], used.size, axis=1)
     moved[:, np.arange(used.size), used] += step
-    centre = ask(location + scale * points)
-    difference = (ask(location + scale * moved) - centre[:, None, :]) / step
+    center = ask(location + scale * points)
+    difference = (ask(location + scale * moved) - center[:, None, :]) / step
     slopes = np.zeros(scale.size)
     slopes[used] = np.sqrt(np.mean(np.sum(difference**2, axis=-1), axis=0))
     return slopes

@@ -176,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
             "/count": reference.counts,
         }
         path = self.path.partition("?")[0]
-        if path != "/health" and not self._authorised():
+        if path != "/health" and not self._authorized():
             return
         if path in pages:
             self._reply(200, to_json(pages[path]))
@@ -185,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self._body()
-        if body is None or not self._authorised():
+        if body is None or not self._authorized():
             return
         if self.path.partition("?")[0] not in ("/", "/predict"):
             self._refuse(404, "POST /predict")
@@ -261,7 +261,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         return self.rfile.read(int(length))
 
-    def _authorised(self) -> bool:
+    def _authorized(self) -> bool:
         token = self.server.reference.token
         given = self.headers.get("Authorization", "")
         if token is None or hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):

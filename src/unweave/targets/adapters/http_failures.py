@@ -55,11 +55,6 @@ class RequestFailed(Exception):
         return self.message
 
     @property
-    def unreached(self) -> bool:
-        """Whether the endpoint was not even reached."""
-        return self.status is None and self.first_retries == 0
-
-    @property
     def holds_all(self) -> bool:
         """Whether the endpoint said it to the caller, rather than about this request."""
         return self.status in HOLD_ALL
