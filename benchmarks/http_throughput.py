@@ -24,10 +24,9 @@ import numpy as np
 import unweave
 from harness import COMMON, Row, parser, peak_rss_mb, say, seeds_of, tell
 from unweave.serving import load_model
-from unweave.serving.answering import answer_body
+from unweave.serving.messages import answer_body
+from unweave.targets import HttpOptions, open_http_target
 from unweave.targets.adapters.http_messages import request_body
-from unweave.targets.adapters.http_options import HttpOptions
-from unweave.targets.adapters.http_target import open_http_target
 
 SETTINGS = (((10, 8, 1), 50_000), ((50, 100, 1), 20_000), ((784, 32, 10), 2_000))
 """Widths, rows per repetition."""

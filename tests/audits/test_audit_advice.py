@@ -10,7 +10,7 @@ import unweave
 from unweave.audits import Level
 from unweave.audits.advice import advise, fewest_answers
 from unweave.audits.curve import LevelSummary, Point
-from unweave.audits.wording import about, listed, percent
+from unweave.audits.words import about, listed, percent
 
 
 def point(level, budget, error, way="averaging"):

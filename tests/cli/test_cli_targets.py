@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 import unweave
 from unweave.cli.app import app
-from unweave.cli.tables import read_table
 from unweave.cli.targets import CommandOptions, find_target
 from unweave.errors import InvalidInput
+from unweave.files.tables import read_table
 
 EXACT = 1e-9
 TRUTH = unweave.random_network([5, 3, 1], "tanh", seed=1000, outer="normal")
@@ -91,7 +91,7 @@ def test_a_command_that_speaks_json_with_the_width_of_the_examples(tmp_path, scr
 
 
 def test_a_command_is_ended_afterwards(script):
-    with find_target(script(), 5, command=CommandOptions(timeout=30.0)) as target:
+    with find_target(script(), 5, command=CommandOptions(command_timeout=30.0)) as target:
         target.function(np.zeros((1, 5)))
         process = target.function._process._process
         assert process.poll() is None
@@ -147,20 +147,24 @@ def write_tables(folder):
     np.save(folder / "y.npy", Y)
 
 
+def samples_of(text, outputs):
+    return unweave.Samples(*read_table(text, outputs))
+
+
 def test_tables_of_every_kind(tmp_path):
     write_tables(tmp_path)
     for name in ("plain.csv", "titled.csv", "whole.npy", "named.npz"):
-        samples = read_table(str(tmp_path / name), 2)
+        samples = samples_of(str(tmp_path / name), 2)
         np.testing.assert_array_equal(samples.x, X)
         np.testing.assert_array_equal(samples.y, Y)
-    samples = read_table(f"{tmp_path / 'x.npy'},{tmp_path / 'y.npy'}", None)
+    samples = samples_of(f"{tmp_path / 'x.npy'},{tmp_path / 'y.npy'}", None)
     np.testing.assert_array_equal(samples.y, Y)
-    assert read_table(str(tmp_path / "plain.csv"), None).n_outputs == 1
+    assert samples_of(str(tmp_path / "plain.csv"), None).n_outputs == 1
 
 
 def test_rows_with_holes_are_left_out(tmp_path):
     (tmp_path / "holes.csv").write_text("1,2,3\n4,,6\n7,8,NA\n9,10,11\n", encoding="utf-8")
-    samples = read_table(str(tmp_path / "holes.csv"), 1)
+    samples = samples_of(str(tmp_path / "holes.csv"), 1)
     assert len(samples) == 2
     assert "2 rows" in samples.notes[0]
 

@@ -6,14 +6,16 @@ import dataclasses
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from typer.testing import CliRunner
 
 import unweave
-from unweave.cli import reproducing
 from unweave.cli.app import app
-from unweave.cli.show_figures import number
+from unweave.cli.command import as_app
+from unweave.cli.output.figures import number
+from unweave.cli.reproduce import run_reproduce
 from unweave.experiments import EXPERIMENTS, Experiment
 from unweave.experiments.rules import at_most, equal, shown
 from unweave.numerics.threads import single_threaded_blas
@@ -21,33 +23,29 @@ from unweave.numerics.threads import single_threaded_blas
 RIGHT, WRONG = equal("pieces", 8, 8, note="corrected: printed as 4"), at_most("error", 1e-4, 0.5)
 
 
-def invoke(*arguments):
+def invoke(*arguments, experiments=EXPERIMENTS):
     wide = {"COLUMNS": "120"}  # no line is wrapped, whatever terminal the tests run in
-    return CliRunner(env=wide).invoke(app, ["reproduce", *(str(argument) for argument in arguments)])
+    command = as_app(partial(run_reproduce, experiments=experiments))
+    return CliRunner(env=wide).invoke(command, [str(argument) for argument in arguments])
 
 
-@pytest.fixture
-def planted(monkeypatch):
-    """A way to put experiments of given figures in place of all others; an exception is raised."""
+def planted(**experiments):
+    """Experiments of given figures; an exception among them is raised."""
 
-    def plant(**experiments):
-        def run_of(steps):
-            def run(seed, progress):
-                for step in steps:
-                    progress("measuring")
-                    if isinstance(step, BaseException):
-                        raise step
-                    yield step
+    def run_of(steps):
+        def run(seed, progress):
+            for step in steps:
+                progress("measuring")
+                if isinstance(step, BaseException):
+                    raise step
+                yield step
 
-            return run
+        return run
 
-        made = {
-            name: Experiment(name, "Source, Table 1", "It holds.", "small", 1.0, run_of(steps))
-            for name, steps in experiments.items()
-        }
-        monkeypatch.setattr(reproducing, "EXPERIMENTS", made)
-
-    return plant
+    return {
+        name: Experiment(name, "Source, Table 1", "It holds.", "small", 1.0, run_of(steps))
+        for name, steps in experiments.items()
+    }
 
 
 @pytest.mark.parametrize("arguments", [(), ("--list",), ("dichotomies", "--list")])
@@ -110,9 +108,9 @@ def test_json_holds_the_figures():
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_a_wrong_figure_is_code_1(planted, as_json):
-    planted(one=[RIGHT], two=[RIGHT, WRONG, shown("seconds", 7.63, 1.0)])
-    done = invoke("all", *(["--json"] if as_json else []))
+def test_a_wrong_figure_is_code_1(as_json):
+    made = planted(one=[RIGHT], two=[RIGHT, WRONG, shown("seconds", 7.63, 1.0)])
+    done = invoke("all", *(["--json"] if as_json else []), experiments=made)
     assert done.exit_code == 1
     if as_json:
         made = json.loads(done.stdout)
@@ -126,23 +124,22 @@ def test_a_wrong_figure_is_code_1(planted, as_json):
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), unweave.Interrupted("half a network", None)])
-def test_ctrl_c_keeps_what_was_measured(planted, interrupt):
-    planted(one=[RIGHT], two=[RIGHT, interrupt, WRONG], three=[WRONG])
-    done = invoke("all")
+def test_ctrl_c_keeps_what_was_measured(interrupt):
+    experiments = planted(one=[RIGHT], two=[RIGHT, interrupt, WRONG], three=[WRONG])
+    done = invoke("all", experiments=experiments)
     assert done.exit_code == 130
     assert done.stdout.count("pieces [1]") == 2
     last = done.stdout.splitlines()[-1]
     assert last == "INTERRUPTED 1 of 3 experiments done; 2 of 2 figures measured so far agree"
-    made = invoke("two", "--json")
+    made = invoke("two", "--json", experiments=experiments)
     assert made.exit_code == 130
     content = json.loads(made.stdout)
     assert content["interrupted"] is True
     assert [figure["quantity"] for figure in content["experiments"][0]["figures"]] == ["pieces"]
 
 
-def test_quiet_is_one_line(planted):
-    planted(one=[RIGHT])
-    assert invoke("one", "--quiet").stdout == "AGREES all 1 figures\n"
+def test_quiet_is_one_line():
+    assert invoke("one", "--quiet", experiments=planted(one=[RIGHT])).stdout == "AGREES all 1 figures\n"
 
 
 @pytest.mark.parametrize(("name", "meant"), [("descent-rat", "descent-rate"), ("gate", "relu-gate")])
@@ -159,9 +156,8 @@ def test_a_name_like_no_other_points_to_the_list():
     assert json.loads(done.stdout)["error"].endswith("See unweave reproduce --list.")
 
 
-def test_a_defect_is_no_disagreement(planted):
-    planted(one=[ZeroDivisionError("oops")])
-    assert invoke("one").exit_code == 70
+def test_a_defect_is_no_disagreement():
+    assert invoke("one", experiments=planted(one=[ZeroDivisionError("oops")])).exit_code == 70
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ from typer.testing import CliRunner
 
 import unweave
 from unweave.cli.app import app
-from unweave.cli.http_arguments import HttpArguments
-from unweave.cli.recovering import RecoverOptions
-from unweave.cli.repeat_command import named_target, recover_command
-from unweave.cli.running import RunningOptions
+from unweave.cli.option_groups import HttpArguments, RunningOptions
+from unweave.cli.recover import RecoverOptions
 from unweave.cli.targets import CommandOptions
+from unweave.cli.typed_command import named_target, typed_command
 from unweave.report.repeating import python_call, shell_command
 
 
@@ -79,7 +78,7 @@ def test_secrets_are_left_out():
         command=CommandOptions("json"),
         running=RunningOptions(2, None, None, False),
     )
-    command = recover_command(options)
+    command = typed_command("recover", options)
     assert "secret" not in command
     assert command == (
         "unweave recover https://example.org/predict --max-queries 9 --seed 0 --command-format json "

@@ -140,9 +140,10 @@ def test_the_deadline_holds():
         queries.differentiate(ROWS)
 
 
-def test_a_long_list_goes_out_in_pieces(monkeypatch):
-    monkeypatch.setattr("unweave.targets.queries._CHUNK_BYTES", 8 * OUTPUTS * 3 * D * 2)
-    whole, pieces = NetworkDerivatives(planted())(ROWS, DIRECTIONS), ledger()
+def test_a_long_list_goes_out_in_pieces():
+    two_rows = 8 * OUTPUTS * 3 * D * 2
+    whole, target = NetworkDerivatives(planted())(ROWS, DIRECTIONS), TorchTarget(planted().to_torch())
+    pieces = Queries(target, D, differentiate=target.differentiate, call_bytes=two_rows)
     pieces(ROWS[:1])
     found = pieces.differentiate(ROWS, DIRECTIONS)
     assert pieces.calls == 1 + 4  # two rows each

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unweave.targets import Region
-from unweave.targets.placement import points_at_neurons
+from unweave.targets.placement import points_at_units
 
 WEIGHTS = 3 * np.linalg.qr(np.random.default_rng(1000).standard_normal((6, 6)))[0][:, :4]
 BIASES = np.array([0.0, 1.0, -4.0, 6.0])
@@ -16,7 +16,7 @@ def own(points: np.ndarray) -> np.ndarray:
 
 
 def test_every_point_lies_where_its_neuron_acts() -> None:
-    points = points_at_neurons(WEIGHTS, BIASES, NEURONS, Region.standard(6), np.random.default_rng(1001))
+    points = points_at_units(WEIGHTS, BIASES, NEURONS, Region.standard(6), np.random.default_rng(1001))
     assert points.shape == (200, 6)
     # All but those that would have gone twice as far out as a typical point: a Gaussian tail.
     near = np.abs(own(points)) <= 2.0 + 1e-12
@@ -28,7 +28,7 @@ def test_every_point_lies_where_its_neuron_acts() -> None:
 def test_points_move_along_their_neuron_only() -> None:
     # What stands at right angles to the neuron is left as it was drawn: standard Gaussian in five dimensions.
     neurons = np.zeros(4000, dtype=np.int64)
-    points = points_at_neurons(WEIGHTS, BIASES, neurons, Region.standard(6), np.random.default_rng(1002))
+    points = points_at_units(WEIGHTS, BIASES, neurons, Region.standard(6), np.random.default_rng(1002))
     across = np.linalg.qr(np.c_[WEIGHTS[:, 0], np.eye(6)])[0][:, 1:]
     beside = points @ across
     np.testing.assert_allclose(beside.mean(axis=0), 0.0, atol=5 / np.sqrt(4000))
@@ -42,7 +42,7 @@ def test_points_move_along_their_neuron_only() -> None:
 @pytest.mark.parametrize("margin", [0.0, 0.2])
 def test_points_stay_in_the_box_with_their_margin(margin: float) -> None:
     region = Region.from_domain(-1.0, 2.0, 6)
-    points = points_at_neurons(WEIGHTS, BIASES, NEURONS, region, np.random.default_rng(1003), margin=margin)
+    points = points_at_units(WEIGHTS, BIASES, NEURONS, region, np.random.default_rng(1003), margin=margin)
     assert region.contains(points + margin).all()
     assert region.contains(points - margin).all()
     assert (np.abs(own(points)) <= 2.0 + 1e-12).mean() > 0.3
@@ -50,11 +50,11 @@ def test_points_stay_in_the_box_with_their_margin(margin: float) -> None:
 
 def test_a_neuron_that_cannot_be_reached_leaves_its_points_where_they_were() -> None:
     region = Region.standard(6)
-    far = points_at_neurons(WEIGHTS, BIASES + 1e3, NEURONS, region, np.random.default_rng(1004))
+    far = points_at_units(WEIGHTS, BIASES + 1e3, NEURONS, region, np.random.default_rng(1004))
     np.testing.assert_array_equal(far, region.sample(len(NEURONS), np.random.default_rng(1004)))
 
 
 def test_a_neuron_without_weights_does_no_harm() -> None:
     region = Region.standard(6)
-    points = points_at_neurons(np.zeros((6, 4)), BIASES, NEURONS, region, np.random.default_rng(1005))
+    points = points_at_units(np.zeros((6, 4)), BIASES, NEURONS, region, np.random.default_rng(1005))
     assert np.isfinite(points).all()

@@ -14,7 +14,7 @@ from unweave.audits.answer_log import LogCheck
 from unweave.audits.curve import LevelSummary, Point
 from unweave.audits.level import Level, OwnPrecision
 from unweave.audits.result import Defence
-from unweave.audits.wording import about, listed, percent
+from unweave.audits.words import about, listed, percent
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.network import Network
 from unweave.recovery.result import Recovery, Status
@@ -23,7 +23,7 @@ _CAVEAT = (
     "These are the attacks of this program. A level that holds against them is not proven safe: a better "
     "attack may need fewer queries."
 )
-_HARDLY_KNOWN = 0.5  # median weight error from which on weights are not worth a figure
+_HARDLY_KNOWN_ERROR = 0.5  # median weight error above which weights are not worth a figure
 
 
 def advise(
@@ -36,7 +36,7 @@ def advise(
     summaries: Sequence[LevelSummary],
     alarm: float,
 ) -> tuple[str, tuple[str, ...], tuple[Defence, ...], tuple[str, ...]]:
-    """Verdict, recommendations, defences and notes."""
+    """Return verdict, recommendations, defences and notes."""
     network = recovery.network
     notes = _notes(recovery, own, check, levels)
     if network is None or check is None or not check.agrees or not _found(recovery):
@@ -72,7 +72,7 @@ def _not_found(recovery: Recovery, check: LogCheck | None) -> str:
 
 
 def _for_unknown(recovery: Recovery, check: LogCheck | None) -> tuple[str, ...]:
-    """What can still be said when nothing stands in for the target."""
+    """Return what can still be said when nothing stands in for the target."""
     lines = ["There is no leakage curve: without the network behind the target, attacks cannot be rehearsed."]
     if recovery.network is not None and check is not None and check.rows:
         shares = [f"{share:.1%} to {digits} decimals" for digits, share in sorted(check.alike.items())]
@@ -91,13 +91,13 @@ def _for_unknown(recovery: Recovery, check: LogCheck | None) -> tuple[str, ...]:
 
 
 def _of_level(summary: LevelSummary, points: Sequence[Point], alarm: float) -> str:
-    """What one level gives away, and when."""
+    """Return what one level gives away, and when."""
     label = _at(summary.level)
     if summary.first_network is None:
         why = f" ({summary.reason})" if summary.reason else ""
         return f"{label}, {summary.tried:,} queries gave no network{why}."
     mine = [point for point in points if point.level == summary.level and point.has_network]
-    if mine and min(point.median_weight_error for point in mine) > _HARDLY_KNOWN:
+    if mine and min(point.median_weight_error for point in mine) > _HARDLY_KNOWN_ERROR:
         best = min(mine, key=lambda point: point.fresh_error)
         return (
             f"{label}, {best.queries:,} queries give a network that answers alike to "
@@ -119,12 +119,12 @@ def _of_level(summary: LevelSummary, points: Sequence[Point], alarm: float) -> s
 
 
 def _shortened(parts: list[str]) -> list[str]:
-    """The first says what is given, the others need not."""
+    """Say what the parts have in common in the first one only."""
     return [parts[0], *(part.replace("queries give the weights to", "give") for part in parts[1:])]
 
 
 def _of_budget(budget: int, levels: Sequence[Level], points: Sequence[Point], alarm: float) -> str:
-    """What may be published if a client may ask so much."""
+    """Return what may be published to a client with this budget."""
     tried = [level for level in levels if any((p.level, p.budget) == (level, budget) for p in points)]
     # Who is given more digits may throw them away: what is finer than a level that leaks, leaks as well.
     leaks = [
@@ -158,7 +158,7 @@ def _limit(network: Network, summaries: Sequence[LevelSummary]) -> str:
 
 
 def fewest_answers(network: Network) -> int:
-    """Answers that give as many equations as there are parameters that symmetry does not leave open."""
+    """Count the answers that give as many equations as symmetry leaves parameters."""
     unknowns, numbers = network.n_parameters, network.n_outputs
     for width, name in zip(network.hidden, network.activations, strict=False):
         if get_activation(name).homogeneity is not None:

@@ -21,10 +21,10 @@ from unweave.targets.query_log import QueryLog
 
 MOST_BYTES = 2**30
 """Rows that are kept in memory, at most; beyond, a checkpoint keeps them on disk."""
-_PARAMETERS_OFF = 1e-9  # relative error of the parameters that is allowed whatever the recovery's own error
-_OVER_FRESH = 100.0  # times the error on fresh rows: many more rows are looked at, and in extreme places
-_HALF_UNIT = 0.5 + 1e-3  # of the last digit: what rounding leaves, and a tie that falls the other way
-_SIGMAS = 8.0  # of the noise: the largest of a million Gaussian errors is 5, and sigma is an estimate
+_LEAST_SHARE_OFF = 1e-9  # relative error of parameters, allowed whatever the recovery's own error
+_OVER_FRESH_ERROR = 100.0  # times the error on fresh rows: the log has many more rows, some in extreme places
+_ROUNDING_UNITS = 0.5 + 1e-3  # of the last digit: what rounding leaves, and a tie that falls the other way
+_NOISE_SIGMAS = 8.0  # the largest of a million Gaussian errors is 5 sigma, and sigma is an estimate
 
 
 class MemoryStore:
@@ -38,7 +38,7 @@ class MemoryStore:
         self._room = most_bytes
 
     def header(self) -> Header:
-        """What `write_header` was given last."""
+        """Return what `write_header` was given last."""
         return dict(self._header)
 
     def write_header(self, header: Header) -> None:
@@ -53,7 +53,7 @@ class MemoryStore:
             self._pieces.append(dict(arrays))
 
     def pieces(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
-        """The arrays called ``names`` of every piece."""
+        """Return the arrays called ``names`` of every piece."""
         return ({name: piece[name] for name in names} for piece in self._pieces)
 
     def put(self, key: str, arrays: Sequence[NDArray[Any]]) -> None:
@@ -61,15 +61,15 @@ class MemoryStore:
         self._results.setdefault(key, tuple(arrays))
 
     def get(self, key: str) -> tuple[NDArray[Any], ...] | None:
-        """The result kept under ``key``, or None."""
+        """Return the result kept under ``key``, or None."""
         return self._results.get(key)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: memory needs no release."""
 
 
 def logged_answers(store: ArrayStore, n_inputs: int) -> Iterator[tuple[Array, Array]]:
-    """Rows (n, D) and answers (n, K) of a log, piece by piece."""
+    """Yield rows (n, D) and answers (n, K) of a log, piece by piece."""
     log = QueryLog(store)
     log.open(n_inputs)
     for piece in log.pieces(with_rows=True):
@@ -78,7 +78,7 @@ def logged_answers(store: ArrayStore, n_inputs: int) -> Iterator[tuple[Array, Ar
 
 
 def answers_on_disk(path: str | Path, n_inputs: int) -> Iterator[tuple[Array, Array]]:
-    """The same of a checkpoint, which is opened for as long as this lasts."""
+    """Yield rows and answers of the checkpoint at ``path``, opened meanwhile."""
     store = open_store(path)
     try:
         yield from logged_answers(store, n_inputs)
@@ -97,7 +97,7 @@ class LogCheck:
     worst_share: float
     """The largest error in units of what is allowed at that row; up to one, the network stands in."""
     alike: dict[int, float]
-    """Decimals -> share of rows that network and target answer alike to so many"""
+    """Decimals -> share of rows that network and target answer alike to that many"""
 
     @property
     def agrees(self) -> bool:
@@ -128,10 +128,10 @@ def check_log(
     sizes = np.concatenate(sizes_of_rows)
     typical_row = max(float(np.median(sizes)), np.finfo(np.float64).tiny)
     typical = np.median(np.concatenate(given_answers), axis=0)
-    share = max(_PARAMETERS_OFF, _OVER_FRESH * error) if np.isfinite(error) else _PARAMETERS_OFF
-    allowance = _SIGMAS * own.sigma if own.kind == "noisy" else 0.0
+    share = max(_LEAST_SHARE_OFF, _OVER_FRESH_ERROR * error) if np.isfinite(error) else _LEAST_SHARE_OFF
+    allowance = _NOISE_SIGMAS * own.sigma if own.kind == "noisy" else 0.0
     if own.decimals is not None:
-        allowance = _HALF_UNIT * 10.0**-own.decimals
+        allowance = _ROUNDING_UNITS * 10.0**-own.decimals
     largest = worst = 0.0
     alike = dict.fromkeys(decimals, 0)
     for rows, given in answers():

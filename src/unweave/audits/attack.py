@@ -27,7 +27,7 @@ FIRST_ROWS = 8.0
 FRESH_ROWS = 2000
 """Rows on which the answers of what was found are compared."""
 _AVERAGING = "averaging"
-"""The stage, in a recovery from coarse answers, from which on rows are only averaged."""
+"""Stage of a recovery from coarse answers after which rows are only averaged."""
 _COARSE = ("radius", _AVERAGING)
 """Stages that only a recovery from coarse answers has."""
 
@@ -89,7 +89,7 @@ def attack(
 
 
 def _seen(level: Level, own: OwnPrecision) -> Level:
-    """The level with what the target's own rounding or noise hides as well."""
+    """Return the level with what the target's own rounding or noise hides as well."""
     if own.decimals is not None and level.noise == 0:
         return Level(decimals=own.decimals if level.decimals is None else min(own.decimals, level.decimals))
     if own.kind == "noisy" and level.decimals is None:
@@ -111,7 +111,7 @@ class Plan:
 
     @classmethod
     def of(cls, recovery: Recovery, averaging: float) -> Plan | None:
-        """The plan behind a recovery with this ``averaging``; None if it did not come so far.
+        """Return the plan behind a recovery with this ``averaging``; None if it did not come so far.
 
         Everything before the averaging is a function of the seed and the answers: another recovery with the
         same seed spends the same on it.
@@ -138,15 +138,15 @@ class Plan:
         return self.start + self.verification
 
     def averaging_within(self, budget: int) -> float | None:
-        """The ``averaging`` that uses up ``budget``; None if the start leaves no row beyond its own."""
+        """Return the ``averaging`` that uses up ``budget``; None if the start leaves no row for it."""
         rows = self.rows_within(budget)
         # One row less: the number of rows is rounded up.
         return (rows - 1) / self.rows_per_unit if rows - 1 > self.already else None
 
     def queries_for(self, rows: float) -> float:
-        """Queries after which the final fit has ``rows`` rows."""
+        """Return the queries after which the final fit has ``rows`` rows."""
         return self.onset + max(0.0, rows - self.already)
 
     def rows_within(self, queries: int) -> int:
-        """Rows of the final fit of a recovery that sent ``queries``."""
+        """Return the rows of the final fit of a recovery that sent ``queries``."""
         return queries - self.onset + self.already

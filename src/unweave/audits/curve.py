@@ -1,4 +1,4 @@
-"""The leakage curve: what is known of the weights after so many queries at so many decimals.
+"""The leakage curve: what an attacker knows of the weights, by queries and decimals.
 
 Every point is a recovery of the stand-in. Same seed, same answers, same recovery: so a run that ended within
 a smaller budget is that budget's run as well, and is not repeated; and what a recovery spends before it
@@ -163,7 +163,7 @@ class LeakageCurve:
         )
 
     def _predicted(self, plan: Plan | None, points: list[Point], first: Attack) -> int | None:
-        """Queries to the alarm by err ~ 1 / sqrt(rows), from the averaged fit with the most rows."""
+        """Predict the queries to the alarm by err ~ 1 / sqrt(rows), from the averaged fit with most rows."""
         if plan is None:
             return None
         averaged = [

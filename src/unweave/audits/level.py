@@ -23,7 +23,7 @@ from unweave.search.journal import Stage
 Kind = Literal["float64", "float32", "rounded", "noisy"]
 
 MOST_DECIMALS = 12
-"""Decimals from which on float64 answers of size one cannot be told from unrounded ones."""
+"""With more decimals, float64 answers of size one cannot be told from unrounded ones."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Published:
 
 
 def checked_levels(decimals: object, noise: object) -> tuple[Level, ...]:
-    """As it is, then every number of ``decimals``, then every ``noise``, each once; from fine to coarse."""
+    """Return the levels, each once: as it is, then by ``decimals``, then by ``noise``, fine to coarse."""
     try:
         digits = [int(d) for d in decimals]  # type: ignore[attr-defined]
         whole = all(int(d) == d and not isinstance(d, bool) for d in decimals)  # type: ignore[attr-defined]

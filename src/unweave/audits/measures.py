@@ -1,10 +1,10 @@
 """What an attacker has: how far the weights are off, and how far the answers.
 
-    weight error of neuron k = |(w_k, b_k)^ - s (w_k, b_k)| / |(w_k, b_k)|,
+    weight error of unit k = |(w_k, b_k)^ - s (w_k, b_k)| / |(w_k, b_k)|,
 
-over the first hidden layer, both networks in canonical form, neurons assigned to each other at least total
-cost, s the better sign where the activation allows a choice. A neuron without counterpart counts as 1, and so
-does whatever is further away: nothing of it is known. The median tells how well a typical neuron is known,
+over the first hidden layer, both networks in canonical form, units assigned to each other at least total
+cost, s the better sign where the activation allows a choice. A unit without counterpart counts as 1, and so
+does whatever is further away: nothing of it is known. The median tells how well a typical unit is known,
 the worst whether all are.
 """
 
@@ -55,7 +55,7 @@ def knowledge(truth: Network, found: Network | None, rows: Array, level: Level) 
 
 
 def weight_errors(truth: Network, found: Network) -> Array:
-    """Relative error (m,) of every neuron of the first layer of ``truth``."""
+    """Return the relative error (m,) of every unit of the first layer of ``truth``."""
     if found.n_inputs != truth.n_inputs:
         return np.ones(truth.weights[0].shape[1])
     reference, other = canonical(truth), canonical(found)
@@ -74,7 +74,7 @@ def weight_errors(truth: Network, found: Network) -> Array:
 
 
 def share_alike(expected: Array, got: Array, level: Level) -> float:
-    """Share of rows on which ``got`` (n, K) is ``expected`` to the digits that the level shows.
+    """Return the share of rows on which ``got`` (n, K) is ``expected`` to the digits that the level shows.
 
     Behind noise: to within its standard deviation; unrounded: to single precision.
     """
@@ -87,7 +87,7 @@ def share_alike(expected: Array, got: Array, level: Level) -> float:
 
 
 def _distances(a: Array, b: Array, half_turns: bool) -> Array:
-    """Distance (m, k) of every row of ``a`` (m, n) to every row of ``b`` (k, n); biases come last.
+    """Return the distance (m, k) of every row of ``a`` (m, n) to every row of ``b`` (k, n); biases come last.
 
     With ``half_turns`` biases count modulo pi, as those of sine do.
     """

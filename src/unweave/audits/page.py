@@ -6,11 +6,11 @@ from typing import Any
 
 from unweave.audits.level import Level
 from unweave.audits.result import Audit
-from unweave.audits.wording import percent
+from unweave.audits.words import percent
 
 
 def audit_html(audit: Audit) -> str:
-    """The page as text: same audit, same text."""
+    """Return the page as text: same audit, same text."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -37,7 +37,7 @@ def _content(audit: Audit) -> dict[str, Any]:
 
 
 def _cells(audit: Audit) -> list[dict[str, Any]]:
-    """One row per level that was attacked: the best attack of every budget, and when attacks succeed."""
+    """Return a row per attacked level: the best attack of every budget, and when attacks succeed."""
     rows = []
     places = {id(point): index for index, point in enumerate(audit.points)}
     for index, level in enumerate(audit.levels):

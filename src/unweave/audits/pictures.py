@@ -14,18 +14,18 @@ from unweave.audits.attack import FRESH_ROWS
 from unweave.audits.curve import Point
 from unweave.audits.level import Level
 from unweave.audits.result import Audit
-from unweave.audits.wording import percent
+from unweave.audits.words import percent
 from unweave.report.drawing import ACCENT, INK, QUIET, Picture, draw
 
-_NOTHING_KNOWN = 1.0  # the error that is drawn where there is no network
-_LEAST = 1e-16  # errors below cannot be told from rounding
-_TALL = (9.4, 4.4)
+_NOTHING_KNOWN_ERROR = 1.0  # drawn where there is no network: a guess of 0 errs by 100 %
+_LEAST_DRAWN = 1e-16  # smaller errors cannot be told from rounding
+_FIGURE_INCHES = (9.4, 4.4)  # width and height of the picture of a curve, as wide as the page
 _MARKERS = "osD^vP*X<>hd"
 _LINES = ("-", "--", "-.", ":")
 
 
 def audit_pictures(audit: Audit) -> list[Picture]:
-    """The pictures for which there are points."""
+    """Return the pictures for which there are points."""
     pictures = []
     if any(point.has_network for point in audit.points):
         pictures.append(_against_queries(audit))
@@ -46,7 +46,7 @@ def _against_queries(audit: Audit) -> Picture:
                 queries, errors = zip(*mine, strict=True)
                 axes.loglog(
                     queries,
-                    np.maximum(errors, _LEAST),
+                    np.maximum(errors, _LEAST_DRAWN),
                     marker=_MARKERS[index % len(_MARKERS)],
                     ls=_LINES[index % len(_LINES)],
                     drawstyle="steps-post",  # what is known stays until more is
@@ -55,7 +55,7 @@ def _against_queries(audit: Audit) -> Picture:
                     label=level.label,
                 )
         _alarm(axes, audit.alarm)
-        axes.set(xlabel="queries", ylabel="median relative error of the weights", ylim=(_LEAST / 3, 5))
+        axes.set(xlabel="queries", ylabel="median relative error of the weights", ylim=(_LEAST_DRAWN / 3, 5))
         axes.set_yticks([10.0**power for power in range(-15, 1, 3)])
         axes.minorticks_off()
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="published")
@@ -66,17 +66,17 @@ def _against_queries(audit: Audit) -> Picture:
         "rounded, when bisection has made all of it exact. Below the dashed grey line ({}) weights count as "
         "given away."
     ).format(percent(audit.alarm))
-    return Picture("queries", title, caption, draw("queries", title, paint, _TALL), wide=True)
+    return Picture("queries", title, caption, draw("queries", title, paint, _FIGURE_INCHES), wide=True)
 
 
 def _against_decimals(audit: Audit, budget: int) -> Picture:
     title = f"Weights, with {budget:,} queries"
 
     def paint(figure: Figure) -> None:
-        axes = _by_decimals(figure, audit, budget, lambda point: max(point.median_weight_error, _LEAST))
+        axes = _by_decimals(figure, audit, budget, lambda point: max(point.median_weight_error, _LEAST_DRAWN))
         _alarm(axes, audit.alarm)
         axes.set_yscale("log")
-        axes.set(ylabel="median relative error", ylim=(_LEAST / 3, 5))
+        axes.set(ylabel="median relative error", ylim=(_LEAST_DRAWN / 3, 5))
         axes.set_yticks([10.0**power for power in range(-15, 1, 3)])
         axes.minorticks_off()
 
@@ -102,16 +102,16 @@ def _answers_alike(audit: Audit, budget: int) -> Picture:
 
 
 def _by_decimals(figure: Figure, audit: Audit, budget: int, value: Callable[[Point], float]) -> Axes:
-    """``value`` of the rounded levels, one line per attack."""
+    """Return ``value`` of the rounded levels, one line per attack."""
     axes = figure.subplots()
-    for way, marker, style, colour in (("averaging", "o", "-", INK), ("bisection", "s", "--", ACCENT)):
+    for way, marker, style, color in (("averaging", "o", "-", INK), ("bisection", "s", "--", ACCENT)):
         mine = sorted(
             (point.level.decimals or 0, value(point))
             for point in _rounded(audit)
             if point.way == way and point.budget == budget
         )
         if mine:
-            axes.plot(*zip(*mine, strict=True), marker=marker, ls=style, color=colour, label=way)
+            axes.plot(*zip(*mine, strict=True), marker=marker, ls=style, color=color, label=way)
     axes.set_xlabel("decimals published")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(loc="center left")
@@ -119,15 +119,15 @@ def _by_decimals(figure: Figure, audit: Audit, budget: int, value: Callable[[Poi
 
 
 def _steps(points: Sequence[Point]) -> list[tuple[int, float]]:
-    """(queries, error) of the best that is known by then, from few queries to many.
+    """Return (queries, error) of the best that is known by then, from few queries to many.
 
     An attack that ended without network is drawn at its budget; a network at what it cost.
     """
-    without = [(point.budget, _NOTHING_KNOWN) for point in points if not point.has_network]
+    without = [(point.budget, _NOTHING_KNOWN_ERROR) for point in points if not point.has_network]
     having = [(point.queries, point.median_weight_error) for point in points if point.has_network]
     line: list[tuple[int, float]] = []
     for queries, error in sorted(set(without + having)):
-        line.append((queries, min(error, line[-1][1] if line else _NOTHING_KNOWN)))
+        line.append((queries, min(error, line[-1][1] if line else _NOTHING_KNOWN_ERROR)))
     return line
 
 

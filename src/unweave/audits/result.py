@@ -38,7 +38,7 @@ class Audit:
     points: tuple[Point, ...]
     summaries: tuple[LevelSummary, ...]
     alarm: float
-    """Median relative error of the weights from which on they count as given away"""
+    """Median relative error of the weights at which they count as given away"""
     verdict: str
     """The answer in a sentence"""
     recommendations: tuple[str, ...]
@@ -54,19 +54,19 @@ class Audit:
         return len(self.summaries) == len(self.levels)
 
     def best(self, level: Level, budget: int) -> Point | None:
-        """The attack that knows the weights best, if need be one without network; None if none was run."""
+        """Return the attack that knows the weights best, preferably one with a network; None if none ran."""
         here = [point for point in self.points if (point.level, point.budget) == (level, budget)]
         return min(here, key=lambda point: (not point.has_network, point.median_weight_error), default=None)
 
     def summary(self, level: Level) -> LevelSummary | None:
-        """Where the attacks on ``level`` get somewhere."""
+        """Return the summary of ``level``; None if it was not attacked."""
         return next((summary for summary in self.summaries if summary.level == level), None)
 
     def __repr__(self) -> str:
         return f"Audit({self.recovery.status.name}, {len(self.points)} points, {self.target_queries} queries)"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the parameters of networks, ready for JSON (nan and infinity become null)."""
+        """Return everything but the parameters of networks, ready for JSON (nan and infinity become null)."""
         plain: dict[str, Any] = _for_json(
             {
                 "verdict": self.verdict,
@@ -92,7 +92,7 @@ class Audit:
         return plain
 
     def to_html(self) -> str:
-        """The audit as one HTML page that needs nothing else."""
+        """Return the audit as one self-contained HTML page."""
         from unweave.audits.page import audit_html  # jinja2 and matplotlib are only loaded for a page
 
         return audit_html(self)
@@ -112,7 +112,7 @@ class Audit:
 
 
 def _for_json(value: Any) -> Any:
-    """Plain Python values; what JSON has no word for becomes None."""
+    """Return plain Python values; what JSON has no word for becomes None."""
     if isinstance(value, dict):
         return {str(key): _for_json(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

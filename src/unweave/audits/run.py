@@ -19,19 +19,20 @@ from unweave.audits.curve import LeakageCurve, LevelSummary, Point
 from unweave.audits.level import Level, OwnPrecision, checked_levels
 from unweave.audits.result import Audit
 from unweave.errors import BudgetExhausted, InvalidInput
-from unweave.execution.checkpoint import Checkpoint
+from unweave.execution.store import Checkpoint
 from unweave.networks.network import Network
 from unweave.probing.look import look
 from unweave.recovery.recover import recover
 from unweave.recovery.result import Recovery, Status
 from unweave.search.journal import Progress
+from unweave.search.request import checked_widths
 from unweave.targets.queries import Queries
 from unweave.targets.query_log import QueryLog
 from unweave.targets.target import as_queries
 
 DECIMALS = (6, 4, 3, 2)
 ALARM = 0.01
-"""Median relative error of the weights from which on they count as given away."""
+"""Median relative error of the weights at which they count as given away."""
 _FRESH_STREAM = 0x61756469  # keeps fresh rows apart from everything that a recovery draws
 _STAND_IN_SEED = 1  # added to the seed: an attacker does not draw the auditor's random numbers
 _FOUND = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
@@ -59,9 +60,8 @@ def audit(
     """Find out whether answers give the weights away, after how many queries, at which precision.
 
     The target is recovered once, by `unweave.recover`. If that succeeds, the network found, checked against
-    every answer of the target, stands in for it: for every level (rounded to so many decimals, or with noise
-    of so much) and every budget, the stand-in is attacked by a recovery of its own, which costs the target
-    nothing.
+    every answer of the target, stands in for it: for every level (decimals published, or noise added) and
+    every budget, the stand-in is attacked by a recovery of its own, which costs the target nothing.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def audit(
     budgets
         Queries that a client might be allowed; None for three powers of ten from the number of parameters on.
     alarm
-        Median relative error of the weights from which on they count as given away.
+        Median relative error of the weights at which they count as given away.
     max_queries
         Rows that may be sent to the target.
     deadline
@@ -110,6 +110,7 @@ def audit(
     allowed = None if budgets is None else _checked_budgets(budgets)
     if not 0 < alarm < 1:
         raise InvalidInput(f"alarm must be between 0 and 1. Got {alarm!r} instead. For example 0.01.")
+    checked_widths(hidden)  # before the target is opened
     began, cpu = time.monotonic(), time.process_time()
     queries = as_queries(target, input_dim=input_dim, max_queries=max_queries, deadline=deadline)
     known = {
@@ -159,7 +160,7 @@ def audit(
 
 
 def default_budgets(n_parameters: int) -> tuple[int, ...]:
-    """Three powers of ten, from the number of parameters on.
+    """Return three powers of ten, the first at least the number of parameters.
 
     >>> default_budgets(641)
     (1000, 10000, 100000)
@@ -198,7 +199,7 @@ def _recovered(
     progress: Callable[[Progress], None] | None,
     known: dict[str, Any],
 ) -> tuple[Recovery, Callable[[], Iterator[tuple[Array, Array]]]]:
-    """The one recovery of the target, and a way to read everything it was answered."""
+    """Return the one recovery of the target, and a way to read everything it was answered."""
     store = MemoryStore()
     if checkpoint is None:
         queries.attach_log(QueryLog(store))
@@ -218,7 +219,7 @@ def _may_stand_in(recovery: Recovery, check: LogCheck | None) -> bool:
 
 
 def _fresh_rows(network: Network, seed: int, domain: Any, examples: Any) -> Array:
-    """Rows (n, D) from the region in which the network acts, found by looking at the network itself."""
+    """Return rows (n, D) from the region in which the network acts, found by asking it."""
     rng = np.random.default_rng([_FRESH_STREAM, seed])
     region = look(as_queries(network), rng=rng, domain=domain, examples=examples).region
     return region.to_inputs(region.sample(FRESH_ROWS, rng))

@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from unweave import __version__
-from unweave.cli.commands.audit import audit
-from unweave.cli.commands.compare import compare
-from unweave.cli.commands.convert import convert
-from unweave.cli.commands.demo import demo
-from unweave.cli.commands.diagnose import diagnose
-from unweave.cli.commands.plan import plan
-from unweave.cli.commands.recover import recover
-from unweave.cli.commands.reproduce import reproduce
-from unweave.cli.commands.serve import serve
-from unweave.cli.commands.serve_model import serve_model
+from unweave.cli.command import SETTINGS, as_app
 from unweave.cli.exits import EXIT_CODES
+
+COMMANDS = {
+    "recover": "Recover the network behind TARGET.",
+    "compare": "Tell whether two network files hold the same network.",
+    "convert": "Write a network file in another format.",
+    "diagnose": "Look at TARGET: precision, region, kinks, methods.",
+    "plan": "Estimate the cost of recovering TARGET before asking it anything.",
+    "audit": "Find out what the answers of TARGET give away, at which precision.",
+    "serve-model": "Serve a model file over HTTP on this machine.",
+    "serve": "Serve a page to drive recoveries from a browser.",
+    "reproduce": "Measure published tables, figures and claims again.",
+    "demo": "Hide a network, recover it, compare.",
+}
+"""Name of a command -> short help. ``serve-model`` is `unweave.cli.serve_model.run_serve_model`."""
 
 _CODES = "\n".join(f"{code:>5}  {meaning}" for code, meaning in EXIT_CODES.items())
 
+
+class _LoadsOnUse(TyperGroup):
+    """Imports the module of a command when that command is called, and of no other."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None:
+            word = name.replace("-", "_")
+            run = getattr(import_module(f"unweave.cli.{word}"), f"run_{word}")
+            command = typer.main.get_command(as_app(run))
+        return name, command, rest
+
+
 app = typer.Typer(
     name="unweave",
+    cls=_LoadsOnUse,
     help=f"""Recover a neural network from what it answers, with a certificate of how sure that is.
 
 \b
@@ -42,7 +63,7 @@ Exit codes:
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings=SETTINGS,
 )
 
 
@@ -61,13 +82,9 @@ def _common(
     pass
 
 
-app.command(short_help="Recover the network behind TARGET.")(recover)
-app.command(short_help="Tell whether two network files are the same.")(compare)
-app.command(short_help="Write a network file in another format.")(convert)
-app.command(short_help="Look at TARGET: precision, region, kinks, methods.")(diagnose)
-app.command(short_help="Tell what recovering TARGET would cost, before anything is asked.")(plan)
-app.command(short_help="Find out what the answers of TARGET give away, at which precision.")(audit)
-app.command(short_help="Serve a model file over HTTP on this machine.")(serve_model)
-app.command(short_help="Serve a page to drive recoveries from a browser.")(serve)
-app.command(short_help="Measure published tables, figures and claims again.")(reproduce)
-app.command(short_help="Hide a network, recover it, compare.")(demo)
+def _listed() -> None:
+    """Stands for a command in the list; `_LoadsOnUse` puts the command itself in its place."""
+
+
+for _name, _short_help in COMMANDS.items():
+    app.command(_name, short_help=_short_help)(_listed)

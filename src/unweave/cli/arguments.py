@@ -3,59 +3,43 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.files import FORMATS
+from unweave.search.request import interval_from_text, widths_from_text
 
 EXAMPLE_ENDINGS = (".npy", ".npz", ".csv")
+PAGE_ENDINGS = (".html", ".htm")
 
 
 def parse_hidden(text: str | None) -> list[int] | None:
     """Return the widths in ``text``: ``"30"`` or ``"30,20"``; ``""`` is no hidden layer, None is unknown."""
     if text is None or not text.strip():
         return None if text is None else []
-    widths = read_widths(text)
-    if widths is None:
+    try:
+        return list(widths_from_text(text))
+    except InvalidInput as error:
         raise InvalidInput(
             f"--hidden must be whole numbers >= 1 with commas between. Got {text!r} instead. "
             'For example 30, or "" for a network without hidden layer.'
-        )
-    return widths
+        ) from error
 
 
 def parse_domain(text: str | None) -> tuple[float, float] | None:
     """Return (low, high) of ``"LOW,HIGH"``, None for None."""
     if text is None:
         return None
-    interval = read_interval(text)
-    if interval is None:
+    try:
+        return interval_from_text(text)
+    except InvalidInput as error:
         raise InvalidInput(
             f"--domain must be LOW,HIGH, two numbers, the smaller one first. Got {text!r} instead. "
             "For example --domain=-1,1."
-        )
-    return interval
-
-
-def read_widths(text: str) -> list[int] | None:
-    """Whole numbers >= 1 with commas between; None if ``text`` is something else."""
-    try:
-        widths = [int(part) for part in text.split(",")]
-    except ValueError:
-        return None
-    return widths if min(widths) >= 1 else None
-
-
-def read_interval(text: str) -> tuple[float, float] | None:
-    """Two finite numbers with a comma between, the smaller one first; None if ``text`` is something else."""
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        return None
-    return (low, high) if low < high and np.isfinite([low, high]).all() else None
+        ) from error
 
 
 def read_examples(path: Path | None) -> Array | None:
@@ -83,7 +67,7 @@ def read_examples(path: Path | None) -> Array | None:
 
 
 def _read_csv(path: Path) -> Array:
-    """Numbers with commas between; a first line without numbers is taken for the names of the columns."""
+    """Read numbers with commas between; a first line that is not numbers holds the names of the columns."""
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     if lines and not _is_numbers(lines[0]):
         lines = lines[1:]
@@ -116,14 +100,13 @@ def _read_array(path: Path) -> Array:
         return array
 
 
-def check_outputs(out: Path | None, save: Path | None, target: str, report: Path | None = None) -> None:
-    """Refuse, before anything is asked, files that could not be written afterwards."""
-    asked = (
-        ("--out", out, tuple(FORMATS)),
-        ("--save", save, (".npz",)),
-        ("--report", report, (".html", ".htm")),
-    )
-    for option, path, endings in asked:
+def check_outputs(target: str, files: Mapping[str, tuple[Path | None, tuple[str, ...]]]) -> None:
+    """Refuse, before anything is asked, files that could not be written afterwards.
+
+    ``files`` maps an option to the path given (None if none was) and the endings it may have.
+    """
+    written: dict[Path, str] = {}
+    for option, (path, endings) in files.items():
         if path is None:
             continue
         if path.suffix.lower() not in endings:
@@ -136,12 +119,13 @@ def check_outputs(out: Path | None, save: Path | None, target: str, report: Path
             )
         if Path(target).is_file() and path.resolve() == Path(target).resolve():
             raise InvalidInput(f"{option} must not be the target itself. Got {str(path)!r} instead.")
-    if out is not None and save is not None and out.resolve() == save.resolve():
-        raise InvalidInput(f"--out and --save must be two files. Got {str(out)!r} for both instead.")
+        other = written.setdefault(path.resolve(), option)
+        if other != option:
+            raise InvalidInput(f"{other} and {option} must be two files. Got {str(path)!r} for both instead.")
 
 
 def key_from_environment(name: str | None) -> str | None:
-    """The key in the environment variable ``name``; None if no name is given."""
+    """Return the key in the environment variable ``name``; None if no name is given."""
     if name is None:
         return None
     key = os.environ.get(name, "").strip()

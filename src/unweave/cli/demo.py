@@ -2,45 +2,75 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from unweave.arrays import Array
-from unweave.cli.arguments import check_outputs
-from unweave.cli.comparing import comparison_dict, comparison_rows
-from unweave.cli.console import print_line, print_pairs, stdout_console
+from unweave.cli.arguments import PAGE_ENDINGS, check_outputs
+from unweave.cli.compare import comparison_dict, comparison_rows
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, NOT_EXACT
-from unweave.cli.jsonable import print_json
-from unweave.cli.progress import watching
-from unweave.cli.show import print_summary, show_recovery, show_result
-from unweave.errors import Interrupted
+from unweave.cli.options import AsJson, Quiet, Report, Seed, Verbose
+from unweave.cli.output.console import print_line, print_pairs, stdout_console
+from unweave.cli.output.document import print_json
+from unweave.cli.output.progress import watching
+from unweave.cli.output.recovery import print_summary, show_recovery, show_result
+from unweave.cli.typed_command import typed_command
+from unweave.errors import Interrupted, InvalidInput
 from unweave.networks.comparison import Comparison, compare
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
 from unweave.recovery.describe import describe
 from unweave.recovery.recover import recover
 from unweave.recovery.result import Recovery
-
-LAYERS = (20, 100, 1)
-"""Inputs, neurons and outputs of the planted network: five times as many neurons as inputs."""
+from unweave.search.request import widths_from_text
 
 
-def plant(seed: int) -> Network:
-    """The network to hide: tanh, weights of norms 0.5 to 2, biases in [-1, 1], outer weights of both signs.
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """Options of ``unweave demo``."""
 
-    Example: ``plant(0).n_parameters`` is 2201.
+    layers: Annotated[
+        str, typer.Option(metavar="WIDTHS", help="Inputs, hidden widths and outputs of the planted network.")
+    ] = "20,100,1"
+    report: Report = None
+    seed: Seed = 0
+    quiet: Quiet = False
+    verbose: Verbose = 0
+    as_json: AsJson = False
+
+
+def plant(layers: str, seed: int) -> Network:
+    """Return the network to hide: tanh, weights of norms 0.5 to 2, biases in [-1, 1], outer signs mixed.
+
+    Example: ``plant("20,100,1", 0).n_parameters`` is 2201.
     """
-    return random_network(LAYERS, activation="tanh", seed=seed, outer="signed", norms=(0.5, 2), bias=1)
+    try:
+        widths = widths_from_text(layers)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"--layers must be whole numbers >= 1 with commas between. Got {layers!r} instead. "
+            "For example 20,100,1."
+        ) from error
+    return random_network(widths, activation="tanh", seed=seed, outer="signed", norms=(0.5, 2), bias=1)
 
 
-def run_demo(seed: int, quiet: bool, verbosity: int, as_json: bool, report: Path | None = None) -> int:
-    """Run the demonstration and return the exit code: 0 only if the network is the planted one."""
-    check_outputs(None, None, "", report)
-    truth = plant(seed)
+def run_demo(options: DemoOptions) -> int:
+    """Plant a network of 2,201 parameters, hide it, recover it from its answers, compare with the truth.
+
+    Exit code 0: the network found is the planted one.
+
+    \b
+    Example:
+      unweave demo --seed 3
+    """
+    report, as_json, quiet = options.report, options.as_json, options.quiet
+    check_outputs("", {"--report": (report, PAGE_ENDINGS)})
+    truth = plant(options.layers, options.seed)
 
     def target(x: Array) -> Array:
         return truth(x)
@@ -50,8 +80,8 @@ def run_demo(seed: int, quiet: bool, verbosity: int, as_json: bool, report: Path
         _introduce(console, truth)
     try:
         # One thread is as fast at this size, and does not collapse where other programs keep the cores busy.
-        with watching(not (quiet or as_json), verbosity) as progress, threadpool_limits(limits=1):
-            recovery = recover(target, input_dim=truth.n_inputs, seed=seed, progress=progress)
+        with watching(not (quiet or as_json), options.verbose) as progress, threadpool_limits(limits=1):
+            recovery = recover(target, input_dim=truth.n_inputs, seed=options.seed, progress=progress)
     except Interrupted as error:
         if not as_json:
             print_summary(console, error.recovery)
@@ -59,8 +89,8 @@ def run_demo(seed: int, quiet: bool, verbosity: int, as_json: bool, report: Path
             print_json({**error.recovery.to_dict(), "interrupted": True})
         return INTERRUPTED
     if report is not None:
-        command = f"unweave demo --seed {seed} --report {shlex.quote(str(report))}"
-        replace(recovery, settings={**recovery.settings, "command": command}).save_report(report)
+        settings = {**recovery.settings, "command": typed_command("demo", options)}
+        replace(recovery, settings=settings).save_report(report)
     comparison = None if recovery.network is None else compare(truth, recovery.network)
     if as_json:
         figures = None if comparison is None else comparison_dict(comparison)

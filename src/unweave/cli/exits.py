@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from unweave.cli.jsonable import print_json
+from unweave.cli.output.document import print_json
 from unweave.errors import BudgetExhausted, InvalidInput, TargetError, UnweaveError
 from unweave.recovery.result import Status
 
@@ -67,3 +69,15 @@ def tell_error(error: BaseException, code: int, as_json: bool) -> None:
     print(f"error: {text}", file=sys.stderr)
     if as_json:
         print_json({"error": text, "exit_code": code})
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop`` on Ctrl-C and SIGTERM while this lasts; the handlers there were before come back."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda _signal, _frame: stop()) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -8,7 +8,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
@@ -18,15 +20,19 @@ from unweave.targets.adapters.file_target import target_endings
 from unweave.targets.target import is_target, is_url, open_target
 
 COMMAND_START = "cmd:"
-_LONGEST_ENDING = 8  # letters and the dot, as in .joblib: longer words after a dot are hardly a file's
+_MOST_ENDING_LETTERS = 8  # as in .joblib: longer words after a dot are hardly a file's ending
 
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """How a command is spoken to; see `unweave.CommandTarget`."""
+    """The ``--command-...`` options: how a command given as TARGET is spoken to."""
 
-    format: str = "csv"
-    timeout: float = 60.0
+    command_format: Annotated[
+        str, typer.Option(metavar="FORMAT", help="How a command reads rows and answers: csv, json or batch.")
+    ] = "csv"
+    command_timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Longest time without an answer of a command.")
+    ] = 60.0
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,7 @@ def find_target(
 
 
 def input_width(target: Target, inputs: int | None, examples: Any) -> int | None:
-    """The number of inputs: as given, or that of the examples for a function that does not declare it."""
+    """Return the number of inputs: as given, else declared, else that of the examples."""
     if inputs is not None or target.declares_inputs:
         return inputs
     if examples is not None and examples.ndim == 2:
@@ -97,14 +103,14 @@ def input_width(target: Target, inputs: int | None, examples: Any) -> int | None
 
 
 def told_width(inputs: int | None, examples: Any) -> int | None:
-    """The number of inputs as far as the options say it: ``--inputs``, or the columns of the examples."""
+    """Return the number of inputs that the options give: ``--inputs``, or columns of the examples."""
     return inputs if inputs is not None or examples is None or examples.ndim != 2 else examples.shape[1]
 
 
 def _named_like_a_file(spec: str) -> bool:
     """Whether ``spec`` ends like the name of a file and is not ``module:attribute``."""
     ending = Path(spec).suffix
-    return ending.lower() in target_endings() or (":" not in spec and 1 < len(ending) <= _LONGEST_ENDING)
+    return ending.lower() in target_endings() or (":" not in spec and 1 < len(ending) <= _MOST_ENDING_LETTERS)
 
 
 def _open_endpoint(url: str, inputs: int | None, options: Any) -> AnswerSource:
@@ -122,7 +128,7 @@ def _open_command(spec: str, inputs: int | None, options: CommandOptions) -> Ans
             "Got neither --inputs nor --examples instead. For example --inputs 20."
         )
     command = spec[len(COMMAND_START) :]
-    return CommandTarget(command, inputs, format=options.format, timeout=options.timeout)
+    return CommandTarget(command, inputs, format=options.command_format, timeout=options.command_timeout)
 
 
 def _import(name: str) -> ModuleType:

@@ -21,11 +21,11 @@ from unweave.numerics.threads import single_threaded_blas
 TARGET_ROWS = 4096
 """Rows per call of a target that workers ask: the same whatever the number of workers."""
 
-_AHEAD = 2  # tasks handed out per core: the next one is there when one finishes, and few are lost to Ctrl-C
-_HELD_BY_WORKER = 2  # maps whose shared part a worker keeps: one runs at a time
-_LARGE_BYTES = 100_000  # of what tasks share: above it is sent to a worker once, below with every task
-_CORES_SECONDS = 1.0  # after which the cores of the cluster are counted anew
-_CLOSE_SECONDS = 30
+_TASKS_PER_CORE = 2  # handed out: the next one is there when one finishes, and few are lost to Ctrl-C
+_SHARED_PARTS_PER_WORKER = 2  # that a worker keeps: one map runs at a time
+_SENT_ONCE_BYTES = 100_000  # of what tasks share: more is sent to a worker once, less with every task
+_CORE_COUNT_SECONDS = 1.0  # after which the cores of the cluster are counted again
+_CLOSE_SECONDS = 30  # for a local cluster to end before it is killed
 _UNWATCHED = {  # Dask's own profiler and monitor take some hundredths of a core per process, all the time
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "5s",
@@ -151,7 +151,7 @@ class DaskExecutor:
     def completed(
         self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
     ) -> Iterator[tuple[int, Any]]:
-        """(number of the item, its result), as the tasks finish.
+        """Yield (number of the item, its result), as the tasks finish.
 
         Items are taken one by one as workers become free. When the caller stops, or Ctrl-C arrives, whatever
         has not finished is cancelled.
@@ -163,15 +163,16 @@ class DaskExecutor:
         running: dict[Any, int] = {}
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": _LARGE_GRAPH}):
             held: Any = _packed((task, shared), "task")
-            if len(held) > _LARGE_BYTES:
+            if len(held) > _SENT_ONCE_BYTES:
                 # A task of its own, not scattered data: should its worker die, Dask can make it again.
                 held = client.submit(_hold, held, pure=False)
             most, asked_at = 0, -math.inf
             arriving = distributed.as_completed(loop=client.loop)
             try:
                 while True:
-                    if time.monotonic() - asked_at > _CORES_SECONDS:  # workers may come and go
-                        most, asked_at = _AHEAD * max(1, sum(client.ncores().values())), time.monotonic()
+                    if time.monotonic() - asked_at > _CORE_COUNT_SECONDS:  # workers may come and go
+                        most = _TASKS_PER_CORE * max(1, sum(client.ncores().values()))
+                        asked_at = time.monotonic()
                     for index, item in itertools.islice(queue, max(0, most - len(running))):
                         future = client.submit(_run, held, _packed(item, "item"), pure=False)
                         running[future] = index
@@ -187,7 +188,7 @@ class DaskExecutor:
     def map(
         self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        """The results in the order of the items."""
+        """Return the results in the order of the items."""
         return in_order(self.completed(task, items, shared=shared, key=key))
 
 
@@ -213,7 +214,7 @@ def _deaf_to_ctrl_c(distributed: Any) -> Any:
 
 
 def _packed(value: Any, what: str) -> bytes:
-    """``value`` as bytes for another process.
+    """Return ``value`` as bytes for another process.
 
     Dask would send arrays as they are and hand them out wherever they land in its buffers, at odd addresses
     too, where matrix products are rounded otherwise. Arrays read from bytes are aligned like any other.
@@ -234,13 +235,13 @@ def _hold(packed: bytes) -> bytes:
     return packed
 
 
-@lru_cache(maxsize=_HELD_BY_WORKER)
+@lru_cache(maxsize=_SHARED_PARTS_PER_WORKER)
 def _unpacked(packed: bytes) -> Any:
     return pickle.loads(packed)
 
 
 def _run(held: bytes, item: bytes) -> bytes:
-    """In the worker."""
+    """Run one task in the worker."""
     task, shared = _unpacked(held)
     with single_threaded_blas():
         result = call(task, shared, pickle.loads(item))

@@ -1,9 +1,9 @@
-"""Who computes: one small protocol for tasks that do not depend on each other.
+"""Executors: one small protocol for tasks that do not depend on each other.
 
     completed(task, [x_1, ..., x_n])    gives (i, task(x_i)) as they finish,
     map(task, [x_1, ..., x_n])          gives task(x_1), ..., task(x_n) in order.
 
-The same network comes back whoever computes, bit for bit. That is a rule for callers: work is split into
+The same network comes back from every executor, bit for bit. That is a rule for callers: work is split into
 tasks in the same way for every executor, random numbers are drawn before it is, and results are put
 together in the order of the items. Every task runs with one BLAS thread, here and in a worker, because
 sums of several threads may be rounded otherwise.
@@ -36,21 +36,21 @@ class Executor(Protocol):
     def completed(
         self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
     ) -> Iterator[tuple[int, Any]]:
-        """(number of the item, its result), in whatever order the tasks finish."""
+        """Return (number of the item, its result), in whatever order the tasks finish."""
 
     def map(
         self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        """The results in the order of the items."""
+        """Return the results in the order of the items."""
 
 
 def call(task: Task, shared: Any, item: Any) -> Any:
-    """``task`` on one item."""
+    """Run ``task`` on one item."""
     return task(item) if shared is None else task(shared, item)
 
 
 def in_order(pairs: Iterable[tuple[int, Any]]) -> Iterator[Any]:
-    """Results by their number, each as soon as those before it are there."""
+    """Yield results by their number, each as soon as those before it are there."""
     waiting: dict[int, Any] = {}
     wanted = 0
     for index, result in pairs:
@@ -84,7 +84,7 @@ class SerialExecutor:
     def completed(
         self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
     ) -> Iterator[tuple[int, Any]]:
-        """(number of the item, its result), as the tasks finish."""
+        """Yield (number of the item, its result), as the tasks finish."""
         held = list(items)
         threads = min(allowed_threads(), len(held))
         if threads > 1:
@@ -98,7 +98,7 @@ class SerialExecutor:
     def map(
         self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        """The results in the order of the items."""
+        """Return the results in the order of the items."""
         return in_order(self.completed(task, items, shared=shared, key=key))
 
 

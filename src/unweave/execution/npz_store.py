@@ -26,15 +26,17 @@ from unweave.errors import CheckpointError, InvalidInput
 from unweave.execution.store import Arrays, Header
 
 _PARTIAL = ".partial"  # ending of a file that is being written
-_SMALL_BYTES = 8 * 2**20  # pieces below this size are merged
-_MOST_SMALL = 64  # when there are so many of them
+_SMALL_BYTES = 8 * 2**20  # pieces below this size are merged: reading many small files is slow
 
 
 class NpzStore:
-    """Arrays in the directory ``path``; see `unweave.execution.store.ArrayStore`."""
+    """Arrays in the directory ``path``; see `unweave.execution.store.ArrayStore`.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    ``most_small_pieces`` small pieces are merged into one file.
+    """
+
+    def __init__(self, path: Path, most_small_pieces: int = 64) -> None:
+        self.path, self._most_small = path, most_small_pieces
         self._pieces, self._results = path / "pieces", path / "results"
         self._header = path / "header.json"
         if path.exists() and not path.is_dir():
@@ -60,7 +62,7 @@ class NpzStore:
         self._next = 1 + int(self._names[-1].split("-")[0]) if self._names else 1
 
     def header(self) -> Header:
-        """What `write_header` was given last; empty for a new store."""
+        """Return what `write_header` was given last; empty for a new store."""
         if not self._header.is_file():
             return {}
         try:
@@ -85,11 +87,11 @@ class NpzStore:
         self._names.append(name)
         if self._is_small(name):
             self._small.append(name)
-        if len(self._small) >= _MOST_SMALL:
+        if len(self._small) >= self._most_small:
             self._merge()
 
     def pieces(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
-        """The arrays called ``names`` of every piece, oldest first, one piece in memory at a time."""
+        """Yield the arrays called ``names`` of every piece, oldest first, one piece in memory at a time."""
         for name in list(self._names):
             yield _load(self._pieces / name, names)
 
@@ -100,7 +102,7 @@ class NpzStore:
             self._save(file, {str(position): array for position, array in enumerate(arrays)})
 
     def get(self, key: str) -> tuple[NDArray[Any], ...] | None:
-        """The result kept under ``key``, or None."""
+        """Return the result kept under ``key``, or None."""
         file = self._results / f"{key}.npz"
         if not file.exists():
             return None
@@ -108,7 +110,7 @@ class NpzStore:
         return tuple(arrays[str(position)] for position in range(len(arrays)))
 
     def close(self) -> None:
-        """There is nothing to release."""
+        """Do nothing: no file stays open."""
 
     def _is_small(self, name: str) -> bool:
         return (self._pieces / name).stat().st_size < _SMALL_BYTES

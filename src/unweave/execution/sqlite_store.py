@@ -73,7 +73,7 @@ class SqliteStore:
         self._connection.executescript(_TABLES)
 
     def header(self) -> Header:
-        """What `write_header` was given last; empty for a new store."""
+        """Return what `write_header` was given last; empty for a new store."""
         return dict(self._connection.execute("SELECT name, value FROM header"))
 
     def write_header(self, header: Header) -> None:
@@ -89,7 +89,7 @@ class SqliteStore:
             self._insert("pieces", last + 1, arrays.items())
 
     def pieces(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
-        """The arrays called ``names`` of every piece, oldest first, one piece in memory at a time."""
+        """Yield the arrays called ``names`` of every piece, oldest first, one piece in memory at a time."""
         marks = ",".join("?" * len(names))
         query = f"SELECT piece, name, dtype, shape, data FROM pieces WHERE name IN ({marks}) ORDER BY piece"
         number, piece = None, dict[str, NDArray[Any]]()
@@ -108,7 +108,7 @@ class SqliteStore:
             self._insert("results", key, enumerate(arrays))
 
     def get(self, key: str) -> tuple[NDArray[Any], ...] | None:
-        """The result kept under ``key``, or None."""
+        """Return the result kept under ``key``, or None."""
         query = "SELECT dtype, shape, data FROM results WHERE key = ? ORDER BY position"
         return tuple(_read(*found) for found in self._connection.execute(query, (key,))) or None
 
@@ -127,7 +127,7 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All of what is inside, or nothing."""
+        """Commit everything that is done inside, or nothing."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             try:

@@ -8,6 +8,7 @@ moment: what `append` or `put` has returned from is there afterwards, what it ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,13 +26,28 @@ FORMAT = "unweave-checkpoint"
 VERSION = 1
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a recovery keeps the answers it was given and the results that were expensive.
+
+    Example: ``unweave.recover(target, checkpoint=Checkpoint("run.sqlite", target="credit model, May"))``
+    """
+
+    path: str | Path
+    """A file that ends in .sqlite, .sqlite3 or .db; any other path is a directory."""
+    target: str | None = None
+    """A description of the target. Its fingerprint is kept, and a checkpoint of another one is refused."""
+    check: bool = False
+    """Whether one row of the log is asked again at the start, to see whether it is the same target."""
+
+
 class ArrayStore(Protocol):
     """Arrays on disk. Whatever cannot be written raises `CheckpointError` that names the path."""
 
     path: Path
 
     def header(self) -> Header:
-        """What `write_header` was given last; empty for a new store."""
+        """Return what `write_header` was given last; empty for a new store."""
 
     def write_header(self, header: Header) -> None:
         """Replace the header."""
@@ -40,13 +56,13 @@ class ArrayStore(Protocol):
         """Add one piece: named arrays that belong together."""
 
     def pieces(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
-        """The arrays called ``names`` of every piece, oldest first, one piece in memory at a time."""
+        """Return the arrays called ``names`` of every piece, oldest first, one piece in memory at a time."""
 
     def put(self, key: str, arrays: Sequence[NDArray[Any]]) -> None:
         """Keep a result under ``key``; a key that is there already stays as it is."""
 
     def get(self, key: str) -> tuple[NDArray[Any], ...] | None:
-        """The result kept under ``key``, or None."""
+        """Return the result kept under ``key``, or None."""
 
     def close(self) -> None:
         """Release the files; nothing is lost without it."""

@@ -53,7 +53,7 @@ def _to_single(parameters: Array) -> Array:
 
 
 def network_arrays(network: Network, dtype: str = "float64") -> dict[str, Any]:
-    """The network as named arrays, header included: what an .npz archive holds."""
+    """Return the network as named arrays, header included: what an .npz archive holds."""
     arrays: dict[str, Any] = {
         "format": np.array(FORMAT),
         "version": np.array(VERSION),
@@ -67,7 +67,7 @@ def network_arrays(network: Network, dtype: str = "float64") -> dict[str, Any]:
 
 
 def network_from_arrays(path: Path, content: dict[str, Any]) -> Network:
-    """The network that `network_arrays` described; ``path`` is only named in messages."""
+    """Return the network that `network_arrays` described; ``path`` is only named in messages."""
     check_header(path, _scalar(content.get("format")), _scalar(content.get("version")))
     layers = range(sum(key.startswith("weight_") for key in content))
     return build_network(

@@ -22,7 +22,7 @@ def encode_npz(network: Network, dtype: str) -> bytes:
 
 
 def read_archive(path: Path) -> dict[str, Any]:
-    """All arrays of an .npz archive, without pickle; `InvalidInput` if it is none."""
+    """Return all arrays of an .npz archive, without pickle; `InvalidInput` if it is none."""
     try:
         with path.open("rb") as file:
             archive = np.load(file, allow_pickle=False)

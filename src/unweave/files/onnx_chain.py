@@ -68,13 +68,13 @@ class Affine:
         return int(self.weight.shape[1])
 
     def stretched(self, factor: Array) -> Affine:
-        """All of it times ``factor``, a number or a vector (n_out,)."""
+        """Return all of it times ``factor``, a number or a vector (n_out,)."""
         bias = None if self.bias is None else self.bias * factor
         skip = None if self.skip is None else self.skip * factor
         return Affine(self.source, self.weight * factor, bias, skip)
 
     def shifted(self, shift: Array) -> Affine:
-        """All of it plus ``shift``, a number or a vector (n_out,)."""
+        """Return all of it plus ``shift``, a number or a vector (n_out,)."""
         # A first shift is the bias itself, bit for bit: 0 + (-0.0) would be 0.0.
         bias = np.broadcast_to(shift, self.width) if self.bias is None else self.bias + shift
         return Affine(self.source, self.weight, bias, self.skip)
@@ -92,7 +92,7 @@ class Curve:
     """Factors that z was multiplied by inside f: g(s z) is an activation too, of s times the weights."""
 
     def straight(self) -> Affine:
-        """s z as a pre-activation of its own."""
+        """Return s z as a pre-activation of its own."""
         if self.slope is None:
             raise NotAChain("an activation is followed by something that takes no activation")
         return self.base if self.slope == 1 else self.base.stretched(np.array(self.slope))
@@ -110,7 +110,7 @@ Value = Any
 
 
 def as_curve(value: Value) -> Curve:
-    """``value`` as a function of its pre-activation; the inputs and softmax have none."""
+    """Return ``value`` as a function of its pre-activation; the inputs and softmax have none."""
     if isinstance(value, Curve):
         return value
     if isinstance(value, Affine):
@@ -122,7 +122,7 @@ def as_curve(value: Value) -> Curve:
 
 
 def as_affine(value: Value) -> Affine:
-    """``value`` as a pre-activation, if it is one up to a factor."""
+    """Return ``value`` as a pre-activation, if it is one up to a factor."""
     return value if isinstance(value, Affine) else as_curve(value).straight()
 
 
@@ -134,7 +134,7 @@ class Chain:
     _closed: dict[Any, Scaled] = field(default_factory=dict)
 
     def source(self, value: Value) -> Scaled:
-        """``value`` as what the next layer takes in; a pre-activation or activation closes its layer."""
+        """Return ``value`` as input of the next layer; a pre-activation or activation closes its layer."""
         if isinstance(value, Scaled):
             return value
         if value not in self._closed:
@@ -143,7 +143,7 @@ class Chain:
         return self._closed[value]
 
     def width(self, value: Value) -> int | None:
-        """Number of columns of ``value``; None where the graph has not said it yet."""
+        """Return the number of columns of ``value``; None where the graph has not said it yet."""
         if isinstance(value, Scaled):
             return self.layers[value.source - 1][0].width if value.source else None
         return value.width if isinstance(value, Affine) else value.base.width
@@ -182,7 +182,7 @@ class Chain:
 
 
 def _identified(curve: Curve) -> tuple[Affine, str]:
-    """The pre-activation and the name of the activation of ``curve``."""
+    """Return the pre-activation and the name of the activation of ``curve``."""
     if curve.slope is not None:
         return curve.straight(), "identity"
     for stretch in (1.0, *sorted(curve.stretches)):

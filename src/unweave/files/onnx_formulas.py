@@ -34,7 +34,7 @@ ERFCX_SCALE = 3.0
 """c of the map from [0, inf) to (-1, 1]; between 2.5 and 4 the coefficients fall fastest."""
 
 ERFCX_DEGREE, ERF_DEGREE = 22, 10
-"""Degrees from which on the polynomials are as good as float64 lets them be."""
+"""Least degrees at which the polynomials are as good as float64 allows."""
 
 ERF_REACH = 1.0
 """Up to here erf is computed from its odd series: 1 - erfc would lose the digits of small values."""
@@ -153,7 +153,7 @@ def _erf(graph: GraphBuilder, z: str) -> str:
 
 
 def _complementary_error(graph: GraphBuilder, a: str) -> str:
-    """erfc(a) for a tensor a >= 0."""
+    """Return erfc(a) for a tensor a >= 0."""
     above = graph.add("Add", a, ERFCX_SCALE)
     u = graph.add("Div", graph.add("Sub", ERFCX_SCALE, a), above)
     scaled = graph.add("Mul", graph.add("Div", ERFCX_SCALE, above), _polynomial(graph, u, _scaled_erfc()))
@@ -161,7 +161,7 @@ def _complementary_error(graph: GraphBuilder, a: str) -> str:
 
 
 def _polynomial(graph: GraphBuilder, u: str, coefficients: tuple[float, ...]) -> str:
-    """sum_k coefficients[k] u^k by Horner's rule."""
+    """Return sum_k coefficients[k] u^k by Horner's rule."""
     value = graph.add("Mul", u, coefficients[-1])
     for coefficient in coefficients[-2:0:-1]:
         value = graph.add("Mul", graph.add("Add", value, coefficient), u)
@@ -170,7 +170,7 @@ def _polynomial(graph: GraphBuilder, u: str, coefficients: tuple[float, ...]) ->
 
 @lru_cache(maxsize=1)
 def _scaled_erfc() -> tuple[float, ...]:
-    """Coefficients of Q with erfcx(a) = (1 + u) / 2 * Q(u), u = (c - a) / (c + a).
+    """Return coefficients of Q with erfcx(a) = (1 + u) / 2 * Q(u), u = (c - a) / (c + a).
 
     With u = cos(theta), a = c tan^2(theta / 2) and (1 + u) / 2 = cos^2(theta / 2), free of cancellation.
     """
@@ -181,12 +181,12 @@ def _scaled_erfc() -> tuple[float, ...]:
 
 @lru_cache(maxsize=1)
 def _odd_erf() -> tuple[float, ...]:
-    """Coefficients of P with erf(z) = z P(v), v = 2 z^2 - 1; with v = cos(theta), |z| = cos(theta / 2)."""
+    """Return coefficients of P with erf(z) = z P(v), v = 2 z^2 - 1 = cos(theta), |z| = cos(theta / 2)."""
     return _interpolated(lambda half: erf(np.cos(half)) / np.cos(half), ERF_DEGREE)
 
 
 def _interpolated(values: Callable[[Array], Array], degree: int) -> tuple[float, ...]:
-    """Power coefficients of the polynomial with ``values(theta / 2)`` at the Chebyshev points cos(theta)."""
+    """Interpolate ``values(theta / 2)`` at the Chebyshev points cos(theta); return power coefficients."""
     odd = 2 * np.arange(degree + 1) + 1
     step = math.pi / (2 * (degree + 1))
     found = values(odd * step / 2)

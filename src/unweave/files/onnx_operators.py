@@ -73,7 +73,7 @@ def is_constant(value: Value) -> bool:
 
 
 def vector(constant: Any, width: int | None) -> Array:
-    """A constant as a number () or, if it is longer, as a vector (width,)."""
+    """Return a constant as a number () or, if it is longer, as a vector (width,)."""
     numbers = np.asarray(constant, dtype=np.float64)
     if numbers.size == 1:
         return numbers.reshape(())
@@ -83,7 +83,7 @@ def vector(constant: Any, width: int | None) -> Array:
 
 
 def _entrywise(function: Callable[..., Any], operands: Sequence[Value]) -> Value:
-    """``function`` of curves over one pre-activation and of constant numbers."""
+    """Return ``function`` of curves over one pre-activation and of constant numbers."""
     if all(is_constant(operand) for operand in operands):
         return np.asarray(function(*operands))
     curves = [as_curve(operand) for operand in operands if not is_constant(operand)]
@@ -119,7 +119,7 @@ def _elementwise_with_attributes(name: str) -> Rule:
 
 
 def _shift(chain: Chain, value: Value, constant: Any) -> Value:
-    """value + constant."""
+    """Return value + constant."""
     amount = vector(constant, chain.width(value))
     if isinstance(value, Curve) and value.slope is None:
         if amount.ndim == 0:
@@ -131,7 +131,7 @@ def _shift(chain: Chain, value: Value, constant: Any) -> Value:
 
 
 def _stretch(chain: Chain, value: Value, constant: Any) -> Value:
-    """value * constant."""
+    """Return value * constant."""
     factor = vector(constant, chain.width(value))
     if isinstance(value, Scaled) or (isinstance(value, Curve) and value.slope is None and factor.ndim):
         value = chain.source(value)
@@ -159,7 +159,7 @@ def _add(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> Value
 
 
 def _with_skip(first: Affine, second: Affine) -> Affine:
-    """h @ weight + bias + x @ skip; of two terms in the inputs themselves, the second is the skip."""
+    """Return h @ weight + bias + x @ skip; of two terms in the inputs themselves, the second is the skip."""
     layer, skip = (second, first) if first.source == 0 and second.source > 0 else (first, second)
     if skip.source or skip.skip is not None or layer.skip is not None or skip.width != layer.width:
         raise NotAChain("it adds two layers, neither of which comes directly from the inputs")
@@ -195,7 +195,7 @@ def _neg(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> Value
 
 
 def _product(chain: Chain, value: Value, matrix: Any) -> Affine:
-    """value @ matrix, with what the values were scaled by folded into the matrix."""
+    """Return value @ matrix, with what the values were scaled by folded into the matrix."""
     weight = np.asarray(matrix, dtype=np.float64)
     taken = chain.source(value)
     width = chain.width(taken)
@@ -243,7 +243,7 @@ def _gemm(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> Valu
 
 
 def _scaler(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> Value:
-    """(x - offset) * scale, of the ai.onnx.ml operators."""
+    """Return (x - offset) * scale, of the ai.onnx.ml operators."""
     shifted = _shift(chain, inputs[0], -np.asarray(attributes.get("offset", [0.0]), dtype=np.float64))
     return _stretch(chain, shifted, np.asarray(attributes.get("scale", [1.0])))
 

@@ -59,7 +59,7 @@ def _parsed(path: Path) -> ModelProto:
 
 
 def _needed(graph: GraphProto, output: str) -> list[NodeProto]:
-    """The nodes that ``output`` depends on, in the order of the graph, in which inputs come first."""
+    """Return the nodes that ``output`` depends on, in the order of the graph, in which inputs come first."""
     wanted, nodes = {output}, []
     for node in reversed(graph.node):
         if wanted.intersection(node.output):
@@ -88,7 +88,7 @@ def _array(path: Path, name: str, tensor: TensorProto) -> Any:
 
 
 def _followed(path: Path, chain: Chain, node: NodeProto, values: dict[str, Value]) -> Value:
-    """The value of the node's first output."""
+    """Return the value of the node's first output."""
     operator = node.op_type if node.domain in STANDARD_DOMAINS else f"{node.domain}.{node.op_type}"
     label = f"{operator} (node {node.name or node.output[0]!r})"
     if operator == CONSTANT:

@@ -19,15 +19,18 @@ from unweave.networks.network import Network
 OPERATOR_SET, IR_VERSION = 13, 8
 """Old enough for every runtime of the last years; nothing newer is needed."""
 
-LARGEST_MODEL = 2**31 - 2**20
-"""Bytes: a protocol buffer holds 2 GiB, and the graph needs a little beside the parameters."""
+MOST_PARAMETER_BYTES = 2**31 - 2**20
+"""A protocol buffer holds 2 GiB, and the graph needs a little beside the parameters."""
 
 INPUT, OUTPUT, ROWS = "input", "output", "n"
 
 
-def encode_onnx(network: Network, dtype: str) -> bytes:
-    """Return the bytes of an .onnx file; ``network`` is already rounded to ``dtype``."""
-    _check_size(network, dtype)
+def encode_onnx(network: Network, dtype: str, most_bytes: int = MOST_PARAMETER_BYTES) -> bytes:
+    """Return the bytes of an .onnx file; ``network`` is already rounded to ``dtype``.
+
+    Parameters that take more than ``most_bytes`` are refused.
+    """
+    _check_size(network, dtype, most_bytes)
     graph = GraphBuilder(dtype)
     value = INPUT
     for i, (weight, bias, name) in enumerate(
@@ -63,10 +66,10 @@ def _model(graph: GraphBuilder, network: Network) -> ModelProto:
     return model
 
 
-def _check_size(network: Network, dtype: str) -> None:
+def _check_size(network: Network, dtype: str, most_bytes: int) -> None:
     size = network.n_parameters * (8 if dtype == "float64" else 4)
-    if size > LARGEST_MODEL:
+    if size > most_bytes:
         raise InvalidInput(
-            f"parameters must take at most {LARGEST_MODEL:,} bytes in an .onnx file. Got {size:,} instead. "
+            f"parameters must take at most {most_bytes:,} bytes in an .onnx file. Got {size:,} instead. "
             f"Save the network as .safetensors."
         )

@@ -99,7 +99,7 @@ def _declared_activations(path: Path, header: dict[str, str]) -> list[str]:
 
 
 def _parameters(path: Path, tensors: dict[str, Any]) -> dict[str, Any]:
-    """Weights (n_in, n_out), biases and skip; layers by number, under names that differ in it only."""
+    """Return weights (n_in, n_out), biases and skip; layers by number, under names that differ in it only."""
     layers: dict[int, dict[str, Any]] = {}
     stems = set()
     for name, tensor in tensors.items():

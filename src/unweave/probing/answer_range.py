@@ -7,11 +7,11 @@ import numpy as np
 from unweave.arrays import Array
 
 _EPS = float(np.finfo(np.float64).eps)
-_SUMS_TO_ONE = 3.0  # sigmas by which the sum of K probabilities may differ from one, times sqrt(K)
+_SUM_TO_ONE_SIGMAS = 3.0  # sigmas by which the sum of K probabilities may differ from one, times sqrt(K)
 
 
 def possible_links(answers: Array, sigma: float) -> tuple[str, ...]:
-    """Names of output activations whose range holds all ``answers`` (n, K), the simplest first.
+    """Return the names of output activations whose range holds all ``answers`` (n, K), the simplest first.
 
     Rows that sum to one are the probabilities of K > 1 classes, and nothing else.
 
@@ -22,7 +22,7 @@ def possible_links(answers: Array, sigma: float) -> tuple[str, ...]:
     nonnegative = bool((answers >= -slack).all())
     if n_outputs > 1 and nonnegative:
         off = np.abs(answers.sum(axis=1) - 1)
-        if (off <= _SUMS_TO_ONE * np.sqrt(n_outputs) * sigma + 8 * n_outputs * _EPS).all():
+        if (off <= _SUM_TO_ONE_SIGMAS * np.sqrt(n_outputs) * sigma + 8 * n_outputs * _EPS).all():
             return ("softmax",)
     found = ["identity"]
     if nonnegative and (answers <= 1 + slack).all():

@@ -14,20 +14,20 @@ import numpy as np
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.targets.queries import Queries
 
-_ANGLES = 40  # points on a line, equispaced in the angle at which they are seen from the location
-_CROSSINGS_PER_LINE = 4
-_CLEAR_CHANGE = 0.02  # of the largest change on any line
+_LINE_ANGLES = 40  # points on a line, equispaced in the angle at which they are seen from the location
+_CROSSINGS_PER_LINE = 4  # drawn from the clear ones
+_CLEAR_CHANGE = 0.02  # share of the largest change on any line that a crossing must exceed
 _MOST_CROSSINGS = 150  # per round: each costs D + 16 queries
-_HALVINGS = 20  # of the interval around a crossing, at most
+_CROSSING_HALVINGS = 20  # of the interval around a crossing, at most: a millionth of it is left
 _WHOLE_JUMP = 0.9  # a half that keeps this share of the change still holds the whole crossing
-_WIDTH = 2.83  # jump / slope is 2 for tanh and 4 for the logistic function: between the two
+_CROSSING_WIDTH = 2.83  # jump / slope is 2 for tanh and 4 for the logistic function: between the two
 _FIRST_DISTANCE = 30.0  # of the lines in the first round, in rough scales, each several widths at least
-_LEAST_WIDTHS = 20.0  # away from everything: nearer, crossings overlap
-_MOST_WIDTHS = 200.0  # at which a crossing seldom overlaps another
+_LEAST_DISTANCE_WIDTHS = 20.0  # widths of a crossing from everything else: nearer, crossings overlap
+_MOST_DISTANCE_WIDTHS = 200.0  # widths at which a crossing seldom overlaps another
 _SAME_PLANE = 0.99  # cosine of normals that belong to the same unit
 _OPEN_DIRECTION = 0.03  # singular values below this share of the largest: no plane decides there
-_ROBUST_PASSES = 10
-_REACH = 1.8  # the weights come out too large by about this (crossings seldom hit the steepest point)
+_REWEIGHTED_PASSES = 10  # of reweighted least squares, at most
+_WEIGHT_EXCESS = 1.8  # factor by which weights come out too large: crossings seldom hit the steepest point
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def locate_by_crossings(
     location = np.zeros(scale.size)
     n_active = int(active.sum())
     # Normals are known to about sqrt(error), so a plane seen from Z widths away is off by Z sqrt(error).
-    widths_away = float(np.clip(0.3 / np.sqrt(ask.error), _LEAST_WIDTHS, _MOST_WIDTHS))
-    first = _FIRST_DISTANCE * widths_away / _MOST_WIDTHS
+    widths_away = float(np.clip(0.3 / np.sqrt(ask.error), _LEAST_DISTANCE_WIDTHS, _MOST_DISTANCE_WIDTHS))
+    first = _FIRST_DISTANCE * widths_away / _MOST_DISTANCE_WIDTHS
     rounds = ((2 * n_active, first), (3 * n_active, widths_away * np.sqrt(n_active)))
     weights, levels = np.empty((0, scale.size)), np.empty(0)  # planes weights . x = levels, from both rounds
     for wanted, distance in rounds:
@@ -65,7 +65,7 @@ def locate_by_crossings(
         points, width, jump = _crossings(ask, location, scale, base, directions, distance, rng)
         slopes = _normals(ask, location, scale, points, width, active)
         good = slopes.any(axis=1) & np.isfinite(jump)
-        new = slopes[good] * (_WIDTH / jump[good])[:, None] / scale
+        new = slopes[good] * (_CROSSING_WIDTH / jump[good])[:, None] / scale
         weights = np.concatenate([weights, new])
         levels = np.concatenate([levels, np.sum(new * (location + scale * points[good]), axis=1)])
         if not levels.size:
@@ -79,7 +79,7 @@ def locate_by_crossings(
         common = np.median(size[size.size - new.shape[0] :]) if new.size else 1.0
         typical = common * np.sqrt(np.average(normals**2, axis=0, weights=share) * n_active)
         scale = np.where(typical > 0, scale / np.where(typical > 0, typical, 1.0), scale)
-    return location, _REACH * scale
+    return location, _WEIGHT_EXCESS * scale
 
 
 def _far_lines(
@@ -108,7 +108,7 @@ def _crossings(
     stays while one whole crossing is inside, and shrinks again inside it; the jump is its last stay, NaN
     if there was none.
     """
-    angle = (np.arange(_ANGLES) + 0.5) / _ANGLES * np.pi - np.pi / 2
+    angle = (np.arange(_LINE_ANGLES) + 0.5) / _LINE_ANGLES * np.pi - np.pi / 2
     grid = distance * np.tan(angle)
     values = ask(location + scale * (base[:, None, :] + grid[:, None] * directions[:, None, :]))
     change = np.linalg.norm(np.diff(values, axis=1), axis=-1)  # (lines, angles - 1)
@@ -119,7 +119,7 @@ def _crossings(
     jump, width = np.full(line.size, np.nan), high - low
     steepest = (low + high) / 2
     active = np.ones(line.size, dtype=np.bool_)
-    for _ in range(_HALVINGS):
+    for _ in range(_CROSSING_HALVINGS):
         middle = (low + high) / 2
         value = value_low.copy()
         ask_at = base[active] + middle[active, None] * directions[active]
@@ -171,10 +171,10 @@ def _normals(
     """
     step = width * np.clip(np.sqrt(ask.error), 1e-6, 0.3)  # balances noise against bending
     used = np.flatnonzero(active)
-    centre = ask(location + scale * points)  # (L, m)
+    center = ask(location + scale * points)  # (L, m)
     moved = np.repeat(points[:, None, :], used.size, axis=1)  # (L, used, D)
     moved[:, np.arange(used.size), used] += step[:, None]
-    difference = (ask(location + scale * moved) - centre[:, None, :]) / step[:, None, None]
+    difference = (ask(location + scale * moved) - center[:, None, :]) / step[:, None, None]
     difference = np.where(np.abs(difference) * step[:, None, None] > 2 * ask.error, difference, 0.0)
     left, size, _ = np.linalg.svd(difference, full_matrices=False)
     normals = np.zeros(points.shape)
@@ -190,7 +190,7 @@ def _nearest_to_planes(normals: Array, offsets: Array, share: Array) -> Array:
     """
     weight = np.sqrt(share)
     y = np.linalg.lstsq(weight[:, None] * normals, weight * offsets, rcond=_OPEN_DIRECTION)[0]
-    for _ in range(_ROBUST_PASSES):
+    for _ in range(_REWEIGHTED_PASSES):
         miss = np.abs(normals @ y - offsets)
         typical = np.median(miss)
         if typical == 0:

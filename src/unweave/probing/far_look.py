@@ -18,11 +18,11 @@ from unweave.errors import NonFiniteAnswers
 from unweave.networks.links import Link
 from unweave.targets.region import NormalisedQueries
 
-_RADIUS = 1e4
-_PAIRS = 12
-_FEWEST_PAIRS = 4
-_NEAR_ONE = 1 - 1e-9  # beyond, a logit is known to fewer digits than the test needs
-_SAME = 1e-6  # difference relative to the spread of the answers
+_FAR_RADIUS = 1e4  # in normalised inputs: units of any usual steepness are saturated this far out
+_ANTIPODAL_PAIRS = 12  # pairs of points, three rows each
+_FEWEST_PAIRS = 4  # with finite values: fewer tell nothing
+_MOST_ANSWER = 1 - 1e-9  # beyond, a logit is known to fewer digits than the test needs
+_SAME_FAR_ANSWER = 1e-6  # difference relative to the spread of the answers
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def far_look(
     links: tuple[str, ...] = ("identity",),
 ) -> FarLook:
     """Look at antipodal points far out: 36 rows. ``links`` are the last transformations that are possible."""
-    points = _RADIUS * rng.standard_normal((_PAIRS, view.n_inputs))
+    points = _FAR_RADIUS * rng.standard_normal((_ANTIPODAL_PAIRS, view.n_inputs))
     try:
         here, opposite, beyond = np.split(view(np.concatenate([points, -points, 2 * points])), 3)
     except NonFiniteAnswers:  # what overflows so far out may answer well enough nearer by
@@ -52,7 +52,7 @@ def far_look(
     spread = float(np.ptp(here, axis=0).max())
     if not spread > 0:
         return FarLook(False, False, links)
-    tolerance = max(_SAME, 10 * relative_noise) * spread
+    tolerance = max(_SAME_FAR_ANSWER, 10 * relative_noise) * spread
     # Some pre-activation may be near zero even far out: most rays count.
     saturates = bool(np.median(np.abs(beyond - here).max(axis=1)) <= tolerance)
     if not saturates:
@@ -60,7 +60,7 @@ def far_look(
     possible = tuple(
         name
         for name in links
-        if _is_odd(_behind(name, here), _behind(name, opposite), max(_SAME, 10 * relative_noise))
+        if _is_odd(_behind(name, here), _behind(name, opposite), max(_SAME_FAR_ANSWER, 10 * relative_noise))
     )
     return FarLook(True, not possible, possible or links)
 
@@ -76,7 +76,7 @@ def _is_odd(here: Array, opposite: Array, tolerance: float) -> bool:
 
 
 def _behind(link: str, answers: Array) -> Array:
-    """Answers (n, K) without their last transformation; infinite where that is saturated."""
+    """Return answers (n, K) without their last transformation; infinite where that is saturated."""
     with np.errstate(divide="ignore", invalid="ignore"):
         behind = Link(link).inverse(answers)
-    return np.where(np.abs(answers) > _NEAR_ONE, np.inf, behind) if link in ("sigmoid", "tanh") else behind
+    return np.where(np.abs(answers) > _MOST_ANSWER, np.inf, behind) if link in ("sigmoid", "tanh") else behind

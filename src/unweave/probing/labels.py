@@ -23,14 +23,14 @@ MESSAGE = (
 """What a user who has labels can do, to be formatted with their number."""
 
 _MOST_LABELS = 32  # more different whole numbers are counted as measurements
-_WAYS = 8  # between points with different answers that are halved
-_HALVINGS = 40  # then both ends of a way are a rounding error apart, for a region of size one
-_SKIPPED = 1.5  # whole numbers between neighbouring answers of a rounded function
-_COARSE = 0.3  # error of rounding, relative to the spread, from which rounded numbers are as bad as labels
+_HALVED_WAYS = 8  # ways between points with different answers that are halved
+_WAY_HALVINGS = 40  # then both ends of a way are a rounding error apart, for a region of size one
+_SKIPPED_NUMBERS = 1.5  # gap between neighboring answers: a rounded function changes by 1 at a time
+_LABEL_LIKE_ROUNDING = 0.3  # error of rounding, relative to the spread; coarser numbers are as bad as labels
 
 
 def count_labels(view: NormalisedQueries, lines: Lines, noise: Noise) -> int:
-    """Number of different answers if they are labels, else 0.
+    """Return the number of different answers if they are labels, else 0.
 
     Costs nothing unless the answers are whole numbers; then at most 8 x 40 rows.
     """
@@ -42,7 +42,7 @@ def count_labels(view: NormalisedQueries, lines: Lines, noise: Noise) -> int:
         return 2 if len(values) == 1 else len(np.unique(lines.answers, axis=0))
     if noise.decimals is None or noise.decimals > 0:
         return 0
-    if noise.relative > _COARSE or _skips(view, lines):
+    if noise.relative > _LABEL_LIKE_ROUNDING or _skips(view, lines):
         return different
     return 0
 
@@ -54,23 +54,23 @@ def _skips(view: NormalisedQueries, lines: Lines) -> bool:
         return False
     one, other = ends
     first, last = view(one)[:, 0], view(other)[:, 0]
-    for _ in range(_HALVINGS):
+    for _ in range(_WAY_HALVINGS):
         middle = (one + other) / 2
         seen = view(middle)[:, 0]
         # The half over which the answer changes more: a step that skips numbers is never lost.
         left = np.abs(seen - first) >= np.abs(last - seen)
         other, last = np.where(left[:, None], middle, other), np.where(left, seen, last)
         one, first = np.where(left[:, None], one, middle), np.where(left, first, seen)
-    return bool((np.abs(last - first) > _SKIPPED).any())
+    return bool((np.abs(last - first) > _SKIPPED_NUMBERS).any())
 
 
 def _ways(lines: Lines) -> tuple[Array, Array] | None:
-    """Pairs of points ((n, D), (n, D)), n <= 8, between which the first output changes by more than one."""
+    """Return pairs of points ((n, D), (n, D)), n <= 8, between which output 1 changes by more than one."""
     t = np.concatenate([-lines.steps[::-1], [0.0], lines.steps])
-    answers = np.concatenate([lines.minus[:, ::-1], lines.centre[:, None], lines.plus], axis=1)[:, :, 0]
-    line, at = np.nonzero(np.abs(np.diff(answers, axis=1)) > _SKIPPED)
+    answers = np.concatenate([lines.minus[:, ::-1], lines.center[:, None], lines.plus], axis=1)[:, :, 0]
+    line, at = np.nonzero(np.abs(np.diff(answers, axis=1)) > _SKIPPED_NUMBERS)
     if not len(line):
         return None
-    line, at = line[:_WAYS], at[:_WAYS]
-    centres, directions = lines.centres[line], lines.directions[line]
-    return centres + t[at, None] * directions, centres + t[at + 1, None] * directions
+    line, at = line[:_HALVED_WAYS], at[:_HALVED_WAYS]
+    centers, directions = lines.centers[line], lines.directions[line]
+    return centers + t[at, None] * directions, centers + t[at + 1, None] * directions

@@ -15,36 +15,33 @@ from unweave.targets.region import NormalisedQueries
 SHORT_STEPS = (5e-4, 0.01, 0.05, 0.2)  # second differences of a smooth target scale like their squares
 _LONG_STEPS = (1.0, 3.0)  # without a box: as far as Gaussian points go
 _BOX_LONG_STEPS = (0.5, 1.0)  # in a box: the line ends at its two random end points
-_CLEAR = {
-    "float64": 10.0,
-    "float32": 10.0,
-    "noisy": 5.0,
-}  # standard deviations of its error that a difference
-# must exceed to count; more where sigma itself is known within a factor of two only
-_ROUNDING_STEPS = 2.0 * np.sqrt(12.0) * 1.01  # four times half a grid step, in sigmas: no S errs by more
-_ZERO_BY_KINK = 100.0  # on long steps: the smooth second difference that must be missing, in clear ones
-_SAME_CURVATURE = 0.5  # two steps see the same curvature, up to this share, where nothing breaks
+# Standard deviations of its error that a difference must exceed to count; more where sigma itself is known
+# within a factor of two only.
+_CLEAR_SIGMAS = {"float64": 10.0, "float32": 10.0, "noisy": 5.0}
+_ROUNDING_SIGMAS = 2.0 * np.sqrt(12.0) * 1.01  # four times half a grid step, in sigmas: no S errs by more
+_ZERO_BY_KINK_SIGMAS = 100.0  # on long steps: the smooth second difference that must be missing
+_SAME_CURVATURE_SHARE = 0.5  # two steps see the same curvature, up to this share, where nothing breaks
 
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Answers at centre + t d and centre - t d on L lines.
+    """Answers at center + t d and center - t d on L lines.
 
-    ``centres`` and ``directions`` (L, D) are normalised coordinates; ``steps`` (T,) the t in growing order;
-    ``centre`` (L, m), ``plus`` and ``minus`` (L, T, m) the answers.
+    ``centers`` and ``directions`` (L, D) are normalised coordinates; ``steps`` (T,) the t in growing order;
+    ``center`` (L, m), ``plus`` and ``minus`` (L, T, m) the answers.
     """
 
-    centres: Array
+    centers: Array
     directions: Array
     steps: Array
-    centre: Array
+    center: Array
     plus: Array
     minus: Array
 
     @property
     def even(self) -> Array:
         """Second differences f(t) + f(-t) - 2 f(0). Shape (L, T, m)."""
-        return self.plus + self.minus - 2 * self.centre[:, None, :]
+        return self.plus + self.minus - 2 * self.center[:, None, :]
 
     @property
     def odd(self) -> Array:
@@ -55,15 +52,15 @@ class Lines:
     def answers(self) -> Array:
         """All answers as rows (L (2 T + 1), m)."""
         return np.concatenate(
-            [part.reshape(-1, part.shape[-1]) for part in (self.centre, self.plus, self.minus)]
+            [part.reshape(-1, part.shape[-1]) for part in (self.center, self.plus, self.minus)]
         )
 
     def mapped(self, function: Callable[[Array], Array]) -> Lines:
-        """The lines of ``function`` of the answers, which maps rows (n, m) to rows (n, m)."""
-        ends = [len(self.centre), len(self.centre) + self.plus[..., 0].size]
-        centre, plus, minus = np.split(function(self.answers), ends)
+        """Return the lines of ``function`` of the answers, which maps rows (n, m) to rows (n, m)."""
+        ends = [len(self.center), len(self.center) + self.plus[..., 0].size]
+        center, plus, minus = np.split(function(self.answers), ends)
         return replace(
-            self, centre=centre, plus=plus.reshape(self.plus.shape), minus=minus.reshape(self.minus.shape)
+            self, center=center, plus=plus.reshape(self.plus.shape), minus=minus.reshape(self.minus.shape)
         )
 
 
@@ -89,27 +86,27 @@ class KinkEvidence:
 
 
 def ask_lines(
-    queries: NormalisedQueries, n_lines: int, rng: np.random.Generator, centres: Array | None = None
+    queries: NormalisedQueries, n_lines: int, rng: np.random.Generator, centers: Array | None = None
 ) -> Lines:
     """Ask 13 points on each of ``n_lines`` lines.
 
-    Without a box the lines go through ``centres`` (n_lines, D), or Gaussian points, in Gaussian directions;
+    Without a box the lines go through ``centers`` (n_lines, D), or Gaussian points, in Gaussian directions;
     in a box they join two uniform points, so that every point of theirs is inside.
     """
     region = queries.region
     if region.has_box:
         ends = region.sample(2 * n_lines, rng).reshape(2, n_lines, -1)
-        centres, directions = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
+        centers, directions = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
         steps = np.array(SHORT_STEPS + _BOX_LONG_STEPS)
     else:
-        centres = region.sample(n_lines, rng) if centres is None else centres
-        directions = rng.standard_normal(centres.shape)
+        centers = region.sample(n_lines, rng) if centers is None else centers
+        directions = rng.standard_normal(centers.shape)
         steps = np.array(SHORT_STEPS + _LONG_STEPS)
     t = np.concatenate([[0.0], steps, -steps])
-    points = centres[:, None, :] + t[:, None] * directions[:, None, :]
+    points = centers[:, None, :] + t[:, None] * directions[:, None, :]
     answers = queries(points.reshape(-1, region.n_inputs)).reshape(n_lines, t.size, -1)
     n = steps.size
-    return Lines(centres, directions, steps, answers[:, 0], answers[:, 1 : n + 1], answers[:, n + 1 :])
+    return Lines(centers, directions, steps, answers[:, 0], answers[:, 1 : n + 1], answers[:, n + 1 :])
 
 
 def look_for_kinks(lines: Lines, noise: Noise) -> KinkEvidence:
@@ -123,11 +120,11 @@ def look_for_kinks(lines: Lines, noise: Noise) -> KinkEvidence:
 
 
 def look_for_kinks_behind(link: Link, lines: Lines, noise: Noise) -> KinkEvidence:
-    """The same of z where the answers are T(z): between its kinks, T bends what would be straight."""
+    """Return the same of z where the answers are T(z): between its kinks, T bends what would be straight."""
     z = lines.mapped(lambda answers: link.undo(answers, noise.edge_sigma))
     sigma, number = noise.sigma_per_output, noise.number_format
     errors = lines.mapped(lambda answers: link.undone_errors(answers, sigma, number))
-    largest = np.maximum(np.maximum(errors.plus, errors.minus), errors.centre[:, None, :])
+    largest = np.maximum(np.maximum(errors.plus, errors.minus), errors.center[:, None, :])
     return _compared(z, _clear_over_sigma(noise) * largest)
 
 
@@ -143,9 +140,9 @@ def _compared(lines: Lines, clear: Array) -> KinkEvidence:
             known = ~judged & (np.abs(second[:, j]) > clear[:, j])
             if j < short:
                 new = known & (np.abs(predicted) > clear[:, i])
-                differs = np.abs(second[:, i] - predicted) > _SAME_CURVATURE * np.abs(predicted)
+                differs = np.abs(second[:, i] - predicted) > _SAME_CURVATURE_SHARE * np.abs(predicted)
             else:
-                new = known & (np.abs(predicted) > _ZERO_BY_KINK * clear[:, i])
+                new = known & (np.abs(predicted) > _ZERO_BY_KINK_SIGMAS * clear[:, i])
                 differs = np.abs(second[:, i]) <= clear[:, i]
             broken |= new & differs
             judged |= new
@@ -179,8 +176,8 @@ def _clear(noise: Noise) -> Array:
 
 
 def _clear_over_sigma(noise: Noise) -> float:
-    """The same in standard deviations of an answer: f(t) + f(-t) - 2 f(0) has variance 6 sigma^2."""
-    return _ROUNDING_STEPS if noise.kind == "rounded" else _CLEAR[noise.kind] * float(np.sqrt(6.0))
+    """Return the same in standard deviations of an answer: f(t) + f(-t) - 2 f(0) has variance 6 sigma^2."""
+    return _ROUNDING_SIGMAS if noise.kind == "rounded" else _CLEAR_SIGMAS[noise.kind] * float(np.sqrt(6.0))
 
 
 def bending(lines: Lines) -> float:
@@ -202,7 +199,7 @@ def bending(lines: Lines) -> float:
 def slope_share(lines: Lines) -> float:
     """Return the root mean square slope over the longest short step, in units of that over the longest step.
 
-    About 1 to 5 where the target is alive, almost 0 where it is flat around the centres of the lines.
+    About 1 to 5 where the target is alive, almost 0 where it is flat around the centers of the lines.
     """
     size = np.sqrt(np.mean(lines.odd**2, axis=0))  # (T, m)
     middle = len(SHORT_STEPS) - 1

@@ -30,16 +30,14 @@ from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
 
 _EPS = float(np.finfo(np.float64).eps)
-_LINES = 6
-_GRADIENTS = 3  # points at which every feature's slope is measured
-_COARSE = 3e-3  # relative noise above which slopes of single features say nothing
-_SLOPE_RATIO = 30.0  # features whose slopes differ by less are on one scale
-_SLOPE_RATIO_EXTREMES = 10.0  # a few features may be weaker than most by this much more
+_PROBE_LINES = 6  # lines on which kinks, straightness and bending are judged
+_GRADIENT_POINTS = 3  # points at which every feature's slope is measured
+_BLIND_SLOPE_NOISE = 3e-3  # relative noise above which slopes of single features say nothing
+_ONE_SCALE_SLOPE_RATIO = 30.0  # features whose slopes differ by a smaller factor are on one scale
+_SLOPE_RATIO_EXTREMES = 10.0  # factor by which a few features may be weaker still
 _LEAST_BENDING = 0.05  # less, and the units do not leave their linear range within the region
-_ROUGH_AS_NOISE = (
-    0.02  # relative: repeatable answers that scatter this much may be steps too narrow to resolve
-)
-_CLEARLY_BETTER = 0.1
+_ROUGH_AS_NOISE = 0.02  # relative scatter of repeatable answers that may be steps too narrow to resolve
+_BETTER_REGION_SHARE = 0.1  # of the noise before: how much clearer answers must be to move to another region
 _LEAST_SLOPE_SHARE = 0.2  # of short steps against long ones: less is flat
 _MOST_ROUGHNESS = 0.6  # more, and the units switch within a fraction of the region: steps on flat ground
 
@@ -110,7 +108,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
         found = find_region(queries, sigma, rng)
         if found is not None:
             measured = _measure(queries, found, rng, None)
-            clearer = not scattered or measured[1].relative < _CLEARLY_BETTER * noise.relative
+            clearer = not scattered or measured[1].relative < _BETTER_REGION_SHARE * noise.relative
             if clearer and not _is_frozen(measured[2], measured[1], lines, noise):
                 view, noise, lines = measured
     links = possible_links(lines.answers, noise.sigma)
@@ -123,7 +121,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     return Findings(
         region=view.region,
         noise=noise,
-        n_outputs=lines.centre.shape[1],
+        n_outputs=lines.center.shape[1],
         output_scale=_spread(lines),
         kinks=evidence.kinks,
         kink_evidence=evidence,
@@ -173,11 +171,11 @@ def _measure(
     """Estimate the noise in ``region`` and ask the lines there."""
     view = NormalisedQueries(queries, region)
     noise = estimate_noise(view, rng)
-    centres = None
+    centers = None
     if examples is not None:
         rows = np.asarray(examples, dtype=np.float64)
-        centres = region.to_normalised(rows[rng.integers(0, rows.shape[0], _LINES)])
-    return view, noise, ask_lines(view, _LINES, rng, centres)
+        centers = region.to_normalised(rows[rng.integers(0, rows.shape[0], _PROBE_LINES)])
+    return view, noise, ask_lines(view, _PROBE_LINES, rng, centers)
 
 
 def _scatters(noise: Noise) -> bool:
@@ -199,7 +197,7 @@ def _fits(view: NormalisedQueries, lines: Lines, noise: Noise) -> bool:
     """Whether the standard region is one: the target moves, bends, and all features matter alike."""
     if is_constant(lines, noise) or _scatters(noise):
         return False
-    if noise.relative > _COARSE:
+    if noise.relative > _BLIND_SLOPE_NOISE:
         return True  # answers as coarse as this would not carry a search either
     frozen = slope_share(lines) < _LEAST_SLOPE_SHARE or roughness(lines, noise) > _MOST_ROUGHNESS
     if frozen or bending(lines) < _LEAST_BENDING:
@@ -209,24 +207,24 @@ def _fits(view: NormalisedQueries, lines: Lines, noise: Noise) -> bool:
         return True
     ratio = slopes.max() / slopes.min()
     typical = np.quantile(slopes, 0.9) / np.quantile(slopes, 0.1)
-    return bool(ratio <= _SLOPE_RATIO_EXTREMES * _SLOPE_RATIO and typical <= _SLOPE_RATIO)
+    return bool(ratio <= _SLOPE_RATIO_EXTREMES * _ONE_SCALE_SLOPE_RATIO and typical <= _ONE_SCALE_SLOPE_RATIO)
 
 
 def _feature_slopes(view: NormalisedQueries, lines: Lines, noise: Noise) -> Array:
     """Return the root mean square slopes of the features that have an effect, over a few points."""
-    centres, values = lines.centres[:_GRADIENTS], lines.centre[:_GRADIENTS]
+    centers, values = lines.centers[:_GRADIENT_POINTS], lines.center[:_GRADIENT_POINTS]
     step = float(np.clip(np.sqrt(noise.relative), 1e-6, 0.1))  # balances noise against bending
     n_inputs = view.n_inputs
-    moved = centres[:, None, :] + step * np.eye(n_inputs)
-    answers = view(moved.reshape(-1, n_inputs)).reshape(centres.shape[0], n_inputs, -1)
+    moved = centers[:, None, :] + step * np.eye(n_inputs)
+    answers = view(moved.reshape(-1, n_inputs)).reshape(centers.shape[0], n_inputs, -1)
     change = (answers - values[:, None, :]) / noise.sigma_per_output  # in units of the noise
     slopes = np.sqrt(np.mean(change**2, axis=(0, 2)))
     return np.asarray(slopes[slopes > 4.0])  # an unused feature shows noise only: sqrt(2) in these units
 
 
 def _spread(lines: Lines) -> Array:
-    """Return the standard deviation of each output over the centres and the ends of the lines. Shape (m,)."""
+    """Return the standard deviation of each output over the centers and the ends of the lines. Shape (m,)."""
     at = -2  # the last step but one: as far as typical points of the region are apart
-    rows = np.concatenate([lines.centre, lines.plus[:, at], lines.minus[:, at]])
+    rows = np.concatenate([lines.center, lines.plus[:, at], lines.minus[:, at]])
     spread: Array = np.where(np.ptp(rows, axis=0) > 0, rows.std(axis=0), 0.0)
     return spread

@@ -18,24 +18,25 @@ from unweave.targets.region import NormalisedQueries
 
 NoiseKind = Literal["float64", "float32", "rounded", "noisy"]
 
-_REPEATED_POINTS = 4
-_REPEATS = 6  # separate calls that decide whether the target repeats itself
-_REPEATS_NOISY = 10  # separate calls from which sigma of a noisy target is taken: 4 points x 10 = 40 answers
-_TABLE = 8  # equispaced points per difference table
-_COARSE_LINES = 8
-_FINE_LINES = 5
-_COARSE_SPACING = 0.1
+_REPEATED_POINTS = 4  # points asked again and again
+_REPEAT_CALLS = 6  # calls that decide whether the target repeats itself
+_NOISY_REPEAT_CALLS = 10  # calls from which sigma of a noisy target is taken: 4 points x 10 = 40 answers
+_TABLE_POINTS = 8  # equispaced points per difference table
+_COARSE_LINES = 8  # lines with a difference table that every target gets
+_FINE_LINES = 5  # lines per finer spacing, for targets that repeat themselves
+_COARSE_SPACING = 0.1  # between the points of a table, in normalised inputs
 _FINE_SPACINGS: dict[str, tuple[float, ...]] = {
     "float64": (1e-2, 1e-3, 1e-4, 1e-5),
-    "float32": (3e-2, 1e-2, 3e-3, 1e-3),  # finer steps would fall between neighbouring float32 inputs
+    "float32": (3e-2, 1e-2, 3e-3, 1e-3),  # finer steps would fall between neighboring float32 inputs
 }
-_PLATEAU = 4.0  # three successive orders within this factor are the noise, not the function
-_SAME_LEVEL = 10.0  # tables whose estimates exceed the smallest level by more saw the function, not the noise
-_FLOOR = 0.25  # rounding to nearest errs by ulp/sqrt(12), and an ulp is between eps/2 and eps of the value
-_NOT_REPEATING = 16.0  # in units of eps |f|: less is the order of summation, which may change between calls
-_BEYOND_ROUNDING = 1e4  # in units of eps |f|: no evaluation of a network loses this much by rounding
-_GRID_CLEARANCE = 32  # a decimal grid must be this much coarser than the number format to be seen: then a
-# number is on it by chance with probability 1/4, and all of the about 70 that are looked at never are
+_PLATEAU_FACTOR = 4.0  # three successive orders within this factor are the noise, not the function
+_SAME_LEVEL_FACTOR = 10.0  # tables above the smallest level by more saw the function, not the noise
+_FORMAT_FLOOR_EPS = 0.25  # of |f|: rounding errs by ulp/sqrt(12), and an ulp is eps/2 to eps of the value
+_NOT_REPEATING_EPS = 16.0  # of |f|: less is the order of summation, which may change between calls
+_BEYOND_ROUNDING_EPS = 1e4  # of |f|: no evaluation of a network loses this much by rounding
+# A decimal grid must be this many times coarser than the number format to be seen: then a number is on it by
+# chance with probability 1/4, and all of the about 70 that are looked at never are.
+_GRID_CLEARANCE = 32
 _DECIMALS = range(-9, 16)
 _FEWEST_MULTIPLES = 4  # distinct values that make "rounded to tens" more likely than a few labels
 
@@ -82,7 +83,7 @@ def estimate_noise(queries: NormalisedQueries, rng: np.random.Generator) -> Nois
     Example: ``estimate_noise(view, np.random.default_rng(0)).kind``
     """
     points = queries.region.sample(_REPEATED_POINTS, rng)
-    repeats = np.stack([queries(points, fresh=True) for _ in range(_REPEATS)])  # (calls, points, m)
+    repeats = np.stack([queries(points, fresh=True) for _ in range(_REPEAT_CALLS)])  # (calls, points, m)
     coarse = _tables(queries, rng, _COARSE_LINES, _COARSE_SPACING)  # (lines, 8, m)
     seen = np.concatenate([repeats[0], coarse.reshape(-1, coarse.shape[-1])])
     unit = _power_of_two(seen)  # squares of answers in these units neither overflow nor vanish
@@ -92,8 +93,8 @@ def estimate_noise(queries: NormalisedQueries, rng: np.random.Generator) -> Nois
     decimals, grid_sigma = _grid(seen, eps)
     spread = unit * _repeat_spread(repeats / unit)
     kind: NoiseKind
-    if (spread > _NOT_REPEATING * eps * size).any():
-        more = [queries(points, fresh=True) for _ in range(_REPEATS_NOISY - _REPEATS)]
+    if (spread > _NOT_REPEATING_EPS * eps * size).any():
+        more = [queries(points, fresh=True) for _ in range(_NOISY_REPEAT_CALLS - _REPEAT_CALLS)]
         spread = unit * _repeat_spread(np.concatenate([repeats, np.stack(more)]) / unit)
         kind, decimals, sigma = "noisy", None, np.hypot(spread, grid_sigma)
     elif grid_sigma > 0:
@@ -103,9 +104,9 @@ def estimate_noise(queries: NormalisedQueries, rng: np.random.Generator) -> Nois
         kind = "float32" if single else "float64"
         tables = [coarse] + [_tables(queries, rng, _FINE_LINES, h) for h in _FINE_SPACINGS[kind]]
         sigma = np.maximum(unit * difference_noise([table / unit for table in tables]), spread)
-        if (sigma > _BEYOND_ROUNDING * eps * size).any():
+        if (sigma > _BEYOND_ROUNDING_EPS * eps * size).any():
             kind = "noisy"  # a fixed function of the input, but as rough as noise
-    sigma = np.maximum(sigma, np.maximum(_FLOOR * eps * size, np.finfo(np.float64).tiny))
+    sigma = np.maximum(sigma, np.maximum(_FORMAT_FLOOR_EPS * eps * size, np.finfo(np.float64).tiny))
     scattered = np.concatenate([repeats[0], coarse[:, 0]])
     varies = np.ptp(scattered, axis=0) > 0  # the mean of equal numbers may be rounded, hence their deviation
     deviation = np.where(varies, unit * np.std(scattered / unit, axis=0), 0.0)
@@ -164,7 +165,7 @@ def difference_noise(tables: list[Array]) -> Array:
     levels = np.stack([_median_of_most(estimate) for estimate in estimates])  # (spacings, m)
     lowest = np.nanmin(np.where(np.isnan(levels), np.inf, levels), axis=0)
     pooled = np.concatenate(estimates)
-    pooled = np.where(pooled <= _SAME_LEVEL * lowest, pooled, np.nan)
+    pooled = np.where(pooled <= _SAME_LEVEL_FACTOR * lowest, pooled, np.nan)
     found = np.isfinite(lowest)
     result = np.zeros(lowest.size)
     if found.any():
@@ -180,7 +181,7 @@ def _table_noise(table: Array) -> Array:
     estimate = np.full(sigmas.shape[1:], np.nan)
     for k in range(sigmas.shape[0] - 3, -1, -1):  # downwards, so that the lowest order wins
         three = sigmas[k : k + 3]
-        flat = (three.max(axis=0) <= _PLATEAU * three.min(axis=0)) & (three.min(axis=0) > 0) & signs[k]
+        flat = (three.max(axis=0) <= _PLATEAU_FACTOR * three.min(axis=0)) & (three.min(axis=0) > 0) & signs[k]
         estimate = np.where(flat, sigmas[k], estimate)
     return np.where(_stuck(table), np.nan, estimate)
 
@@ -231,14 +232,14 @@ def _tables(queries: NormalisedQueries, rng: np.random.Generator, n_lines: int, 
     region = queries.region
     bounds = region.normalised_bounds
     if bounds is not None:  # the whole table, 7 spacings long, fits into a quarter of the narrowest side
-        spacing = min(spacing, float((bounds[1] - bounds[0]).min()) / (4 * _TABLE))
-    reach = spacing * (_TABLE - 1) / 2
-    centres = region.sample(n_lines, rng, margin=reach)
-    directions = rng.standard_normal(centres.shape)
+        spacing = min(spacing, float((bounds[1] - bounds[0]).min()) / (4 * _TABLE_POINTS))
+    reach = spacing * (_TABLE_POINTS - 1) / 2
+    centers = region.sample(n_lines, rng, margin=reach)
+    directions = rng.standard_normal(centers.shape)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    steps = spacing * (np.arange(_TABLE) - (_TABLE - 1) / 2)
-    points = centres[:, None, :] + steps[:, None] * directions[:, None, :]
-    return queries(points.reshape(-1, region.n_inputs)).reshape(n_lines, _TABLE, -1)
+    steps = spacing * (np.arange(_TABLE_POINTS) - (_TABLE_POINTS - 1) / 2)
+    points = centers[:, None, :] + steps[:, None] * directions[:, None, :]
+    return queries(points.reshape(-1, region.n_inputs)).reshape(n_lines, _TABLE_POINTS, -1)
 
 
 def _repeat_spread(repeats: Array) -> Array:

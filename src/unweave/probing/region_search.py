@@ -15,13 +15,13 @@ from unweave.probing.crossings import ScaledAnswers, locate_by_crossings
 from unweave.targets.queries import Queries
 from unweave.targets.region import Region
 
-_LADDER = 10.0 ** np.arange(-7, 10)  # steps along one axis, both signs
-_SETTLED = 0.02  # share of a feature's variation in the last decade of the ladder, at most: it saturates
-_BEND_STEPS = 10.0 ** np.arange(-4.0, 4.1, 0.25)
-_BEND_LINES = 10
-_BENT = 0.35  # where the function is this far from its tangent, relatively, its units vary by about one
-_GRADIENT_POINTS = 8
-_MIN_SHARE = 1e-6  # a feature with less than this share of the largest slope is taken as without effect
+_AXIS_STEPS = 10.0 ** np.arange(-7, 10)  # steps along one axis, both signs: inputs of any usual unit
+_SATURATED_SHARE = 0.02  # of a feature's variation in the last decade of steps, at most: it saturates
+_BEND_STEPS = 10.0 ** np.arange(-4.0, 4.1, 0.25)  # along a line, in rough scales
+_BEND_LINES = 10  # random lines that are pooled
+_BENT_DEVIATION = 0.35  # relative distance from the tangent at which units vary by about one
+_GRADIENT_POINTS = 8  # points over which slopes are averaged
+_LEAST_SLOPE_OF_LARGEST = 1e-6  # share of the largest slope below which a feature counts as without effect
 
 
 def find_region(ledger: Queries, sigma: float | Array, rng: np.random.Generator) -> Region | None:
@@ -50,8 +50,8 @@ def find_region(ledger: Queries, sigma: float | Array, rng: np.random.Generator)
 
 def _axis_ladder(ledger: Queries) -> Array:
     """Ask 0 and plus or minus each step along each axis. Shape (D, 2, steps + 1, m), step 0 first."""
-    n_inputs, n_steps = ledger.n_inputs, _LADDER.size
-    steps = np.concatenate([[0.0], _LADDER])
+    n_inputs, n_steps = ledger.n_inputs, _AXIS_STEPS.size
+    steps = np.concatenate([[0.0], _AXIS_STEPS])
     signed = np.stack([steps, -steps])  # (2, steps + 1)
     x = np.zeros((n_inputs, 2, n_steps + 1, n_inputs))
     every = np.arange(n_inputs)
@@ -72,13 +72,13 @@ def _axis_scales(ladder: Array, error: float) -> tuple[Array, BoolArray, bool]:
     active = total > 0
     if not active.any():
         return np.ones(total.size), active, False
-    settled = bool(np.median(change[active, -1] / total[active]) < _SETTLED)
+    settled = bool(np.median(change[active, -1] / total[active]) < _SATURATED_SHARE)
     if settled:
         passed, level = np.cumsum(change, axis=1), total / 2
     else:
         away = np.linalg.norm(ladder[:, :, 1:] - ladder[:, :, :1], axis=-1).max(axis=1)  # (D, steps)
         passed = np.maximum.accumulate(np.where(away > 10 * error, away, 0.0), axis=1)
-        by_unit_step = np.median(passed[active, int(np.searchsorted(_LADDER, 1.0))])
+        by_unit_step = np.median(passed[active, int(np.searchsorted(_AXIS_STEPS, 1.0))])
         level = np.minimum(passed[:, -1] / 2, by_unit_step if by_unit_step > 0 else np.inf)
     scale = np.array([_reached(p, one) for p, one in zip(passed, level, strict=True)])
     return np.where(active, scale, 1.0), active, settled
@@ -88,9 +88,9 @@ def _reached(passed: Array, level: float) -> float:
     """Return the step at which the growing sequence ``passed`` (steps,) reaches ``level``, in log scale."""
     k = int(np.searchsorted(passed, level))
     if k == 0 or k >= passed.size:
-        return float(_LADDER[min(k, passed.size - 1)])
+        return float(_AXIS_STEPS[min(k, passed.size - 1)])
     share = (level - passed[k - 1]) / (passed[k] - passed[k - 1])
-    return float(_LADDER[k - 1] * (_LADDER[k] / _LADDER[k - 1]) ** share)
+    return float(_AXIS_STEPS[k - 1] * (_AXIS_STEPS[k] / _AXIS_STEPS[k - 1]) ** share)
 
 
 def _scale_from_bending(
@@ -107,7 +107,7 @@ def _scale_from_bending(
         largest = slopes.max()
         if not largest > 0:
             return scale
-        seen = slopes > _MIN_SHARE * largest
+        seen = slopes > _LEAST_SLOPE_OF_LARGEST * largest
         typical = np.sqrt(np.mean(slopes[seen] ** 2))
         scale = np.where(seen, scale * typical / np.where(seen, slopes, 1.0), scale)
     return scale
@@ -125,8 +125,8 @@ def _bending_length(
     t = np.concatenate([-_BEND_STEPS[::-1], [0.0], _BEND_STEPS])
     values = ask(location + t[:, None] * (scale * d)[:, None, :])  # (lines, t, m)
     n = _BEND_STEPS.size
-    plus, minus, centre = values[:, n + 1 :], values[:, n - 1 :: -1], values[:, n : n + 1]
-    odd, even = (plus - minus) / 2, (plus + minus) / 2 - centre  # (lines, steps, m)
+    plus, minus, center = values[:, n + 1 :], values[:, n - 1 :: -1], values[:, n : n + 1]
+    odd, even = (plus - minus) / 2, (plus + minus) / 2 - center  # (lines, steps, m)
     size = np.sqrt(np.mean(np.sum(odd**2, axis=-1), axis=0))  # (steps,)
     clear = np.flatnonzero(size > 30 * max(ask.error, np.finfo(np.float64).eps))
     if clear.size == 0:
@@ -136,7 +136,7 @@ def _bending_length(
     straight = _BEND_STEPS[:, None] * slope
     bend = np.sqrt(np.mean(np.sum(even**2 + (odd - straight) ** 2, axis=-1), axis=0))
     share = bend / np.sqrt(np.mean(np.sum(straight**2, axis=-1), axis=0))
-    beyond = np.flatnonzero(share[first:] > _BENT) + first
+    beyond = np.flatnonzero(share[first:] > _BENT_DEVIATION) + first
     return float(_BEND_STEPS[beyond[0]]) if beyond.size else None
 
 
@@ -149,8 +149,8 @@ def _slopes(
     step = float(np.clip(np.sqrt(ask.error), 1e-4, 0.3))
     moved = np.repeat(points[:, None, :], used.size, axis=1)
     moved[:, np.arange(used.size), used] += step
-    centre = ask(location + scale * points)
-    difference = (ask(location + scale * moved) - centre[:, None, :]) / step
+    center = ask(location + scale * points)
+    difference = (ask(location + scale * moved) - center[:, None, :]) / step
     slopes = np.zeros(scale.size)
     slopes[used] = np.sqrt(np.mean(np.sum(difference**2, axis=-1), axis=0))
     return slopes

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
-from unweave.execution.checkpoint import Checkpoint
 from unweave.execution.executor import Executor
+from unweave.execution.store import Checkpoint
 from unweave.methods.table import METHODS
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE

@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import unweave
-from unweave.execution.checkpoint import Checkpoint
 from unweave.execution.executor import Executor
-from unweave.execution.remembering import Remembering
-from unweave.execution.store import open_store
+from unweave.execution.memory import Remembering
+from unweave.execution.store import Checkpoint, open_store
 from unweave.targets.queries import Queries
 from unweave.targets.query_log import QueryLog
 

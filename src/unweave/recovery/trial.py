@@ -22,7 +22,7 @@ from unweave.networks.network import Network
 from unweave.probing.look import Findings
 from unweave.search import Candidate
 from unweave.targets.held_out import EXACT, NO_RECOVERY, OVER_PRECISION, FittedRows, HeldOutRows
-from unweave.targets.placement import REACH, points_at_neurons
+from unweave.targets.placement import REACH, points_at_units
 from unweave.targets.region import NormalisedQueries, Region
 
 FEWEST_ROWS = 100
@@ -200,7 +200,7 @@ def verification_points(
     units = rng.permutation(max(width, placed))[:placed] % width
     # A kink far out is as sharp as one nearby, and an answer there as good.
     reach = FARTHEST_KINK if _is_kinked(network) and bounds is None else REACH
-    points[:placed] = points_at_neurons(weights, biases, units, region, rng, reach=reach)
+    points[:placed] = points_at_units(weights, biases, units, region, rng, reach=reach)
     return points
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,3 +55,26 @@ def checked_widths(hidden: Sequence[int] | None) -> tuple[int, ...] | None:
             "For a network without hidden layer give hidden=[]."
         )
     return widths
+
+
+def widths_from_text(text: str) -> tuple[int, ...]:
+    """Return the widths in ``text``, which has commas between them: ``"30"`` or ``"30,20"``."""
+    try:
+        return checked_widths([int(part) for part in text.split(",")]) or ()
+    except ValueError as error:
+        raise InvalidInput(f"hidden must hold whole numbers >= 1. Got {text!r} instead.") from error
+
+
+def interval_from_text(text: str) -> tuple[float, float]:
+    """Return the two finite numbers in ``text``, a comma between, the smaller one first: ``"-1,1"``."""
+    try:
+        low, high = (float(part) for part in text.split(","))
+        usable = low < high and math.isfinite(low) and math.isfinite(high)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InvalidInput(f"domain must be LOW,HIGH, the smaller number first. Got {text!r} instead.")
+    return low, high
+
+
+__all__ = ["checked_widths", "interval_from_text", "widths_from_text"]

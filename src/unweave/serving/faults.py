@@ -46,7 +46,7 @@ class Faults:
     decimals: int | None = None
     """Decimals that answers are rounded to; None for all."""
     seed: int = 0
-    """Of everything random; which request is hit depends on the order in which they arrive."""
+    """Random seed; which request is hit depends on the order of arrival."""
 
     def __post_init__(self) -> None:
         for name in ("drop", "delay", "corrupt"):

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from unweave.errors import InvalidInput
-from unweave.serving.answering import read_rows, to_json, write_answers
 from unweave.serving.faults import Dice, Fault, Faults
+from unweave.serving.messages import read_rows, to_json, write_answers
 from unweave.serving.model import ServedModel
 
-_MOST_BODY_BYTES = 256 * 2**20
+_MOST_BODY_BYTES = 256 * 2**20  # of a request: a million rows of ten numbers as text
 _IDLE_SECONDS = 60.0  # after which a silent connection is closed
-_WAITING_CONNECTIONS = 128
+_WAITING_CONNECTIONS = 128  # that the system keeps until the server accepts them: the usual number
 _PAGE = b"<html><head><title>Service</title></head><body><h1>Something went wrong</h1></body></html>"
 _COUNTS = ("rows_answered", "rows_dropped", "rows_corrupted", "rows_abandoned", "requests", "connections")
 
@@ -152,7 +152,7 @@ class _Server(ThreadingHTTPServer):
                 connection.shutdown(socket.SHUT_RDWR)  # wakes its thread, which then closes it
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
+        """Ignore clients that went away."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -166,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is printed."""
+        """Print nothing."""
 
     def do_GET(self) -> None:
         reference = self.server.reference
@@ -176,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
             "/count": reference.counts,
         }
         path = self.path.partition("?")[0]
-        if path != "/health" and not self._authorised():
+        if path != "/health" and not self._authorized():
             return
         if path in pages:
             self._reply(200, to_json(pages[path]))
@@ -185,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self._body()
-        if body is None or not self._authorised():
+        if body is None or not self._authorized():
             return
         if self.path.partition("?")[0] not in ("/", "/predict"):
             self._refuse(404, "POST /predict")
@@ -252,7 +252,7 @@ class _Handler(BaseHTTPRequestHandler):
         return bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b""
 
     def _body(self) -> bytes | None:
-        """The whole body of the request; None, after a refusal, if its length is not told or too large."""
+        """Return the body of the request; None, after a refusal, if its length is missing or too large."""
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _MOST_BODY_BYTES:
             self.close_connection = True  # what follows cannot be told from the next request
@@ -261,7 +261,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         return self.rfile.read(int(length))
 
-    def _authorised(self) -> bool:
+    def _authorized(self) -> bool:
         token = self.server.reference.token
         given = self.headers.get("Authorization", "")
         if token is None or hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):

@@ -8,17 +8,17 @@ from unweave.targets.region import Region
 
 
 def in_normalised_inputs(network: Network, region: Region) -> Network:
-    """The network of u = (x - location) / scale that ``network`` is of x."""
+    """Return the network of u = (x - location) / scale that ``network`` is of x."""
     return _of(network, region.scale, region.location)
 
 
 def in_own_inputs(network: Network, region: Region) -> Network:
-    """The network of x that ``network`` is of u = (x - location) / scale."""
+    """Return the network of x that ``network`` is of u = (x - location) / scale."""
     return _of(network, 1 / region.scale, -region.location / region.scale)
 
 
 def _of(network: Network, scale: Array, location: Array) -> Network:
-    """f(scale u + location) for scale and location (D,)."""
+    """Return f(scale u + location) for scale and location (D,)."""
     weights, biases, skip = list(network.weights), list(network.biases), network.skip
     biases[0] = biases[0] + location @ weights[0]
     weights[0] = weights[0] * scale[:, None]

@@ -36,7 +36,7 @@ class Derivatives:
 
     @staticmethod
     def concatenate(parts: list[Derivatives]) -> Derivatives:
-        """The rows of several as one; all with products, or none."""
+        """Stack the rows of several; all have products, or none."""
         products = [part.products for part in parts if part.products is not None]
         return Derivatives(
             np.concatenate([part.values for part in parts]),
@@ -56,7 +56,7 @@ Differentiate = Callable[[Array, Array | None], Derivatives]
 
 
 def passes(outputs: int, directions: int = 0) -> int:
-    """Queries counted per row: forward pass, gradients, Hessian products.
+    """Return the queries counted per row: forward pass, gradients, Hessian products.
 
     >>> passes(1), passes(2, directions=20)
     (2, 43)
@@ -65,7 +65,7 @@ def passes(outputs: int, directions: int = 0) -> int:
 
 
 def differentiator(source: Any) -> Differentiate | None:
-    """What takes derivatives of ``source``: its method ``differentiate``, a network's formulas, or None."""
+    """Return what differentiates ``source``: its method ``differentiate``, a network's formulas, or None."""
     if isinstance(source, Network):
         from unweave.targets.adapters.network_derivatives import NetworkDerivatives
 
@@ -74,7 +74,7 @@ def differentiator(source: Any) -> Differentiate | None:
 
 
 def not_differentiable(what: str) -> InvalidInput:
-    """The error of a target without derivatives, described in a few words."""
+    """Return the error of a target without derivatives, described in a few words."""
     return InvalidInput(
         "target must be a torch module, a bound method of one, or an unweave.Network for "
         f'derivatives="autodiff", because only these run backwards. Got {what} instead. Pass the module '

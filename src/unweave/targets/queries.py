@@ -17,9 +17,10 @@ from unweave.targets.budget import Budget
 from unweave.targets.differentiation import Derivatives, Differentiate, not_differentiable, passes
 from unweave.targets.query_log import QueryLog
 from unweave.targets.replay import Replay, numbered, same_answer
-from unweave.targets.sending import Sender
+from unweave.targets.sender import Sender
 
-_CHUNK_BYTES = 32 * 2**20  # rows are sent in pieces of about this size, so that a deadline is seen in time
+CALL_BYTES = 32 * 2**20
+"""Rows of one call of the target take about this many bytes, so that a deadline is seen in time."""
 
 
 class Queries:
@@ -39,16 +40,17 @@ class Queries:
     deadline
         Seconds from now after which nothing is sent any more; None for no limit.
     batch_rows
-        Most rows per call of ``function``; by default about 32 MB of them.
+        Most rows per call of ``function``; by default ``call_bytes`` of them.
+    call_bytes
+        Bytes of rows, or of derivatives, per call.
     clock
         Returns seconds; replaced in tests.
     log
         Every answer is written there before it is used; rows that it knows are free. See `attach_log`.
     check_log
-        Whether one known row is asked again, to see whether the log is of this target.
+        Ask one known row again, to check that the log is of this target.
     executor
-        Asks the target from its workers if it ``runs_target``, piece by piece; and whoever works with these
-        answers may compute with it.
+        Asks the target from its workers if it ``runs_target``, piece by piece; methods compute with it too.
     differentiate
         Takes derivatives of the target, for `differentiate`; None where that is not wanted or not possible.
 
@@ -70,6 +72,7 @@ class Queries:
         max_queries: int | None = None,
         deadline: float | None = None,
         batch_rows: int | None = None,
+        call_bytes: int = CALL_BYTES,
         clock: Callable[[], float] = time.monotonic,
         log: QueryLog | None = None,
         check_log: bool = False,
@@ -80,7 +83,8 @@ class Queries:
             raise InvalidInput(f"function must be callable. Got {type(function).__name__} instead.")
         self._differentiate = differentiate
         self._n_inputs = whole_number(n_inputs, "n_inputs", least=1)
-        default_rows = max(1, _CHUNK_BYTES // (8 * self._n_inputs))
+        self._call_bytes = whole_number(call_bytes, "call_bytes", least=1)
+        default_rows = max(1, self._call_bytes // (8 * self._n_inputs))
         self._batch_rows = (
             default_rows if batch_rows is None else whole_number(batch_rows, "batch_rows", least=1)
         )
@@ -91,7 +95,7 @@ class Queries:
         self._replay: Replay | None = None
         self._unwritten: Replay | None = None
         self.executor: Executor = executor or SerialExecutor()
-        """Who computes."""
+        """Executor used for this run."""
         self.reset_budget(max_queries=max_queries, deadline=deadline)
         if log is not None:
             self.attach_log(log, check=check_log)
@@ -209,7 +213,7 @@ class Queries:
         return self._ask_anew(rows) if fresh else self._ask_unknown(rows)
 
     def differentiate(self, x: Any, directions: Array | None = None) -> Derivatives:
-        """Values, gradients and, along ``directions`` (D, d), Hessian products at the rows of ``x`` (n, D).
+        """Return values, gradients and, along ``directions`` (D, d), Hessian products at rows ``x`` (n, D).
 
         Every row counts once for the forward pass and once for each backward pass, 1 + K (1 + d) queries
         (`unweave.targets.differentiation`), within the same budget as answers. Nothing is cached or logged.
@@ -222,7 +226,7 @@ class Queries:
         outputs, count = self.n_outputs or 1, 0 if directions is None else directions.shape[1]
         per_row = passes(outputs, count)
         self._budget.check_rows(rows.shape[0] * per_row)
-        at_once = max(1, _CHUNK_BYTES // (8 * outputs * (1 + count) * self._n_inputs))
+        at_once = max(1, self._call_bytes // (8 * outputs * (1 + count) * self._n_inputs))
         parts = [
             self._sender.differentiate(
                 self._differentiate, rows[start : start + at_once], directions, per_row, self

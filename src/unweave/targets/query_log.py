@@ -26,7 +26,7 @@ from unweave.errors import InvalidInput
 from unweave.execution.store import FORMAT, VERSION, ArrayStore, Header
 from unweave.targets.answer_cache import RowKeys, row_keys
 
-_PIECE_BYTES = 64 * 2**20  # rows written at once, far below what a store can hold in one piece
+_LOG_PIECE_BYTES = 64 * 2**20  # rows written at once, far below what a store can hold in one piece
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class QueryLog:
             self._store.write_header(self._header)
 
     def pieces(self, with_rows: bool = False) -> Iterator[LogPiece]:
-        """Everything in the log, oldest first, one piece at a time; the rows only if asked for."""
+        """Yield everything in the log, oldest first, one piece at a time; the rows only if asked for."""
         # A program whose fingerprints are other numbers makes them anew from the rows.
         foreign = self._header.get("fingerprints") != _kind_of_fingerprint(int(self._header["inputs"] or 0))
         names = ["keys", "answers", "occurrences", *(["rows"] if with_rows or foreign else [])]
@@ -121,7 +121,7 @@ class QueryLog:
         if self.n_outputs is None:
             self._header["outputs"] = int(piece.answers.shape[1])
             self._store.write_header(self._header)
-        step = max(1, _PIECE_BYTES // (8 * piece.rows.shape[1]))
+        step = max(1, _LOG_PIECE_BYTES // (8 * piece.rows.shape[1]))
         for start in range(0, len(piece.keys), step):
             part = slice(start, start + step)
             self._store.append(
@@ -135,6 +135,6 @@ class QueryLog:
 
 
 def _kind_of_fingerprint(n_inputs: int) -> str:
-    """The fingerprint of the row 1, 2, ..., D: another number if ever the function changes."""
+    """Fingerprint the row 1, 2, ..., D: another number if ever the function changes."""
     keys = row_keys(np.arange(1.0, n_inputs + 1)[None, :])
     return f"{int(keys.first[0]):016x}{int(keys.second[0]):016x}"

@@ -15,7 +15,7 @@ from unweave.targets.queries import Queries
 
 _EPS = float(np.finfo(np.float64).eps)
 _BOX_ROUNDING = 16 * _EPS  # of the largest of |low|, |high|: what a round trip of coordinates may lose
-_NEAR = 10.0  # scales from the centre that are not far out
+_NEAR_SCALES = 10.0  # from the center: points within this many scales are not far out
 _UNIFORM_WIDTH = float(np.sqrt(12.0))  # a uniform law on an interval of this width has unit variance
 
 
@@ -66,7 +66,9 @@ class Region:
 
     def covers(self, other: Region) -> bool:
         """Whether typical points of ``other`` are not far out in this region's coordinates."""
-        return bool((np.abs(other.location - self.location) + 3 * other.scale <= _NEAR * self.scale).all())
+        return bool(
+            (np.abs(other.location - self.location) + 3 * other.scale <= _NEAR_SCALES * self.scale).all()
+        )
 
     @classmethod
     def standard(cls, n_inputs: int) -> Region:
@@ -178,7 +180,7 @@ class NormalisedQueries:
         return self.ledger(self._to_inputs(u), fresh=fresh)
 
     def differentiate(self, u: Any, directions: Array | None = None) -> Derivatives:
-        """Derivatives with respect to u at points ``u`` (n, D); see `Queries.differentiate`."""
+        """Return derivatives with respect to u at points ``u`` (n, D); see `Queries.differentiate`."""
         scale = self.region.scale
         along = None if directions is None else scale[:, None] * directions
         found = self.ledger.differentiate(self._to_inputs(u), along)
@@ -186,7 +188,7 @@ class NormalisedQueries:
         return Derivatives(found.values, found.gradients * scale, products)
 
     def _to_inputs(self, u: Any) -> Array:
-        """The target's own inputs at ``u`` (n, D), which must lie in the box."""
+        """Return the target's own inputs at ``u`` (n, D), which must lie in the box."""
         points = np.asarray(u, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != self.n_inputs:
             raise InvalidInput(
@@ -228,7 +230,7 @@ class NormalisedQueries:
 
     @property
     def executor(self) -> Executor:
-        """Who computes for this run."""
+        """Executor used for this run."""
         return self.ledger.executor
 
     @property

@@ -16,7 +16,7 @@ _STEP_SECOND = np.uint64(0xD6E8FEB86659FD93)
 _SAME_ANSWER = 1e-6
 """Difference, relative to the answer, up to which a row asked again is answered the same: answers to one row
 and to many may differ by rounding, float32 included."""
-_SPREADS = 10.0  # the same, in multiples of what the log shows of the target's own noise
+_SAME_ANSWER_SPREADS = 10.0  # the same, in multiples of the spread that the log shows of a noisy target
 
 
 class Replay:
@@ -65,7 +65,7 @@ class Replay:
         self._used[from_log[(from_log >= 0) & (from_log < self.loaded)]] = True
 
     def number(self, keys: RowKeys) -> IntArray:
-        """How often each row will then have been asked afresh in this run: 1, 2, ... (n,)."""
+        """Count how often each row has been asked afresh in this run, this time included: 1, 2, ... (n,)."""
         occurrences = np.empty(len(keys), dtype=np.int64)
         for i, key in enumerate(zip(keys.first.tolist(), keys.second.tolist(), strict=True)):
             self._asked_afresh[key] += 1
@@ -73,7 +73,7 @@ class Replay:
         return occurrences
 
     def find_repeats(self, keys: RowKeys) -> IntArray:
-        """Positions in ``repeats`` of numbered keys, -1 where the log does not know them."""
+        """Return the positions in ``repeats`` of numbered keys, -1 where the log does not know them."""
         position = self.repeats.find(keys)
         self._repeats_used += int(np.count_nonzero((position >= 0) & (position < self._repeats_loaded)))
         return position
@@ -97,7 +97,7 @@ class Replay:
         self._pending = other._pending + self._pending
 
     def known_row(self) -> tuple[Array, Array] | None:
-        """A row (D,) of the log and the answers (k, m) it was given, if possible one that was asked often."""
+        """Return a row (D,) of the log and its answers (k, m), if possible one that was asked often."""
         chosen: tuple[np.uint64, np.uint64] | None = None
         for piece in self._log.pieces():
             index = int(np.argmax(piece.occurrences > 0))
@@ -117,7 +117,7 @@ class Replay:
 
 
 def numbered(keys: RowKeys, occurrences: IntArray) -> RowKeys:
-    """Fingerprints of (row, occurrence): both words moved on by a multiple of an odd number."""
+    """Fingerprint (row, occurrence): both words moved on by a multiple of an odd number."""
     times = occurrences.astype(np.uint64)
     return RowKeys(keys.first + times * _STEP_FIRST, keys.second ^ (times * _STEP_SECOND))
 
@@ -127,7 +127,7 @@ def same_answer(answer: Array, before: Array) -> bool:
     if answer.shape != before.shape[1:]:
         return False
     middle = before.mean(axis=0)
-    allowed = np.maximum(_SAME_ANSWER * np.abs(middle).max(), _SPREADS * np.ptp(before, axis=0))
+    allowed = np.maximum(_SAME_ANSWER * np.abs(middle).max(), _SAME_ANSWER_SPREADS * np.ptp(before, axis=0))
     return bool((np.abs(answer - middle) <= allowed).all())
 
 

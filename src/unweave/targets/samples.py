@@ -11,10 +11,10 @@ from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
 from unweave.targets.answer_cache import RowKeys, Words, distinct, row_keys
 
-_MOST_DECIMALS = 12
-_ROUNDING = 4 * float(np.finfo(np.float64).eps)  # relative: a decimal number is stored to within half of eps
+_MOST_TRIED_DECIMALS = 12  # as many as an audit rounds to
+_STORED_DECIMAL_ERROR = 4 * float(np.finfo(np.float64).eps)  # relative: decimals are stored to within eps/2
 _FLOAT32 = float(np.finfo(np.float32).eps) / np.sqrt(12)
-_FEWEST_REPLICATES = 10  # pairs of rows with one input from which the noise of the answers is estimated
+_FEWEST_REPLICATES = 10  # pairs of rows with one input that the noise of the answers is estimated from
 
 
 class Samples:
@@ -97,11 +97,11 @@ class Samples:
         return f"Samples({len(self)} rows, {self.n_inputs} inputs, {self.n_outputs} outputs)"
 
     def precision(self) -> Precision:
-        """What is known about the error of the answers from the answers alone."""
+        """Estimate the error of the answers from the answers alone."""
         return _precision(self._y, self._group)
 
     def split(self, held_out: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Row numbers for fitting and for verification; rows with equal inputs stay together."""
+        """Return row numbers for fitting and for verification; rows with equal inputs stay together."""
         groups = rng.permutation(int(self._group.max()) + 1)
         rank = np.empty(len(groups), dtype=np.int64)
         rank[groups] = np.arange(len(groups))
@@ -153,7 +153,7 @@ def _finite_rows(x: Array, y: Array) -> tuple[Array, Array, list[str]]:
 
 
 def _distinct_rows(x: Array, y: Array) -> tuple[Array, Array, IntArray, int]:
-    """Rows that differ in x or y, in their order; the number of each row's input; how many were dropped."""
+    """Return the rows that differ in x or y, in order; the number of each row's input; the count dropped."""
     keys, answer_keys = row_keys(x), row_keys(y)
     leaders, group = distinct(keys)
     if len(leaders) < len(x):
@@ -173,7 +173,7 @@ def _mixed(inputs: Words, answers: Words) -> Words:
 
 
 def _in_order(x: Array, leaders: IntArray) -> IntArray:
-    """Numbers of the inputs x[leaders] in lexicographic order: they do not depend on the rows' order."""
+    """Number the inputs x[leaders] lexicographically: independent of the order of the rows."""
     first = x[leaders, 0]
     order = np.argsort(first, kind="stable")
     if (np.diff(first[order]) == 0).any():
@@ -190,9 +190,9 @@ def _precision(y: Array, group: IntArray) -> Precision:
     if freedom >= _FEWEST_REPLICATES:
         means = np.stack([np.bincount(group, column) for column in y.T], axis=1) / counts[:, None]
         return Precision(np.sqrt(((y - means[group]) ** 2).sum(axis=0) / freedom), "replicates")
-    for decimals in range(_MOST_DECIMALS + 1):
+    for decimals in range(_MOST_TRIED_DECIMALS + 1):
         scaled = y * 10.0**decimals
-        if (np.abs(scaled - np.round(scaled)) <= _ROUNDING * np.abs(scaled)).all():
+        if (np.abs(scaled - np.round(scaled)) <= _STORED_DECIMAL_ERROR * np.abs(scaled)).all():
             return Precision(np.full(y.shape[1], 10.0**-decimals / np.sqrt(12)), "decimals")
     with np.errstate(over="ignore"):
         single = (y == y.astype(np.float32)).all()

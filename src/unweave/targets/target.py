@@ -108,7 +108,7 @@ def is_target(target: Any) -> bool:
 
 
 def _described(target: Any) -> str:
-    """Type and kind of a target in a few words, without anything that may be secret."""
+    """Describe type and kind of a target in a few words, without anything that may be secret."""
     kind = next(kind.name for kind in KINDS if kind.recognises(target))
     name = repr(target) if isinstance(target, _Plain) else type(target).__name__
     return name if name == kind else f"{name} ({kind})"

@@ -5,3 +5,5 @@
 Everything a run knows is in its folder, so nothing is lost when the server stops, however it stops. fastapi,
 uvicorn and python-multipart (``pip install 'unweave[web]'``) are only loaded when the page is served.
 """
+
+__all__ = ["app"]

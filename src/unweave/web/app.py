@@ -30,15 +30,15 @@ from unweave.web.views import details_of, summary_of
 
 STATIC = Path(__file__).parent / "static"
 UNPACKED_TIMES = 8
-"""An upload may unpack to so many times the largest upload."""
+"""An upload may unpack to this many times the largest upload."""
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_MOST_LOGIN_BYTES = 4096
-_WRONG_KEY_SECONDS = 0.5  # before a wrong key is answered
+_MOST_LOGIN_BYTES = 4096  # far more than any key has
+_WRONG_KEY_SECONDS = 0.5  # before a wrong key is answered, against guessing
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class PageOptions:
 
 
 def create_app(options: PageOptions) -> FastAPI:
-    """The application; runs begin when it starts up, and are stopped, to be resumed, when it shuts down."""
+    """Return the application; runs begin when it starts, and stop, to be resumed, when it shuts down."""
     if not options.max_upload_mb > 0:
         raise InvalidInput(f"--max-upload-mb must be positive. Got {options.max_upload_mb} instead.")
     access = Access(options.host, options.key)
@@ -100,7 +100,7 @@ def create_app(options: PageOptions) -> FastAPI:
 
 
 def _add_errors(app: FastAPI) -> None:
-    """Every error is ``{"error": sentence, "field": name or None}``."""
+    """Answer every error with ``{"error": sentence, "field": name or None}``."""
     codes: dict[type[Exception], int] = {UnknownRun: 404, WrongState: 409, TooLarge: 413, InvalidInput: 422}
 
     @app.exception_handler(UnweaveError)
@@ -238,7 +238,7 @@ def _add_upload(app: FastAPI, runs: Runs, checker: Checker, most_bytes: int, hid
 
 
 def _result_path(runs: Runs, run_id: str, name: str) -> Path:
-    """The path of a file that may be downloaded: a known run, a known name, and there."""
+    """Return the path of a file that may be downloaded: of a known run and name, and existing."""
     state = runs.get(run_id)
     if name not in FILES:
         raise HTTPException(404, "There is no such file.")

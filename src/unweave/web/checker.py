@@ -1,4 +1,4 @@
-"""The server's side of `unweave.web.checking`: one process that looks at uploads, replaced when it breaks."""
+"""The server's side of `unweave.web.upload_check`: one process, replaced when it breaks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Checker:
             self._running()
 
     def check(self, folder: Path, request: RunRequest) -> dict[str, Any]:
-        """What the upload in ``folder`` holds; `FieldError` if it cannot be used."""
+        """Return what the upload in ``folder`` holds; `FieldError` if it cannot be used."""
         question = {
             "folder": str(folder),
             "request": request.to_dict(),
@@ -58,7 +58,7 @@ class Checker:
         self._end()
 
     def _ask(self, question: str) -> dict[str, Any] | None:
-        """The answer, or None if there was none; then the process is replaced next time."""
+        """Return the answer, or None if there was none; then the process is replaced next time."""
         process = self._running()
         stop = threading.Timer(self._longest, process.kill)
         stop.start()
@@ -81,7 +81,7 @@ class Checker:
         if self._process is None or self._process.poll() is not None:
             self._end()
             self._process = start_module(
-                "unweave.web.checking",
+                "unweave.web.upload_check",
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

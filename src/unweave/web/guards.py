@@ -37,7 +37,7 @@ REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; sandbox allow-popups"
 )
-"""A report is a document of its own: it may look as it likes, and do nothing."""
+"""A report is a document of its own: it may style itself, and do nothing else."""
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -84,7 +84,7 @@ class Access:
         return self.key is not None and hmac.compare_digest(text.encode(), self.key.encode())
 
     def new_cookie(self) -> str:
-        """A cookie that is good for a while, and made with the key without telling it."""
+        """Return a cookie that expires after `SESSION_SECONDS`, signed with the key without revealing it."""
         until = str(int(time.time()) + SESSION_SECONDS)
         return f"{until}.{self._signature(until)}"
 
@@ -122,7 +122,7 @@ class Guard:
         await (self._app if refusal is None else refusal)(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """The answer to a request that may not pass; None if it may."""
+        """Return the answer to a request that may not pass; None if it may."""
         headers = Headers(scope=scope)
         if self._local and _host_name(headers.get("host", "")) not in _LOOPBACK_NAMES:
             return _refused(421, "This page is only answered under the names localhost and 127.0.0.1.")
@@ -145,7 +145,7 @@ def _is_open(path: str) -> bool:
 
 
 def _host_name(host: str) -> str:
-    """The name in a Host header, without the port; empty if it is none."""
+    """Return the name in a Host header, without the port; empty if it is none."""
     try:
         parts = urlsplit(f"//{host}")
         return "" if parts.path or parts.query or "@" in parts.netloc else (parts.hostname or "")

@@ -20,7 +20,7 @@ _MOST_STAGES = 500  # restarts may begin a stage thousands of times; the newest 
 
 
 class ProgressFile:
-    """A progress callback that keeps the file at ``path`` up to date; whoever reads it finds a whole text."""
+    """A progress callback that keeps the file at ``path`` up to date; a reader always finds a whole text."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._clock = path, clock

@@ -73,7 +73,7 @@ class RunState:
     """What the check of the target saw: inputs, outputs, rows."""
 
     def to_dict(self) -> dict[str, Any]:
-        """In words of JSON."""
+        """Return plain values for JSON."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -84,7 +84,7 @@ class RunState:
 
     @staticmethod
     def from_dict(content: dict[str, Any]) -> RunState:
-        """What `to_dict` wrote; ValueError, KeyError or TypeError if it is something else."""
+        """Return what `to_dict` wrote; ValueError, KeyError or TypeError if it is something else."""
         if content["format"] != FORMAT or content["version"] != VERSION:
             raise ValueError(f"a state of {content['format']} {content['version']}")
         known = {name: content[name] for name in RunState.__dataclass_fields__ if name in content}
@@ -99,11 +99,11 @@ class RunFolder:
         self.path = path
 
     def attempt(self, number: int) -> Path:
-        """Where process ``number`` writes."""
+        """Return where process ``number`` writes."""
         return self.path / f"attempt-{number}"
 
     def target(self, request: RunRequest) -> Path:
-        """The uploaded file."""
+        """Return the uploaded file."""
         return self.path / f"target{request.ending}"
 
     @property
@@ -112,7 +112,7 @@ class RunFolder:
         return self.path / CHECKPOINT
 
     def read_state(self) -> RunState:
-        """The state on disk; `InvalidInput` if it cannot be read."""
+        """Return the state on disk; `InvalidInput` if it cannot be read."""
         try:
             return RunState.from_dict(json.loads((self.path / STATE).read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -129,7 +129,7 @@ def is_run_id(text: str) -> bool:
 
 
 def new_run_id() -> str:
-    """A name that sorts by time and cannot be guessed."""
+    """Return a name that sorts by time and cannot be guessed."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
 
 
@@ -146,7 +146,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a file of ours; None if it is not there or not readable."""
+    """Return the JSON object in a file; None if it is missing or not readable."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -43,7 +43,7 @@ AT_ONCE = 2
 """Runs that go at the same time; the others wait."""
 GRACE_SECONDS = 10.0
 """How long a run that is cancelled may take to write what it has found before it is killed."""
-_CLOSING_SECONDS = 3.0
+_CLOSING_SECONDS = 3.0  # that runs get to end when the server stops; they can be resumed
 
 _log = logging.getLogger("unweave.web")
 
@@ -107,12 +107,12 @@ class Runs:
         self._lock_file.close()
 
     def all(self) -> list[RunState]:
-        """Every run, the newest first."""
+        """Return every run, the newest first."""
         with self._guard:
             return sorted(self._states.values(), key=lambda state: (state.created, state.id), reverse=True)
 
     def get(self, run_id: str) -> RunState:
-        """The run of that name."""
+        """Return the run of that name."""
         with self._guard:
             state = self._states.get(run_id)
         if state is None:
@@ -120,19 +120,19 @@ class Runs:
         return state
 
     def place(self, state: RunState) -> Path:
-        """Where the newest process of a run writes, or wrote."""
+        """Return where the newest process of a run writes, or wrote."""
         return self._folder(state.id).attempt(state.attempt)
 
     def progress(self, state: RunState) -> dict[str, Any] | None:
-        """The newest sign of life; None before the first."""
+        """Return the newest sign of life; None before the first."""
         return read_json(self.place(state) / PROGRESS)
 
     def outcome(self, state: RunState) -> dict[str, Any] | None:
-        """How the newest process ended; None if it has not, or was killed."""
+        """Return how the newest process ended; None if it has not, or was killed."""
         return read_json(self.place(state) / OUTCOME)
 
     def waiting_before(self, state: RunState) -> int:
-        """How many runs wait that come before this one."""
+        """Return the number of waiting runs before this one."""
         with self._guard:
             return sum(other.queued < state.queued for other in self._waiting())
 
@@ -143,7 +143,7 @@ class Runs:
             return going is not None and going.cancelled
 
     def new_folder(self) -> RunFolder:
-        """A place for an upload; hand it to `add`, or remove it."""
+        """Create a folder for an upload; hand it to `add`, or remove it."""
         return RunFolder(make_private(self.folder / f"{NEW}{new_run_id()}"))
 
     def add(self, upload: RunFolder, request: RunRequest, found: dict[str, Any]) -> RunState:

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from unweave.cli.arguments import read_interval, read_widths
-from unweave.cli.tables import TABLE_ENDINGS
 from unweave.errors import InvalidInput
 from unweave.files import FORMATS, PICKLES
+from unweave.files.tables import TABLE_ENDINGS
 from unweave.networks.activations import SOFTMAX, activation_names, get_activation
+from unweave.search.request import interval_from_text, widths_from_text
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ ENDINGS = {FILE: tuple(FORMATS), TABLE: tuple(ending for ending in TABLE_ENDINGS
 """Kind of target -> endings of the files that are opened."""
 OUTPUT_ACTIVATIONS = ("identity", "tanh", "sigmoid", SOFTMAX)
 NO_LAYER = "none"
-"""What is typed for a network without hidden layer; an empty field means that nobody knows."""
+"""Text that stands for a network without hidden layer; an empty field means unknown."""
 MOST_NAME = 120
 """Characters of a file's given name that are kept; it is only ever shown."""
 
@@ -64,12 +64,12 @@ class RunRequest:
     averaging: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """In words of JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> RunRequest:
-        """What `to_dict` wrote; names that this version does not know are left out."""
+        """Return what `to_dict` wrote; names that this version does not know are left out."""
         known = {entry.name: content[entry.name] for entry in fields(RunRequest) if entry.name in content}
         for name in ("hidden", "domain"):
             if known.get(name) is not None:
@@ -78,7 +78,7 @@ class RunRequest:
 
 
 def parse_request(form: Mapping[str, str], file_name: str | None) -> RunRequest:
-    """The request in the fields of the form; `FieldError` names the first field that cannot be used.
+    """Return the request in the fields of the form; `FieldError` names the first field that cannot be used.
 
     ``file_name`` is that of the uploaded file, as the browser said it; None if there was none.
 
@@ -115,7 +115,7 @@ def parse_request(form: Mapping[str, str], file_name: str | None) -> RunRequest:
 
 
 def shown_name(name: str) -> str:
-    """The last part of a given file name, without what cannot be seen: for showing, not for opening."""
+    """Return the visible characters of a file name's last part: for showing, not for opening."""
     last = re.split(r"[/\\]", name)[-1]
     visible = "".join(letter for letter in last if unicodedata.category(letter)[0] != "C").strip()
     return visible[-MOST_NAME:] or "unnamed"
@@ -141,7 +141,7 @@ def _file(kind: str, file_name: str | None) -> dict[str, Any]:
 
 
 def _endpoint(form: Mapping[str, str]) -> dict[str, Any]:
-    """Address and messages of an endpoint, checked as far as that goes without asking it."""
+    """Return the address and messages of an endpoint, checked as far as that goes without asking it."""
     from unweave.targets.adapters.answer_source import optional_package
 
     optional_package("httpx", "http", "ask an HTTP endpoint")
@@ -183,14 +183,14 @@ def _hidden(text: str | None) -> tuple[int, ...] | None:
         return None
     if text.lower() == NO_LAYER:
         return ()
-    widths = read_widths(text)
-    if widths is None:
+    try:
+        return widths_from_text(text)
+    except InvalidInput as error:
         raise FieldError(
             "hidden",
             f"Hidden widths must be whole numbers >= 1 with commas between. Got {text!r} instead. For "
             f"example 30 or 50,25; {NO_LAYER} for no hidden layer; empty if you do not know.",
-        )
-    return tuple(widths)
+        ) from error
 
 
 def _activation(name: str | None) -> str | None:
@@ -214,19 +214,19 @@ def _output_activation(name: str | None) -> str | None:
 def _domain(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
-    interval = read_interval(text)
-    if interval is None:
+    try:
+        return interval_from_text(text)
+    except InvalidInput as error:
         raise FieldError(
             "domain",
             f"Domain must be two numbers, the smaller one first. Got {text!r} instead. For example -1,1.",
-        )
-    return interval
+        ) from error
 
 
 def _number(
     form: Mapping[str, str], field: str, words: str, kind: Callable[[str], T], least: float
 ) -> T | None:
-    """The number in a field, None if it is empty."""
+    """Return the number in a field, None if it is empty."""
     text = form.get(field)
     if text is None:
         return None

@@ -20,8 +20,8 @@ from unweave.web.run_request import FieldError
 MOST_FIELD_BYTES = 64 * 1024
 """Of all fields but the file, with their names."""
 MOST_FIELDS = 40
-_DROPPED_TIMES = 4  # as many times the limit is read and dropped before the connection is given up
-_LEAST_DROPPED = 16 * 2**20
+_DROPPED_UPLOADS = 4  # times the limit that is read and dropped before the connection is given up
+_LEAST_DROPPED_BYTES = 16 * 2**20  # read and dropped even where the limit is small
 
 
 class TooLarge(FieldError):
@@ -51,7 +51,7 @@ async def read_form(
     with place.open("wb") as file:
         parts = _Parts(file, most_bytes, file_field)
         parser = MultipartParser(boundary, parts.callbacks())
-        received, most = 0, most_bytes + max(_DROPPED_TIMES * most_bytes, _LEAST_DROPPED)
+        received, most = 0, most_bytes + max(_DROPPED_UPLOADS * most_bytes, _LEAST_DROPPED_BYTES)
         async for piece in stream:
             received += len(piece)
             if received > most:
@@ -83,7 +83,7 @@ class _Parts:
         self._small = 0
 
     def callbacks(self) -> Any:
-        """What the parser calls."""
+        """Return the callbacks of the parser."""
         return {
             "on_part_begin": self._begin,
             "on_header_field": self._header_field,

@@ -31,7 +31,7 @@ _FOUND_OUT = ("hidden", "activation")
 
 
 def summary_of(state: RunState) -> dict[str, Any]:
-    """A run as a line of the list."""
+    """Return a run as a line of the list."""
     return {
         "id": state.id,
         "name": state.request.name,
@@ -46,7 +46,7 @@ def summary_of(state: RunState) -> dict[str, Any]:
 
 
 def details_of(runs: Runs, state: RunState) -> dict[str, Any]:
-    """A run with everything about it."""
+    """Return a run with everything about it."""
     outcome = None if state.status not in ENDED else runs.outcome(state)
     place = runs.place(state)
     names = [name for name in FILES if (place / name).is_file()] if state.attempt else []
@@ -75,14 +75,14 @@ def details_of(runs: Runs, state: RunState) -> dict[str, Any]:
 
 
 def _words(state: RunState) -> str:
-    """How it went, in a few words: the verdict if there is one, else the state."""
+    """Return how it went, in a few words: the verdict if there is one, else the state."""
     if state.verdict is not None and state.status is RunStatus.FINISHED:
         return str(Status[state.verdict]).partition(":")[0]
     return state.status.value
 
 
 def _explanation(state: RunState) -> str:
-    """What the verdict means."""
+    """Return what the verdict means."""
     if state.verdict is None or state.status is not RunStatus.FINISHED:
         return ""
     meaning = str(Status[state.verdict]).partition(": ")[2]
@@ -96,7 +96,7 @@ def _elapsed(state: RunState) -> float | None:
 
 
 def _options(request: RunRequest) -> list[list[str]]:
-    """What was asked beyond the target, as pairs of words."""
+    """Return the options of the request as pairs of label and text."""
     shown = [["Target", request.name]]
     for name, label in _SHOWN_OPTIONS:
         value = getattr(request, name)

@@ -27,11 +27,11 @@ from unweave.errors import Interrupted, UnweaveError
 from unweave.recovery.recover import recover
 from unweave.recovery.result import Recovery
 from unweave.targets.adapters.file_target import open_file_target
-from unweave.web.checking import open_table, worded
 from unweave.web.progress_file import ProgressFile, Watched
 from unweave.web.results import write_results
 from unweave.web.run_folder import OUTCOME, PROGRESS, RunFolder, RunStatus, write_json
 from unweave.web.run_request import ENDPOINT, TABLE, RunRequest
+from unweave.web.upload_check import open_table, worded
 
 CANCEL = "cancel"
 """The line that interrupts a run."""
@@ -89,7 +89,7 @@ def _recover(folder: RunFolder, request: RunRequest, progress: ProgressFile) -> 
 
 @contextmanager
 def _opened(folder: RunFolder, request: RunRequest) -> Iterator[Any]:
-    """What is asked; an endpoint is closed afterwards."""
+    """Open the target; an endpoint is closed afterwards."""
     if request.kind != ENDPOINT:
         yield open_file_target(folder.target(request))
         return
@@ -108,7 +108,7 @@ def _opened(folder: RunFolder, request: RunRequest) -> Iterator[Any]:
 
 
 def _as_named(recovery: Recovery, request: RunRequest) -> Recovery:
-    """The result with the user's name of the target instead of the path in the run's folder."""
+    """Return the result with the user's name of the target instead of the path in the run's folder."""
     kind = {ENDPOINT: "url", TABLE: "table"}.get(request.kind, "file")
     settings = dict(recovery.settings)
     settings["target"] = {"kind": kind, "name": request.name}

@@ -12,7 +12,6 @@ import pytest
 import unweave
 from unweave.errors import InterruptedAnswers, PartialAnswers, TargetError
 from unweave.serving import Faults, ReferenceServer, ServedModel
-from unweave.targets.adapters import http_batches
 from unweave.targets.adapters.http_options import HttpOptions
 from unweave.targets.adapters.http_target import HttpTarget, open_http_target
 from unweave.targets.queries import Queries
@@ -153,10 +152,9 @@ def test_values_that_are_not_finite_are_located_by_the_ledger():
 
 
 def test_ctrl_c_keeps_what_arrived(monkeypatch):
-    monkeypatch.setattr(http_batches, "_GRACE_SECONDS", 5.0)
     with (
         serve(delay=1.0, delay_seconds=0.02) as server,
-        opened(server, batch_rows=20, concurrency=2) as target,
+        opened(server, batch_rows=20, concurrency=2, interrupt_seconds=5.0) as target,
     ):
         join, calls = threading.Thread.join, []
 

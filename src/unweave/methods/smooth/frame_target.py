@@ -14,7 +14,7 @@ from unweave.derivatives.stencils import Jets
 from unweave.derivatives.steps import difference_steps
 from unweave.networks.parameters import NetworkParameters
 from unweave.search.journal import Journal
-from unweave.targets.placement import points_at_neurons
+from unweave.targets.placement import points_at_units
 from unweave.targets.region import NormalisedQueries, Region
 
 _SHRINK = 0.8  # factor by which points are drawn towards the centre until they lie in the box
@@ -115,7 +115,7 @@ class FrameTarget:
     def gradients_at(self, model: NetworkParameters, neurons: IntArray) -> Jets:
         """Gradients at one site per neuron, where it acts; only in the full frame."""
         margin = self.source.gradient_reach
-        sites = points_at_neurons(
+        sites = points_at_units(
             model.weights[0], model.biases[0], neurons, self._region, self._rng, margin=margin
         )
         return self.source.gradients(sites)

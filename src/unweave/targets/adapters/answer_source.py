@@ -49,7 +49,7 @@ def optional_package(name: str, extra: str, purpose: str) -> ModuleType:
 
 
 def width_of_shape(shape: Sequence[Any]) -> int | None:
-    """Number of entries of one row of ``shape`` (without the batch); None if one of its sizes is open.
+    """Return the number of entries of a row of ``shape`` (without the batch); None if a size is open.
 
     >>> width_of_shape([28, 28]), width_of_shape([None])
     (784, None)

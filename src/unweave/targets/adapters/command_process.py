@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO
 
-_PIECE_BYTES = 1 << 16
-_MOST_PIECES = 1024  # held of an output that nobody asked for; then the process has to wait
-_TAIL_LINES = 20  # of stderr that a message may show
-_TAIL_LETTERS = 600
-_PATIENCE = 0.05  # seconds between two looks at whether to go on
-_JOIN_SECONDS = 1.0
+_READ_BYTES = 1 << 16  # read from a pipe at once: what a pipe holds on Linux
+_MOST_UNREAD_PIECES = 1024  # of an output that nobody asked for; then the process has to wait
+_TAIL_LINES = 20  # of stderr that are kept for a message
+_TAIL_LETTERS = 600  # of stderr that a message shows at most
+_POLL_SECONDS = 0.05  # between two looks at whether to go on
+_JOIN_SECONDS = 1.0  # for a process or thread that is about to end
 
 
 class ProcessEnded(Exception):
@@ -78,7 +78,7 @@ class LineProcess:
         while not self._lines:
             left = deadline - time.monotonic()
             # In short sleeps: a signal that another thread received is seen between two of them.
-            if not self._took(max(0.0, min(left, _PATIENCE))) and left <= 0:
+            if not self._took(max(0.0, min(left, _POLL_SECONDS))) and left <= 0:
                 raise ProcessSilent
         return self._lines.popleft()
 
@@ -89,7 +89,7 @@ class LineProcess:
         return None
 
     def ending(self) -> str:
-        """How it ended: ``exit code 1``, ``signal SIGKILL``."""
+        """Return how it ended: ``exit code 1``, ``signal SIGKILL``."""
         try:
             code = self._process.wait(timeout=_JOIN_SECONDS)
         except subprocess.TimeoutExpired:
@@ -102,8 +102,8 @@ class LineProcess:
             return f"signal {-code}"
 
     def complaints(self) -> str:
-        """The end of what the process wrote to stderr, in one line."""
-        self._threads[2].join(_PATIENCE)  # what it said last may still be on its way
+        """Return the end of what the process wrote to stderr, in one line."""
+        self._threads[2].join(_POLL_SECONDS)  # what it said last may still be on its way
         text = b" ".join(list(self._complaints)).decode("utf-8", errors="replace")
         return " ".join(text.split())[-_TAIL_LETTERS:]
 
@@ -172,10 +172,10 @@ def _read(pipe: IO[bytes], incoming: queue.SimpleQueue[bytes | None], stopping: 
     piece: bytes | None = b""
     while piece is not None:
         try:
-            piece = os.read(pipe.fileno(), _PIECE_BYTES) or None
+            piece = os.read(pipe.fileno(), _READ_BYTES) or None
         except (OSError, ValueError):
             piece = None
-        while incoming.qsize() >= _MOST_PIECES and not stopping.wait(_PATIENCE):
+        while incoming.qsize() >= _MOST_UNREAD_PIECES and not stopping.wait(_POLL_SECONDS):
             pass
         incoming.put(piece)
 

@@ -33,8 +33,8 @@ from unweave.targets.adapters.command_process import LineProcess, ProcessEnded, 
 
 CommandFormat = Literal["csv", "json", "batch"]
 
-_LISTEN_SECONDS = 0.2  # after the first answers of a process, for output that nothing was asked for
-_GRACE_SECONDS = 2.0  # that a process has to end by itself once its input has ended
+_LISTEN_SECONDS = 0.2  # after the first answers, to notice output that nothing was asked for
+_EXIT_SECONDS = 2.0  # that a process gets to end by itself once its input has ended
 _SHOWN_LETTERS = 80  # of a line that is no answer
 
 
@@ -127,7 +127,7 @@ class CommandTarget:
     def close(self) -> None:
         """End the process, if it runs: its input is closed, and it has two seconds to leave by itself."""
         with self._lock:
-            self._end(_GRACE_SECONDS)
+            self._end(_EXIT_SECONDS)
 
     def __enter__(self) -> CommandTarget:
         return self
@@ -226,7 +226,7 @@ class CommandTarget:
                 f"({error.strerror}). Check that it may be executed."
             ) from error
         self._process, self._listened = process, False
-        self._finalizer = weakref.finalize(self, process.stop, _GRACE_SECONDS)
+        self._finalizer = weakref.finalize(self, process.stop, _EXIT_SECONDS)
         return process
 
     def _end(self, grace: float) -> None:
@@ -285,7 +285,7 @@ def _numbers(entry: Any) -> list[float]:
 
 
 def _arrived(answers: list[list[float]]) -> tuple[IntArray, Array]:
-    """The rows that were answered, which are the first ones, and their answers."""
+    """Return the rows that were answered, the first ones, and their answers."""
     return np.arange(len(answers)), np.array(answers).reshape(len(answers), -1 if answers else 0)
 
 

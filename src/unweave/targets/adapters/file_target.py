@@ -25,7 +25,7 @@ def is_path(target: Any) -> bool:
 
 
 def target_endings() -> tuple[str, ...]:
-    """Endings of the files that may be asked."""
+    """Return the endings of the files that may be asked."""
     return tuple(dict.fromkeys([*FORMATS, _ONNX]))
 
 

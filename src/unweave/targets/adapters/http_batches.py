@@ -15,17 +15,22 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.errors import InterruptedAnswers, PartialAnswers
 
-_GRACE_SECONDS = 2.0  # after Ctrl-C, for requests under way
-
 
 class BatchJob:
     """The rows of one call, cut into batches of ``batch_rows``.
 
-    ``ask`` maps rows (k, D) and an event (stop soon, nobody waits) to answers (k, m).
+    ``ask`` maps rows (k, D) and an event (stop soon, nobody waits) to answers (k, m). After Ctrl-C, requests
+    under way get ``interrupt_seconds`` to finish.
     """
 
-    def __init__(self, rows: Array, batch_rows: int, ask: Callable[[Array, threading.Event], Array]) -> None:
-        self._rows = rows
+    def __init__(
+        self,
+        rows: Array,
+        batch_rows: int,
+        ask: Callable[[Array, threading.Event], Array],
+        interrupt_seconds: float,
+    ) -> None:
+        self._rows, self._interrupt_seconds = rows, interrupt_seconds
         self._starts = iter(range(0, rows.shape[0], batch_rows))
         self._batch_rows = batch_rows
         self._ask = ask
@@ -56,7 +61,7 @@ class BatchJob:
                 thread.join()
         except KeyboardInterrupt as interrupt:
             self._stop.set()
-            last = time.monotonic() + _GRACE_SECONDS
+            last = time.monotonic() + self._interrupt_seconds
             for thread in threads:
                 thread.join(max(0.0, last - time.monotonic()))
             raise InterruptedAnswers("Interrupted.", *self._arrived()) from interrupt
@@ -87,7 +92,7 @@ class BatchJob:
             done += 1
 
     def _arrived(self) -> tuple[IntArray, Array]:
-        """Indices (k,) of the answered rows and their answers (k, m)."""
+        """Return the indices (k,) of the answered rows and their answers (k, m)."""
         with self._lock:
             kept = sorted(self._answers.items())
         if not kept:

@@ -18,9 +18,9 @@ from unweave.errors import InvalidInput
 from unweave.targets.adapters.http_failures import RequestFailed, status_failure, transport_failure
 from unweave.targets.adapters.http_options import HttpOptions, is_header_value
 
-_LEAST_SECRET = 4  # characters; hiding shorter texts would only garble messages
-_KEEP_ALIVE_SECONDS = 30.0
-_ERROR_BYTES = 4096  # of a response that is an error, as much as may be of use
+_LEAST_SECRET_LETTERS = 4  # hiding shorter texts would only garble messages
+_KEEP_ALIVE_SECONDS = 30.0  # for an idle connection: many servers close theirs after a minute
+_ERROR_BYTES = 4096  # read of a response that is an error: enough for its message
 
 
 class Secrets:
@@ -29,7 +29,9 @@ class Secrets:
     def __init__(self, headers: dict[str, str], keys: tuple[str, ...]) -> None:
         self.headers = headers
         self._texts = sorted(
-            {text for text in (*headers.values(), *keys) if len(text) >= _LEAST_SECRET}, key=len, reverse=True
+            {text for text in (*headers.values(), *keys) if len(text) >= _LEAST_SECRET_LETTERS},
+            key=len,
+            reverse=True,
         )
 
     def __repr__(self) -> str:
@@ -43,7 +45,7 @@ class Secrets:
 
 
 def read_secrets(options: HttpOptions) -> Secrets:
-    """The headers to send; the key is taken from the environment now."""
+    """Return the headers to send; the key is taken from the environment now."""
     headers = dict(options.headers)
     if options.token_env is None:
         return Secrets(headers, ())
@@ -185,7 +187,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _tls(parts: SplitResult, options: HttpOptions, trust_env: bool) -> ssl.SSLContext | bool:
-    """How the endpoint's certificate is checked, read once for all; without TLS there is nothing to check."""
+    """Return how to check the endpoint's certificate, read once; nothing to check without TLS."""
     if parts.scheme != "https" or not options.verify_tls:
         return False
     if options.ca_file is None:

@@ -11,10 +11,11 @@ import httpx
 
 from unweave.targets.adapters.http_messages import excerpt
 from unweave.targets.adapters.http_options import HttpOptions
-from unweave.targets.adapters.http_pacing import retry_after_seconds
+from unweave.targets.adapters.http_pace import retry_after_seconds
 
 _BUSY = (408, 425, 429, 500, 502, 503, 504)  # answers that another moment may change
-_HOLD_ALL = (429, 503)  # said to a caller, not about a request
+HOLD_ALL = (429, 503)
+"""Statuses that are said to a caller, not about a request: all of its requests wait."""
 
 
 class RequestFailed(Exception):
@@ -54,18 +55,13 @@ class RequestFailed(Exception):
         return self.message
 
     @property
-    def unreached(self) -> bool:
-        """Whether the endpoint was not even reached."""
-        return self.status is None and self.first_retries == 0
-
-    @property
     def holds_all(self) -> bool:
         """Whether the endpoint said it to the caller, rather than about this request."""
-        return self.status in _HOLD_ALL
+        return self.status in HOLD_ALL
 
 
 def shown_url(url: str) -> str:
-    """``url`` as messages show it: without the values of its query, which may be keys.
+    """Return ``url`` as messages show it: without the values of its query, which may be keys.
 
     >>> shown_url("https://example.org/predict?key=secret")
     'https://example.org/predict?...'
@@ -183,7 +179,7 @@ def status_failure(
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The exception, and those it was made from."""
+    """Yield the exception, and those it was made from."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -15,7 +15,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.targets.adapters.http_options import FLAT, N_INPUTS, N_ROWS, ROW, ROWS
 
-_SHOWN_CHARACTERS = 80
+_SHOWN_CHARACTERS = 80  # of an unreadable response in a message
 
 
 class UnreadableAnswer(Exception):
@@ -126,14 +126,14 @@ def _follow(value: Any, steps: list[str], seen: str) -> Any:
 
 
 def excerpt(body: bytes) -> str:
-    """The first 80 characters of ``body`` on one line, in quotes."""
+    """Return the first 80 characters of ``body`` on one line, in quotes."""
     text = " ".join(body[: 8 * _SHOWN_CHARACTERS].decode("utf-8", errors="replace").split())
     shown = "".join(letter if letter.isprintable() else "?" for letter in text[:_SHOWN_CHARACTERS])
     return f"'{shown}'"
 
 
 def _as_numbers(found: Any) -> Array:
-    """Nested lists of JSON numbers as an array; null becomes NaN."""
+    """Return nested lists of JSON numbers as an array; null becomes NaN."""
     try:
         raw = np.array(found)
     except ValueError:
@@ -174,7 +174,7 @@ def _first_other(found: Any) -> str:
 
 
 def _as_table(numbers: Array, n_rows: int, n_outputs: int | None, one_row: bool) -> Array:
-    """One answer per row: (n,), (n, m); for a request of one row also a number or (m,)."""
+    """Return one answer per row: (n,), (n, m); for a request of one row also a number or (m,)."""
     if one_row and numbers.ndim < 2:
         numbers = numbers.reshape(1, -1)
     flat = numbers.ndim == 1 and n_outputs is not None and numbers.size == n_rows * n_outputs

@@ -54,6 +54,8 @@ class HttpOptions:
     """Longest pause: caps the back-off, and a ``Retry-After`` beyond it ends the call."""
     timeout_seconds: float = 30.0
     """Longest time from sending a request to the last byte of its answer."""
+    interrupt_seconds: float = 2.0
+    """Time that requests under way get to finish after Ctrl-C; their answers are as good as paid for."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further headers; their values are never shown."""
     token_env: str | None = None
@@ -82,7 +84,7 @@ class HttpOptions:
         for name in ("requests_per_second", "rows_per_second"):
             if getattr(self, name) is not None:
                 _check_positive(self, name)
-        for name in ("backoff_seconds", "longest_pause_seconds", "timeout_seconds"):
+        for name in ("backoff_seconds", "longest_pause_seconds", "timeout_seconds", "interrupt_seconds"):
             _check_positive(self, name)
         _check_texts(self)
         if self.one_row and self.batch_rows not in (None, 1):
@@ -116,7 +118,7 @@ def _template_text(request: Any) -> str:
 
 
 def _carrier_of(template: Any) -> str:
-    """Which of the words that carry rows the template holds: exactly one must be there, exactly once."""
+    """Return the one word of the template that carries rows; refuse none, and several."""
     found = [word for word in _words(template) if word in _CARRIERS]
     if len(found) != 1:
         got = " and ".join(found) or "none of them"
@@ -128,7 +130,7 @@ def _carrier_of(template: Any) -> str:
 
 
 def _words(template: Any) -> list[str]:
-    """Every text that occurs as a value."""
+    """Return all texts that occur as values."""
     if isinstance(template, str):
         return [template]
     if isinstance(template, Mapping):

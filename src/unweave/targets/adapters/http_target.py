@@ -22,19 +22,18 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput, TargetError
 from unweave.targets.adapters.http_batches import BatchJob
 from unweave.targets.adapters.http_connection import Connection, Secrets, checked_url, read_secrets
-from unweave.targets.adapters.http_failures import RequestFailed, shown_url
+from unweave.targets.adapters.http_failures import HOLD_ALL, RequestFailed, shown_url
 from unweave.targets.adapters.http_messages import UnreadableAnswer, parse_json, read_answers, request_body
 from unweave.targets.adapters.http_options import HttpOptions
-from unweave.targets.adapters.http_pacing import Pace
+from unweave.targets.adapters.http_pace import Pace
 
 T = TypeVar("T")
 
-_MOST_BATCH_ROWS = 1024
+_MOST_BATCH_ROWS = 1024  # per request by default
 _BATCH_NUMBERS = 1 << 16  # per request by default: a body of about 1.3 MB
 _ROUND_ROWS = 64  # linear algebra treats rows in groups; a cut between groups leaves every bit as it was
-_CALL_BATCHES = 8  # per connection in one call of the ledger, which looks at its deadline between calls
-_FIRST_RETRIES = 2  # of an unreadable answer, as long as the endpoint never gave a readable one
-_TOO_BUSY = (429, 503)
+_CALL_BATCHES_PER_CONNECTION = 8  # in one call of the ledger, which checks its deadline between calls
+_UNREADABLE_RETRIES = 2  # while the endpoint never gave a readable answer: an option is wrong, most likely
 
 _log = logging.getLogger("unweave.http")
 
@@ -87,7 +86,7 @@ class HttpTarget:
 
     @property
     def n_inputs(self) -> int | None:
-        """Numbers per row; None if nobody has said."""
+        """Numbers per row; None if not known."""
         return self._n_inputs
 
     @property
@@ -108,7 +107,7 @@ class HttpTarget:
     @property
     def rows_per_call(self) -> int:
         """Rows of one call that keep every connection busy for a while, yet end soon."""
-        return _CALL_BATCHES * self._options.concurrency * self.batch_rows
+        return _CALL_BATCHES_PER_CONNECTION * self._options.concurrency * self.batch_rows
 
     def __repr__(self) -> str:
         return f"HttpTarget({shown_url(self._url)!r}, {self.requests} requests, {self.retries} retried)"
@@ -134,7 +133,8 @@ class HttpTarget:
         rows = self._checked_rows(x)
         if rows.shape[0] == 0:
             return np.empty((0, self._n_outputs or 0))
-        job = BatchJob(rows, _batch_rows(self._options, rows.shape[1]), self._ask)
+        batch_rows = _batch_rows(self._options, rows.shape[1])
+        job = BatchJob(rows, batch_rows, self._ask, self._options.interrupt_seconds)
         # Until something was understood, one request at a time: a mistake in the options costs one batch.
         if not self._answered:
             job.run(1, most=1)
@@ -149,14 +149,14 @@ class HttpTarget:
             try:
                 return self._connection.exchange("GET", url, None, 0)
             except RequestFailed as failure:
-                if failure.status is not None and failure.status not in _TOO_BUSY:
+                if failure.status is not None and failure.status not in HOLD_ALL:
                     failure.retry = False  # whatever it says about an address that need not exist
                 raise
 
         try:
             found = parse_json(self._with_retries(once, 0, threading.Event()))
         except RequestFailed as failure:
-            if failure.status is None or failure.status in (401, *_TOO_BUSY):
+            if failure.status is None or failure.status in (401, *HOLD_ALL):
                 raise TargetError(self._explain(failure)) from failure
             return  # it has none, which is usual
         except UnreadableAnswer:
@@ -178,7 +178,7 @@ class HttpTarget:
                     received, self._options.answers, rows.shape[0], self._n_outputs, self._options.one_row
                 )
             except UnreadableAnswer as error:
-                raise RequestFailed(str(error), retry=True, first_retries=_FIRST_RETRIES) from error
+                raise RequestFailed(str(error), retry=True, first_retries=_UNREADABLE_RETRIES) from error
             with self._lock:
                 self._answered = True
                 self._n_outputs = self._n_outputs or int(answers.shape[1])
@@ -207,7 +207,7 @@ class HttpTarget:
                 _log.info("retry in %.2g s: %s", pause, self._explain(failure))
 
     def _pause_before_retry(self, failure: RequestFailed, attempt: int) -> float | None:
-        """Seconds to wait, or None if there is no use in another try."""
+        """Return the seconds to wait; None if another try is useless."""
         retries = self._options.retries
         if not self._answered and failure.first_retries is not None:
             retries = min(retries, failure.first_retries)  # rather a wrong option than a bad moment
@@ -227,7 +227,7 @@ class HttpTarget:
             self.retried_rows += n_rows
 
     def _explain(self, failure: BaseException) -> str:
-        """The whole sentence about a failure, without any key that the endpoint may have echoed."""
+        """Return the whole sentence about a failure, without any key that the endpoint may have echoed."""
         told = str(failure) if isinstance(failure, RequestFailed) else f"{type(failure).__name__}: {failure}"
         return self._secrets.hide(f"The endpoint {shown_url(self._url)} {told}")
 
@@ -242,7 +242,7 @@ class HttpTarget:
 
 
 def _batch_rows(options: HttpOptions, n_inputs: int) -> int:
-    """Rows per request: as told, else so many that a request stays small."""
+    """Return the rows per request: as the options say, else few enough to keep a request small."""
     if options.one_row:
         return 1
     if options.batch_rows is not None:
@@ -252,5 +252,5 @@ def _batch_rows(options: HttpOptions, n_inputs: int) -> int:
 
 
 def _positive(value: Any) -> int | None:
-    """``value`` if it is a whole number above 0."""
+    """Return ``value`` if it is a whole number above 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -10,7 +14,6 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.targets.adapters.answer_source import loaded, no_answer, squeezed, width_of_shape
-from unweave.targets.adapters.interrupts import interrupts_wait
 from unweave.targets.adapters.torch_target import without_gradients
 
 _ANSWERING_METHODS = ("predict", "predict_on_batch", "call", "__call__")
@@ -69,7 +72,7 @@ def keras_target(target: Any) -> KerasTarget:
 
 
 def _without_gradients(keras: Any) -> AbstractContextManager[Any]:
-    """Of the backends only torch keeps what a derivative would need unless told otherwise."""
+    """Keep torch, the only backend that does so by default, from recording for derivatives."""
     torch = loaded("torch")
     if torch is None or keras.backend.backend() != "torch":
         return nullcontext()
@@ -87,7 +90,7 @@ def _numbers(keras: Any, answer: Any) -> Array:
 
 
 def _row_shape(model: Any) -> tuple[int | None, ...] | None:
-    """Shape of one row of inputs; None for a model that was not built yet."""
+    """Return the shape of one row of inputs; None for a model that was not built yet."""
     try:
         shape = model.input_shape
     except (AttributeError, ValueError):  # keras says either, of a model without a defined input
@@ -101,3 +104,30 @@ def _row_shape(model: Any) -> tuple[int | None, ...] | None:
             "splits the columns of (n, inputs) among them, and input_dim."
         )
     return tuple(shape[1:])
+
+
+@contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Hold a first Ctrl-C back until the block has ended; a second one is let through at once.
+
+    For a library that catches everything somewhere on its way: an interrupt raised there is lost, or comes
+    out as an error of the target. Only the main thread receives signals, so elsewhere nothing is to be done;
+    nor where the program handles no interrupts.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    held: list[tuple[int, FrameType | None]] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        held.append((number, frame))
+        signal.signal(signal.SIGINT, handler)
+
+    signal.signal(signal.SIGINT, hold)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if held:
+            handler(*held[0])

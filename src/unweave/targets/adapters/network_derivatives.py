@@ -9,7 +9,7 @@ from unweave.derivatives.closed_form import network_gradients, network_hessians
 from unweave.networks.network import Network
 from unweave.targets.differentiation import Derivatives
 
-_POINTS_AT_ONCE = 32  # points whose K full D x D Hessians are formed at once
+_HESSIAN_POINTS_AT_ONCE = 32  # K full D x D Hessians each are formed at once
 
 
 class NetworkDerivatives:
@@ -19,12 +19,12 @@ class NetworkDerivatives:
         self._network = network
 
     def __call__(self, x: Array, directions: Array | None) -> Derivatives:
-        """Derivatives at the rows of ``x`` (n, D), with products along ``directions`` (D, d) if given."""
+        """Return derivatives at rows ``x`` (n, D), with products along ``directions`` (D, d) if given."""
         values, gradients = self._network(x), network_gradients(self._network, x)
         if directions is None:
             return Derivatives(values, gradients)
         products = np.empty((*values.shape, directions.shape[1], x.shape[1]))
-        for start in range(0, len(x), _POINTS_AT_ONCE):
-            block = slice(start, start + _POINTS_AT_ONCE)
+        for start in range(0, len(x), _HESSIAN_POINTS_AT_ONCE):
+            block = slice(start, start + _HESSIAN_POINTS_AT_ONCE)
             products[block] = directions.T @ network_hessians(self._network, x[block])
         return Derivatives(values, gradients, products)

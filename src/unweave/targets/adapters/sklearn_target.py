@@ -70,7 +70,7 @@ def sklearn_target(target: Any) -> SklearnTarget:
 
 
 def _kind(estimator: Any) -> str | None:
-    """``"classifier"``, ``"regressor"``, ...; None where the estimator does not say."""
+    """Return ``"classifier"``, ``"regressor"``, ...; None where the estimator does not say."""
     base = loaded("sklearn.base")
     for name in ("classifier", "regressor", "clusterer", "outlier_detector"):
         try:
@@ -83,7 +83,7 @@ def _kind(estimator: Any) -> str | None:
 
 
 def _method_for(estimator: Any) -> str:
-    """Name of the method whose answers are numbers."""
+    """Return the name of the method whose answers are numbers."""
     kind, name = _kind(estimator), type(estimator).__name__
     if kind == "regressor":
         return "predict"

@@ -1,4 +1,9 @@
-"""A torch module, asked in evaluation mode, in its own precision and on its own device."""
+"""A torch module, asked in evaluation mode, in its own precision and on its own device.
+
+Derivatives: rows do not see each other, so the derivative of the sum over rows holds every row's own. One
+backward pass gives the gradients of one output at all rows, and one more through it the products of all
+Hessians with a direction. d such double backward passes are several times faster than a vectorised Hessian.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,6 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.targets.adapters.answer_source import loaded, no_answer
-from unweave.targets.adapters.torch_derivatives import torch_derivatives, with_gradients
 from unweave.targets.differentiation import Derivatives
 
 
@@ -58,21 +62,21 @@ class TorchTarget:
         return numbers
 
     def differentiate(self, x: Array, directions: Array | None = None) -> Derivatives:
-        """Values, gradients and, along ``directions`` (D, d), Hessian products at the rows of ``x`` (n, D).
+        """Return values, gradients and, along ``directions`` (D, d), Hessian products at rows ``x`` (n, D).
 
         By backward passes with respect to the inputs, in the module's own precision: 1 + K (1 + d) passes.
         No ``grad`` of a parameter is touched.
         """
         import torch
 
-        with self._lock, _evaluating(self._module), with_gradients(torch):
+        with self._lock, _evaluating(self._module), _with_gradients(torch):
             rows = self._as_tensor(torch, x).clone().requires_grad_(True)
             # A copy goes in: a layer that works in place must not write on the leaf.
             answer = self._checked(torch, self._call(rows.clone()))
-            return torch_derivatives(torch, answer, rows, directions)
+            return _derivatives(torch, answer, rows, directions)
 
     def _as_tensor(self, torch: Any, x: Array) -> Any:
-        """The rows in the module's precision, on its device."""
+        """Return the rows in the module's precision, on its device."""
         state = itertools.chain(self._module.parameters(), self._module.buffers())
         like = next((tensor for tensor in state if tensor.is_floating_point()), None)
         with np.errstate(over="ignore"):
@@ -107,7 +111,7 @@ def torch_target(target: Any) -> TorchTarget:
 
 @contextmanager
 def without_gradients(torch: Any) -> Iterator[None]:
-    """Nothing is recorded for derivatives inside; restored even if Ctrl-C hits torch's own bookkeeping."""
+    """Record nothing for derivatives inside; restored even if Ctrl-C hits torch's own bookkeeping."""
     enabled = torch.is_grad_enabled()
     try:
         with torch.no_grad():
@@ -118,7 +122,7 @@ def without_gradients(torch: Any) -> Iterator[None]:
 
 @contextmanager
 def _evaluating(module: Any) -> Iterator[None]:
-    """Evaluation mode inside; afterwards each layer is in the mode that it was in."""
+    """Put the module in evaluation mode inside; afterwards each layer is in the mode that it was in."""
     training = [layer for layer in module.modules() if layer.training]
     for layer in training:
         layer.training = False
@@ -130,7 +134,7 @@ def _evaluating(module: Any) -> Iterator[None]:
 
 
 def _first_width(module: Any) -> int | None:
-    """Number of inputs of the first layer that has parameters or statistics, if it is one that says so."""
+    """Return the inputs of the first layer that has parameters or statistics, if it declares them."""
     for layer in module.modules():
         if any(True for _ in layer.children()):
             continue
@@ -141,10 +145,60 @@ def _first_width(module: Any) -> int | None:
 
 
 def _layer_width(layer: Any) -> int | None:
-    """Width of a linear layer or of a normalisation in front of it; None for any other layer."""
+    """Return the width of a linear layer or of a normalisation in front of it; None for any other layer."""
     width = getattr(layer, "in_features", None)
     if width is None and type(layer).__name__ == "BatchNorm1d":
         width = layer.num_features
     if width is None and type(layer).__name__ == "LayerNorm" and len(layer.normalized_shape) == 1:
         width = layer.normalized_shape[0]
     return width if isinstance(width, int) and width > 0 else None
+
+
+def _derivatives(torch: Any, answer: Any, rows: Any, directions: Array | None) -> Derivatives:
+    """Return derivatives of the tensor ``answer`` (n,) or (n, K), a function of the leaf ``rows`` (n, D)."""
+    if not answer.requires_grad:
+        raise no_answer(
+            "A torch module must be differentiable in its inputs for derivatives by autodiff. Got an answer "
+            "without a gradient instead: it is detached, computed without gradients, or outside torch. Leave "
+            'derivatives at "queries".'
+        )
+    columns = answer.reshape(len(rows), -1)
+    along = None if directions is None else torch.as_tensor(directions.T).to(rows)
+    gradients, products = [], []
+    for output in columns.unbind(1):
+        gradient = _summed(torch, output, rows, once=along is None)
+        gradients.append(_numbers(torch, gradient))
+        if along is not None:
+            parts = [_summed(torch, gradient @ direction, rows, once=True) for direction in along]
+            products.append(np.stack([_numbers(torch, part) for part in parts], axis=1))
+    return Derivatives(
+        _numbers(torch, columns),
+        np.stack(gradients, axis=1),
+        np.stack(products, axis=1) if products else None,
+    )
+
+
+def _summed(torch: Any, values: Any, rows: Any, once: bool) -> Any:
+    """Differentiate the sum of ``values`` (n,) row by row: (n, D), in the graph unless ``once``."""
+    if not values.requires_grad:  # constant in the inputs, such as the slope of a straight line
+        return torch.zeros_like(rows)
+    (found,) = torch.autograd.grad(
+        values.sum(), rows, create_graph=not once, retain_graph=True, allow_unused=True
+    )
+    return torch.zeros_like(rows) if found is None else found
+
+
+def _numbers(torch: Any, tensor: Any) -> Array:
+    result: Array = tensor.detach().to(device="cpu", dtype=torch.float64).numpy()
+    return result
+
+
+@contextmanager
+def _with_gradients(torch: Any) -> Iterator[None]:
+    """Record everything for derivatives inside; restored even if Ctrl-C hits torch's own bookkeeping."""
+    enabled = torch.is_grad_enabled()
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        torch.set_grad_enabled(enabled)

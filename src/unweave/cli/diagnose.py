@@ -1,0 +1,99 @@
+"""``unweave diagnose``: what a cheap look finds, which methods would be tried, what the theory says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unweave.cli.exits import DONE
+from unweave.cli.option_groups import TargetOptions
+from unweave.cli.options import AsJson, MaxQueries, TargetArgument
+from unweave.cli.output.console import stdout_console
+from unweave.cli.output.diagnosis import Choice, show_findings, show_methods, show_network
+from unweave.cli.output.document import print_json
+from unweave.cli.output.progress import watching
+from unweave.diagnose import WeightDiagnostics, diagnose_network
+from unweave.methods.table import METHODS
+from unweave.networks.activations import get_activation
+from unweave.probing.look import Findings, look
+from unweave.recovery.choose import choose
+from unweave.search import Request
+from unweave.search.request import checked_widths
+from unweave.targets.target import as_queries
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnoseOptions(TargetOptions):
+    """Options of ``unweave diagnose``."""
+
+    target: TargetArgument
+    max_queries: MaxQueries = None
+    as_json: AsJson = False
+
+
+def run_diagnose(options: DiagnoseOptions) -> int:
+    """Look at TARGET for a few hundred queries: precision, region, kinks, and which methods would be tried.
+
+    For a file with one hidden layer, also how hard its weights are to recover: coherence, conditioning, and
+    whether the hypotheses of the theory hold.
+
+    \b
+    Example:
+      unweave diagnose models:predict --inputs 20
+    """
+    activation = None if options.activation is None else get_activation(options.activation).name
+    with watching(False, 0), options.opened(options.target) as (target, told):
+        queries = as_queries(target.function, input_dim=told["input_dim"], max_queries=options.max_queries)
+        rng = np.random.default_rng(options.seed)
+        findings = look(queries, rng=rng, domain=told["domain"], examples=told["examples"])
+    choices = _choices(Request(checked_widths(told["hidden"]), activation), findings)
+    network = target.network
+    weights = None
+    if network is not None and len(network.hidden) == 1:
+        weights = diagnose_network(network)
+    if options.as_json:
+        print_json(
+            {"target": options.target, **_findings_dict(findings), "methods": choices, "network": weights}
+        )
+    else:
+        _show(options.target, findings, choices, weights)
+    return DONE
+
+
+def _show(target: str, findings: Findings, choices: list[Choice], weights: WeightDiagnostics | None) -> None:
+    console = stdout_console()
+    show_findings(console, target, findings)
+    show_methods(console, choices)
+    if weights is not None:
+        show_network(console, weights)
+
+
+def _choices(request: Request, findings: Findings) -> list[Choice]:
+    """Return every method of the table, with whether it would be tried and why."""
+    tried, reasons = choose(request, findings)
+    result = []
+    for method in METHODS:
+        would = method in tried
+        reason = (
+            method.description if would else reasons.get(method.name, "only tried when asked for by name")
+        )
+        result.append(Choice(method.name, would, reason))
+    return result
+
+
+def _findings_dict(findings: Findings) -> dict[str, Any]:
+    evidence = findings.kink_evidence
+    return {
+        "inputs": findings.region.n_inputs,
+        "outputs": findings.n_outputs,
+        "output_scale": findings.output_scale,
+        "noise": findings.noise,
+        "region": {"searched": findings.searched, "region": findings.region},
+        "kinks": findings.kinks,
+        "kink_evidence": {"broken": evidence.broken, "judged": evidence.judged},
+        "constant": findings.constant,
+        "affine": findings.linear,
+        "queries": findings.queries,
+    }

@@ -1,0 +1,115 @@
+"""Experiments for people: the list of them, and a table of published beside measured figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from unweave.cli.output.console import print_line
+from unweave.experiments import Experiment, Figure
+from unweave.experiments.experiment import Value
+
+_EXPONENT = re.compile(r"e([+-])0(\d)")  # e-05 is printed as e-5
+_COLUMNS_BESIDE_CLAIMS = 11  # margin, seconds, and the gaps between
+_LEAST_CLAIM_COLUMNS = 20  # narrower texts cannot be read
+_LARGEST_PLAIN, _SMALLEST_PLAIN = 1e6, 1e-2
+
+
+def number(value: Value) -> str:
+    """Format a value with the digits that a reader can use; texts stay as they are.
+
+    Example:
+        >>> number(0.09084), number(2e-15), number(15176.3), number(True)
+        ('0.09084', '2.0e-15', '15,176', 'yes')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    size = abs(value)
+    if size == 0 or value != value or size == float("inf"):
+        return f"{value:g}"
+    if size < _SMALLEST_PLAIN or size >= _LARGEST_PLAIN:
+        return _EXPONENT.sub(r"e\1\2", f"{value:.1e}" if size < 1e-6 else f"{value:.2e}")
+    return f"{value:,.0f}" if size >= 1000 else f"{value:.4g}"
+
+
+def show_catalogue(console: Console, experiments: Sequence[Experiment]) -> None:
+    """Print names and claims, source by source, in columns that all sources share."""
+    names, claims = (max(len(text) for text in texts) for texts in zip(*_texts(experiments), strict=True))
+    room = console.width - names - _COLUMNS_BESIDE_CLAIMS  # claims are broken where the terminal is narrow
+    for source, group in groupby(experiments, key=lambda experiment: experiment.source.partition(",")[0]):
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="cyan", no_wrap=True, min_width=names)
+        grid.add_column(overflow="fold", width=max(min(claims, room), _LEAST_CLAIM_COLUMNS))
+        grid.add_column(justify="right", style="dim", no_wrap=True)
+        for experiment in group:
+            place = experiment.source.partition(", ")[2]
+            claim = Text.assemble(experiment.claim, (f"\n{place}", "dim"))
+            grid.add_row(experiment.name, claim, f"{experiment.seconds:g} s")
+        console.print()
+        console.print(source, style="bold")
+        console.print(Padding(grid, (0, 0, 0, 2), expand=False))
+
+
+def _texts(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
+    return [(experiment.name, experiment.claim) for experiment in experiments]
+
+
+def show_figures(console: Console, experiment: Experiment, figures: Sequence[Figure], seconds: float) -> None:
+    """Print the claim, the table, and under it the notes needed to read it."""
+    console.print()
+    console.print(experiment.name, style="bold")
+    about = f"{experiment.source}\n{experiment.claim}\nHere: {experiment.setting}."
+    console.print(Padding(Text(about, "dim"), (0, 0, 1, 2), expand=False))
+    notes = list(dict.fromkeys(figure.note for figure in figures if figure.note))
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("quantity", overflow="fold")
+    for name in ("published", "measured"):
+        table.add_column(name, justify="right", overflow="fold")
+    table.add_column("agrees", no_wrap=True)
+    for figure in figures:
+        mark = f" [{notes.index(figure.note) + 1}]" if figure.note else ""
+        published = f"{figure.relation} {number(figure.published)}".strip()
+        table.add_row(
+            Text.assemble(figure.quantity, (mark, "dim")), published, number(figure.measured), verdict(figure)
+        )
+    console.print(Padding(table, (0, 0, 1, 2), expand=False))
+    for index, note in enumerate(notes, 1):
+        console.print(Padding(Text(f"[{index}] {note}", "dim"), (0, 0, 0, 2), expand=False))
+    for figure in figures:
+        if figure.agrees is False:
+            print_line(console, Text(f"  {figure.quantity} does not agree; the rule: {figure.rule}", "red"))
+    console.print(Padding(Text(f"{seconds:.1f} s", "dim"), (0, 0, 0, 2), expand=False))
+
+
+def verdict(figure: Figure) -> Text:
+    """Return "yes", "NO", or an empty text where nothing is decided."""
+    if figure.agrees is None:
+        return Text("")
+    return Text("yes", "green") if figure.agrees else Text("NO", "bold red")
+
+
+def summary(figures: Sequence[Figure], complete: int, asked: int, interrupted: bool) -> tuple[str, str]:
+    """Return the last line and its style."""
+    decided = [figure for figure in figures if figure.agrees is not None]
+    against = sum(figure.agrees is False for figure in decided)
+    experiments = f"{complete} of {asked} experiments" if asked > 1 else "experiment"
+    if interrupted:
+        counted = f"{len(decided) - against} of {len(decided)} figures measured so far agree"
+        return (
+            f"INTERRUPTED {experiments} {'done' if asked > 1 else 'not finished'}; {counted}",
+            "bold yellow",
+        )
+    where = f" in {asked} experiments" if asked > 1 else ""
+    if against:
+        return f"DIFFERENT {against} of {len(decided)} figures do not agree{where}", "bold red"
+    return f"AGREES all {len(decided)} figures{where}", "bold green"

@@ -1,0 +1,123 @@
+"""``unweave plan``: what a recovery would cost, before anything is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from unweave.cli.exits import DONE
+from unweave.cli.option_groups import TargetOptions
+from unweave.cli.options import AsJson, TargetArgument
+from unweave.cli.output.console import print_line, print_table, stdout_console
+from unweave.cli.output.document import print_json
+from unweave.cli.output.progress import watching
+from unweave.recovery.plan import MethodPlan, Plan, plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(TargetOptions):
+    """Options of ``unweave plan``."""
+
+    target: TargetArgument
+    outputs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="K", help="Number of outputs, for a target that does not declare it."),
+    ] = None
+    precision: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="Of the answers: float64 (assumed), float32, rounded or noisy."),
+    ] = None
+    look: Annotated[
+        bool, typer.Option("--look", help="Ask a few hundred rows, to measure instead of assuming.")
+    ] = False
+    as_json: AsJson = False
+
+
+def run_plan(options: PlanOptions) -> int:
+    """Estimate what recovering TARGET would cost: rows, seconds and memory, per method, with the assumptions.
+
+    Without --look nothing is asked.
+
+    \b
+    Examples:
+      unweave plan models:predict --inputs 20 --hidden 40
+      unweave plan model.onnx --look
+    """
+    with watching(False, 0), options.opened(options.target) as (target, told):
+        made = plan(
+            target.function, outputs=options.outputs, precision=options.precision, look=options.look, **told
+        )
+    if options.as_json:
+        print_json({"target": options.target, **_plan_dict(made)})
+    else:
+        _show(options.target, made)
+    return DONE
+
+
+def _plan_dict(made: Plan) -> dict[str, Any]:
+    return {
+        "inputs": made.inputs,
+        "outputs": made.outputs,
+        "precision": made.precision,
+        "sent": made.sent,
+        "seconds_per_row": made.seconds_per_row,
+        "methods": [_entry_dict(entry) for entry in made.methods],
+        "assumptions": list(made.assumptions),
+    }
+
+
+def _entry_dict(entry: MethodPlan) -> dict[str, Any]:
+    return {
+        "method": entry.method,
+        "hidden": list(entry.hidden),
+        "parameters": entry.parameters,
+        "tried": entry.tried,
+        "why": entry.why,
+        "rows": entry.rows,
+        "rows_per_parameter": entry.rows_per_parameter,
+        "look_rows": entry.look_rows,
+        "verification_rows": entry.verification_rows,
+        "computing_seconds": entry.cost.seconds,
+        "seconds": entry.seconds,
+        "megabytes": entry.cost.megabytes,
+        "how": entry.cost.how,
+    }
+
+
+def _show(target: str, made: Plan) -> None:
+    console = stdout_console()
+    asked = f"{made.sent:,} rows were asked" if made.sent else "nothing was asked"
+    shape = f"{made.inputs} inputs, {made.outputs} output{'s' if made.outputs > 1 else ''}, {made.precision}"
+    print_line(console, f"{target}: {shape}; {asked}.", "bold")
+    tried = [entry for entry in made.methods if entry.tried]
+    headings = ("method", "hidden", "parameters", "rows", "per parameter", "seconds", "MB", "how")
+    print_table(
+        console,
+        "Would be tried, in this order",
+        headings,
+        [_row(entry) for entry in tried],
+        right=headings[2:7],
+    )
+    others = {entry.method: entry.why for entry in made.methods if not entry.tried}
+    if others:
+        print_table(console, "Would not be tried", ("method", "because"), list(others.items()))
+    console.print()
+    for line in made.assumptions:
+        print_line(console, f"- {line}")
+
+
+def _row(entry: MethodPlan) -> tuple[str, ...]:
+    seconds = entry.cost.seconds if entry.seconds is None else entry.seconds
+    plus = "" if entry.seconds is not None else " + target"
+    return (
+        entry.method,
+        "-".join(str(width) for width in entry.hidden) or "none",
+        f"{entry.parameters:,}",
+        f"{entry.rows:,}",
+        f"{entry.rows_per_parameter:.1f}",
+        f"{seconds:.2g}{plus}",
+        f"{entry.cost.megabytes:,.0f}",
+        entry.cost.how,
+    )

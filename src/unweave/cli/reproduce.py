@@ -1,0 +1,185 @@
+"""``unweave reproduce``: published tables, figures and claims, measured again."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from unweave.cli.exits import DONE, INTERRUPTED, NOT_EXACT
+from unweave.cli.options import AsJson, Quiet, Seed
+from unweave.cli.output.console import print_line, stdout_console
+from unweave.cli.output.document import print_json
+from unweave.cli.output.figures import show_catalogue, show_figures, summary
+from unweave.errors import InvalidInput
+from unweave.experiments import EXPERIMENTS, Experiment, Figure, agree
+
+ALL = "all"
+"""The name that stands for every experiment."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions:
+    """Options of ``unweave reproduce``."""
+
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Which one, or all; none for the list.", show_default=False),
+    ] = None
+    list_only: Annotated[bool, typer.Option("--list", help="Only show the list.")] = False
+    seed: Seed = 0
+    quiet: Quiet = False
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An experiment and what became of it."""
+
+    experiment: Experiment
+    figures: tuple[Figure, ...]
+    seconds: float
+    interrupted: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            **describe(self.experiment),
+            "figures": list(self.figures),
+            "agrees": agree(self.figures),
+            "seconds": self.seconds,
+            "interrupted": self.interrupted,
+        }
+
+
+def run_reproduce(options: ReproduceOptions, experiments: Mapping[str, Experiment] = EXPERIMENTS) -> int:
+    """Measure a published table, figure or claim again, and show published beside measured figures.
+
+    Each takes from less than a second to half a minute. Ctrl-C shows what is measured so far. Exit code 0:
+    every figure agrees; 1: one does not.
+
+    \b
+    Examples:
+      unweave reproduce --list
+      unweave reproduce wide-layers
+      unweave reproduce all --json
+    """
+    if options.name is None or options.list_only:
+        _list(options, list(experiments.values()))
+        return DONE
+    chosen = chosen_experiments(options.name, experiments)
+    done: list[Measured] = []
+    console = stdout_console()
+    with _spinner(not (options.quiet or options.as_json)) as say:
+        for index, experiment in enumerate(chosen, 1):
+            place = f"{index}/{len(chosen)} " if len(chosen) > 1 else ""
+            done.append(measure(experiment, options.seed, partial(say, place)))
+            if not (options.as_json or options.quiet):
+                say("", "")  # nothing is left of it above the table
+                show_figures(console, experiment, done[-1].figures, done[-1].seconds)
+            if done[-1].interrupted:
+                break
+    return _tell(console, options, done, len(chosen))
+
+
+def describe(experiment: Experiment) -> dict[str, Any]:
+    """Return an experiment as its entry in the list."""
+    return {
+        "name": experiment.name,
+        "source": experiment.source,
+        "claim": experiment.claim,
+        "setting": experiment.setting,
+        "about_seconds": experiment.seconds,
+    }
+
+
+def chosen_experiments(name: str, experiments: Mapping[str, Experiment]) -> list[Experiment]:
+    """Return the experiment of this name, or all of them."""
+    if name == ALL:
+        return list(experiments.values())
+    if name in experiments:
+        return [experiments[name]]
+    near = difflib.get_close_matches(name, experiments, cutoff=0.6)
+    near += [known for known in experiments if name.lower() in known and known not in near]
+    meant = f"Did you mean {' or '.join(near)}?" if near else "See unweave reproduce --list."
+    raise InvalidInput(f"NAME must be an experiment, or {ALL}. Got {name!r} instead. {meant}")
+
+
+def measure(experiment: Experiment, seed: int, progress: Callable[[str], None]) -> Measured:
+    """Run one experiment; Ctrl-C keeps the figures measured so far."""
+    from threadpoolctl import threadpool_limits
+
+    figures: list[Figure] = []
+    began = time.perf_counter()
+    interrupted = False
+    try:
+        # One thread is as fast at these sizes, and does not collapse where the cores are busy.
+        with threadpool_limits(limits=1):
+            for figure in experiment.run(seed, progress):
+                figures.append(figure)
+    except KeyboardInterrupt:  # `unweave.Interrupted` is one too
+        interrupted = True
+    return Measured(experiment, tuple(figures), time.perf_counter() - began, interrupted)
+
+
+def _tell(console: Console, options: ReproduceOptions, done: list[Measured], asked: int) -> int:
+    """Print the last line, or the JSON document, and return the exit code."""
+    interrupted = any(entry.interrupted for entry in done)
+    figures = [figure for entry in done for figure in entry.figures]
+    if options.as_json:
+        print_json(
+            {
+                "seed": options.seed,
+                "experiments": [entry.to_dict() for entry in done],
+                "agrees": agree(figures),
+                "interrupted": interrupted,
+            }
+        )
+    else:
+        if not options.quiet:
+            console.print()
+        complete = sum(not entry.interrupted for entry in done)
+        text, style = summary(figures, complete, asked, interrupted)
+        print_line(console, text, style)
+    if interrupted:
+        return INTERRUPTED
+    return DONE if agree(figures) else NOT_EXACT
+
+
+def _list(options: ReproduceOptions, experiments: list[Experiment]) -> None:
+    if options.as_json:
+        print_json({"experiments": [describe(experiment) for experiment in experiments]})
+        return
+    console = stdout_console()
+    show_catalogue(console, experiments)
+    if not options.quiet:
+        console.print()
+        print_line(console, f"Run one with unweave reproduce NAME, every one with unweave reproduce {ALL}.")
+
+
+@contextmanager
+def _spinner(show: bool) -> Iterator[Callable[[str, str], None]]:
+    """Give a way to say on stderr what is measured now, seen only on a terminal."""
+    console = Console(stderr=True)
+    if not (show and console.is_terminal):
+        yield lambda place, text: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", style="bold"), TimeElapsedColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def say(place: str, text: str) -> None:
+            bar.update(task, description=f"{place}{text}", visible=bool(text))
+            if not text:
+                bar.refresh()
+
+        yield say
