@@ -18,14 +18,13 @@ from scipy.optimize import linprog
 
 from unweave.arrays import Array, BoolArray
 from unweave.exact.cone_projection import project_on_cone
-from unweave.exact.duality import dual_bounds
 from unweave.exact.lawson_hanson import nonnegative_least_squares
-from unweave.exact.losses import Absolute, ConvexLoss, Squared
+from unweave.exact.losses import Absolute, ConvexLoss, Squared, dual_bounds
 from unweave.exact.sequential_projections import sequential_projections
 
-_FARTHER = 4.0  # how much farther than the answer, or the labels, the optimum may lie from the origin
-_UNBALANCED = 1e-7  # of the terms summed: what multipliers may leave over as rounding
-_OUTSIDE = 1e-4  # how far v may lie outside the domain of l*; charged for, times the predictions
+_OPTIMUM_REACH = 4.0  # norm of the optimum over that of the answer or of the labels: a safe upper limit
+_IMBALANCE_ROUNDING = 1e-7  # imbalance of the multipliers over the terms summed: smaller ones are rounding
+_DOMAIN_EXCESS = 1e-4  # distance of v outside the domain of l* that is clipped and charged to the bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +107,16 @@ def _judged(program: ConeProgram, loss: ConvexLoss, point: Array, v: Array, mult
     left_over = float(np.linalg.norm(a.T @ dual - pull))
     at_zero = np.abs(loss.derivative(np.zeros(len(y)), y))
     terms = float(np.linalg.norm(np.abs(a).T @ np.maximum(np.abs(dual), at_zero)))
-    if left_over > _UNBALANCED * terms:
+    if left_over > _IMBALANCE_ROUNDING * terms:
         return ConeFit(units, program.signs, reached, 0.0)
-    charge = _FARTHER * left_over * max(float(np.linalg.norm(point)), float(np.linalg.norm(y)))
+    charge = _OPTIMUM_REACH * left_over * max(float(np.linalg.norm(point)), float(np.linalg.norm(y)))
     value, multiple = dual_bounds(loss, dual[None, :], y)
     bounds = [0.0, float(value[0] - multiple[0] * charge)]
     inside = np.clip(dual, *loss.dual_range(y))
     moved = float(np.abs(inside - dual).max())
-    if moved <= _OUTSIDE:  # tiny v of either sign: scaling all of them would lose the others
+    if moved <= _DOMAIN_EXCESS:  # tiny v of either sign: scaling all of them would lose the others
         largest = max(1.0, float(np.abs(a @ point).max()))
-        charge += _FARTHER * float(np.abs(inside - dual).sum()) * largest
+        charge += _OPTIMUM_REACH * float(np.abs(inside - dual).sum()) * largest
         bounds.append(-float(np.sum(loss.conjugate(inside, y))) - charge)
     return ConeFit(units, program.signs, reached, max(bounds))
 

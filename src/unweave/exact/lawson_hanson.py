@@ -19,16 +19,16 @@ from scipy.optimize import nnls
 
 from unweave.arrays import Array, BoolArray
 
-_OPTIMAL = 1e-10  # of |b|: gradient, along unit columns, that is rounding
-_ENTERS = 1e-13  # of |b|: gradient above which a column is tried
-_STEPS_PER_COLUMN = 3
+_ZERO_GRADIENT = 1e-10  # gradient along unit columns over |b|: smaller ones are rounding
+_ENTERING_GRADIENT = 1e-13  # gradient over |b| above which a column is tried: below the former, to be safe
+_STEPS_PER_COLUMN = 3  # the limit of Lawson and Hanson; columns seldom enter twice
 
 
 def nonnegative_least_squares(matrix: Array, right: Array) -> Array | None:
     """x (m,) for A (p, m), b (p,), columns of any length; None if no answer satisfies the conditions."""
     length = np.linalg.norm(matrix, axis=0)
     unit = matrix / np.where(length > 0, length, 1.0)
-    tolerance = _OPTIMAL * float(np.linalg.norm(right))
+    tolerance = _ZERO_GRADIENT * float(np.linalg.norm(right))
     for solver in (_fast, _careful):
         x = solver(unit, right)
         if x is not None and _optimal(unit, right, x, tolerance):
@@ -53,7 +53,7 @@ def _fast(unit: Array, right: Array) -> Array | None:
 def _careful(unit: Array, right: Array) -> Array | None:
     count = unit.shape[1]
     x, passive = np.zeros(count), np.zeros(count, dtype=np.bool_)
-    enters = _ENTERS * float(np.linalg.norm(right))
+    enters = _ENTERING_GRADIENT * float(np.linalg.norm(right))
     refused = np.zeros(count, dtype=np.bool_)
     for _ in range(_STEPS_PER_COLUMN * count):
         gradient = np.where(passive | refused, -np.inf, unit.T @ (right - unit @ x))

@@ -12,9 +12,9 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.exact.losses import ConvexLoss
 
-_STEPS = 80
-_DAMPING, _FALL, _RISE = 1e-2, 1 / 3, 4.0
-_LEAST_DAMPING, _MOST_DAMPING = 1e-12, 1e8
+_DAMPED_STEPS = 80  # most starts have settled by then
+_FIRST_DAMPING, _DAMPING_FALL, _DAMPING_RISE = 1e-2, 1 / 3, 4.0  # over the largest diagonal entry; factors
+_LEAST_DAMPING, _MOST_DAMPING = 1e-12, 1e8  # no effect below the first; a start at the second is stuck
 
 
 def local_search(
@@ -31,9 +31,9 @@ def local_search(
     if q == 1:
         units = np.abs(rng.standard_normal((starts, width, q)))
     signs = rng.choice([-1.0, 1.0], size=(starts, width))
-    damping = np.full(starts, _DAMPING)
+    damping = np.full(starts, _FIRST_DAMPING)
     losses = _losses(units, signs, z, y, loss)
-    for _ in range(_STEPS):
+    for _ in range(_DAMPED_STEPS):
         moving = damping < _MOST_DAMPING
         if not moving.any():
             break
@@ -42,7 +42,9 @@ def local_search(
         better = trial < losses
         units[better] += step[better]
         losses = np.where(better, trial, losses)
-        damping = np.where(better, np.maximum(damping * _FALL, _LEAST_DAMPING), damping * _RISE)
+        damping = np.where(
+            better, np.maximum(damping * _DAMPING_FALL, _LEAST_DAMPING), damping * _DAMPING_RISE
+        )
     order = np.argsort(losses, kind="stable")
     return units[order], signs[order], losses[order]
 
