@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from unweave.construct import AndreevLayout, andreev, andreev_net, ltf_gate, parity_net, size, vertex_net
-from unweave.construct import boolean as boolean_module
 from unweave.errors import InvalidInput
 
 
@@ -53,10 +52,9 @@ def test_threshold_of_floats_sees_sums_that_rounding_hides() -> None:
     assert constant([[-1, -1]])[0, 0] == 1
 
 
-def test_many_sums_fall_back_to_their_grid(monkeypatch) -> None:
-    monkeypatch.setattr(boolean_module, "MAX_SUMS", 10)
+def test_many_sums_fall_back_to_their_grid() -> None:
     weights = [Fraction(2**i, 3) for i in range(6)]
-    net = ltf_gate(weights, Fraction(1, 5))
+    net = ltf_gate(weights, Fraction(1, 5), max_sums=10)
     z = signs(6) @ np.array(weights) + Fraction(1, 5)
     assert net(signs(6))[:, 0].tolist() == [1 if value >= 0 else -1 for value in z]
 

@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 
 from unweave.arrays import Array
 from unweave.certify.hypotheses import (
+    SMALLEST_MARGIN,
     balanced,
     checked,
     grid_point,
@@ -32,15 +33,10 @@ from unweave.certify.perturbation import LayerNorms
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 
-ANGLES = 314
-"""Clusters that were possible before training: half-angles 0.01, ..., 3.14 around the start."""
-
-PROOF_SHARE = 8
-"""The proof needs the noise and the cluster to stay within gamma/8 each (equation 6.26); gamma is printed."""
-
+_CLUSTER_ANGLES = 314  # clusters possible before training: half-angles 0.01, ..., 3.14 around the start
+_MARGIN_PARTS = 8  # the proof keeps noise and cluster within gamma/8 each (equation 6.26); printed: gamma
 _CLUSTER_REACH = 1.5  # "stated": the interval ends at this multiple of the largest beta
-_SMALLEST_MARGIN = 2.0**-60
-_STRICTLY = 1 + 1e-9  # niceness is a strict inequality
+_STRICT_EXCESS = 1 + 1e-9  # factor that makes the inequality of niceness strict
 
 
 def cluster_bound(
@@ -76,12 +72,12 @@ def cluster_bound(
             f"{len(initial)} and {form!r} instead. Train from several starts near the first one."
         )
     proved = form == "proved"
-    needed = _nice_margin(network, trained, data) * (PROOF_SHARE if proved else 1)
+    needed = _nice_margin(network, trained, data) * (_MARGIN_PARTS if proved else 1)
     if needed == np.inf:
         return infinite(1.0, np.inf, "an answer is zero, to which no other is relatively close", proved)
     cost = 0.0
     if margin is None:
-        margin = max(needed, _SMALLEST_MARGIN) * _STRICTLY
+        margin = max(needed, SMALLEST_MARGIN) * _STRICT_EXCESS
         if proved:
             exponent = int(np.ceil(np.log2(margin)))
             margin, cost = 2.0**exponent, integer_cost(exponent)
@@ -139,9 +135,9 @@ def _proved_noise(
     doublings = max(1, int(np.ceil(np.log2(betas.max() / low))))
     high = low * 2.0**doublings
     points = int(np.ceil(d / 2 * high / low))
-    share = setting.delta / (ANGLES * points * doublings * (doublings + 1))
+    share = setting.delta / (_CLUSTER_ANGLES * points * doublings * (doublings + 1))
     grid = np.array([grid_point(beta, low, high, points) for beta in betas])
-    sigmas = _cluster_sigmas(grid, setting.margin / PROOF_SHARE, setting.input_norm, d, dimension, share)
+    sigmas = _cluster_sigmas(grid, setting.margin / _MARGIN_PARTS, setting.input_norm, d, dimension, share)
     return sigmas, float(np.log(3 * setting.m / share) + setting.cost)
 
 
@@ -153,7 +149,7 @@ def _stated_noise(
     if betas.min() < low:
         return f"beta = {betas.min():.3g} is below {low:.3g}: no margin can be reached"
     points = max(1, int(np.ceil(d / 2 * high / low)))
-    share = setting.delta / (ANGLES * points)
+    share = setting.delta / (_CLUSTER_ANGLES * points)
     grid = np.array([grid_point(beta, low, high, points) for beta in betas])
     sigmas = _cluster_sigmas(grid, setting.margin, setting.input_norm, d, dimension, share)
     return sigmas, float(np.log(3 * setting.m / share))

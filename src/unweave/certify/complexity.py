@@ -24,7 +24,9 @@ from unweave.construct import affine_map_at, as_exact, bounds, pieces_on_line
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 
-_GRID = 1 << 30  # random coordinates are multiples of 1/_GRID: coincidences have probability about 1e-9
+_COORDINATE_GRID = (
+    1 << 30
+)  # random coordinates are multiples of 1/_COORDINATE_GRID: coincidences have probability about 1e-9
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,8 @@ def _random_line(network: Network, rng: np.random.Generator, scale: float) -> tu
 
 
 def _random_vector(n: int, rng: np.random.Generator, scale: float) -> AnyArray:
-    steps = np.rint(rng.standard_normal(n) * scale * _GRID)
-    return np.array([Fraction(int(step), _GRID) for step in steps], dtype=object)
+    steps = np.rint(rng.standard_normal(n) * scale * _COORDINATE_GRID)
+    return np.array([Fraction(int(step), _COORDINATE_GRID) for step in steps], dtype=object)
 
 
 def _check(lines: int, scale: float) -> None:

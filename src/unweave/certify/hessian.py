@@ -26,10 +26,7 @@ from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.network import Network
 from unweave.numerics.lanczos import lanczos_extremes
 
-DENSE_PARAMETERS = 500
-"""Parameters up to which H is formed: 500 products, 2 MB."""
-
-_FIRST_STEPS = 40
+_FIRST_LANCZOS_STEPS = 40  # then doubled: seldom enough, but cheap
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +109,7 @@ def hessian_min_eig(
     steps: int = 320,
     tolerance: float = 1e-6,
     seed: int | np.random.Generator = 0,
-    dense_parameters: int = DENSE_PARAMETERS,
+    dense_parameters: int = 500,
 ) -> HessianMinimum:
     """Smallest eigenvalue of the Hessian of the loss at ``network``, samples x (N, n), y (N, K).
 
@@ -135,7 +132,7 @@ def hessian_min_eig(
     if hessian.size <= dense_parameters:
         return _dense(hessian)
     rng = np.random.default_rng(seed)
-    products, taken = 0, min(_FIRST_STEPS, steps)
+    products, taken = 0, min(_FIRST_LANCZOS_STEPS, steps)
     while True:
         (low, vector), (high, _) = lanczos_extremes(hessian.product, hessian.size, taken, rng)
         residual = float(np.linalg.norm(hessian.product(vector) - low * vector))

@@ -1,4 +1,4 @@
-"""What the bounds on risk assume, and the small tools they share: checks, balanced layers, grids paid for."""
+"""Hypotheses of the bounds on risk, and what the bounds share: checks, balanced layers, costs of choices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 
 BASEL = np.pi**2 / 6
-"""Sum of 1/j^2: what a choice among j = 1, 2, ... is paid by."""
+"""Sum of 1/j^2: the price of a choice among j = 1, 2, ..."""
+SMALLEST_MARGIN = 2.0**-60
+"""Smallest margin tried: below it, answers of order one differ by rounding."""
 
 
 def balanced(network: Network) -> Network:

@@ -1,6 +1,6 @@
-"""PAC-Bayes bounds on the risk of a classifier: from its norms, from its way, from a cluster of networks.
+"""PAC-Bayes bounds on the risk of a classifier: from norms, from the distance to the start, from a cluster.
 
-All of them have the form told in `margins`; they differ in the prior. Notation: d layers, D the largest
+All have the form given in `margins`; they differ in the prior. Notation: d layers, D the largest
 dimension of any layer, inputs and outputs included, beta^d = prod_l |W_l|, |x| <= B, m samples.
 
 - `nbs_bound` (Theorem 6.1.3, after Neyshabur and others): prior and posterior N(0, sigma^2), N(W, sigma^2),
@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 from unweave.arrays import Array
 from unweave.certify.hypotheses import (
     BASEL,
+    SMALLEST_MARGIN,
     balanced,
     checked,
     grid_point,
@@ -47,8 +48,7 @@ from unweave.certify.perturbation import (
 )
 from unweave.networks.network import Network
 
-_SMALLEST_MARGIN = 2.0**-60  # below it a margin is not looked for
-_MARGINS = 12  # powers of two below the largest one that are tried
+_MARGINS_TRIED = 12  # powers of two below the largest margin: smaller ones give vacuous bounds
 
 
 def nbs_bound(
@@ -146,6 +146,6 @@ def _from_start(
 
 def _margin_grid(sample_margins: Array) -> list[tuple[float, float]]:
     """Powers of two up to twice the largest margin, each with the logarithm that its choice costs."""
-    top = max(float(sample_margins.max()), _SMALLEST_MARGIN)
+    top = max(float(sample_margins.max()), SMALLEST_MARGIN)
     last = int(np.ceil(np.log2(2 * top)))
-    return [(2.0**j, integer_cost(j)) for j in range(last - _MARGINS, last + 1)]
+    return [(2.0**j, integer_cost(j)) for j in range(last - _MARGINS_TRIED, last + 1)]

@@ -39,7 +39,7 @@ Form = Literal["recursion", "closed", "published"]
 LIPSCHITZ_ONE = ("relu", "leaky_relu", "tanh", "sine", "identity")
 """Activations with |g(a) - g(b)| <= |a - b| and g(0) = 0."""
 
-_BISECTIONS = 200  # halvings of the logarithm of sigma between the smallest and the largest float64
+_SIGMA_BISECTIONS = 200  # of log sigma over the range of float64: down to rounding
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _largest_where(holds: Callable[[float], bool]) -> float:
     low, high = np.log(np.finfo(np.float64).tiny), np.log(np.finfo(np.float64).max) / 4
     if not holds(float(np.exp(low))):
         return 0.0
-    for _ in range(_BISECTIONS):
+    for _ in range(_SIGMA_BISECTIONS):
         middle = (low + high) / 2
         low, high = (middle, high) if holds(float(np.exp(middle))) else (low, middle)
     return float(np.exp(low))

@@ -20,7 +20,7 @@ from math import ceil, exp, isfinite, log, prod
 
 from unweave.errors import InvalidInput
 
-_SLACK = 1e-9  # keeps rounding from lifting a published bound over the next integer
+_CEILING_SLACK = 1e-9  # keeps rounding from lifting a bound over the next integer
 
 
 def max_pieces(widths: Sequence[int], published: bool = False) -> int:
@@ -54,7 +54,7 @@ def min_size(pieces: int, depth: int, published: bool = False) -> int:
             )
         return 0
     if published:
-        return max(0, ceil(layers / 2 * exp(log(pieces) / layers) - 1 - _SLACK))
+        return max(0, ceil(layers / 2 * exp(log(pieces) / layers) - 1 - _CEILING_SLACK))
     # One layer of p - 1 gates is enough, and so are equal layers of width 2^b - 1 with k b bits for p.
     low, high = 0, min(pieces - 1, layers * (2 ** -(-pieces.bit_length() // layers) - 1))
     while low < high:
@@ -109,7 +109,7 @@ def approximation_pieces(pieces: int, error: float) -> int:
     pieces = _positive(pieces, "pieces")
     if not (isfinite(error) and error >= 0):
         raise InvalidInput(f"error must be a finite number, 0 or more. Got {error} instead. For example 0.1.")
-    return max(1, ceil((pieces * (1 - 4 * error) + 1) / 2 - _SLACK))
+    return max(1, ceil((pieces * (1 - 4 * error) + 1) / 2 - _CEILING_SLACK))
 
 
 def _most_pieces(size: int, layers: int) -> int:

@@ -1,4 +1,4 @@
-"""What a found direction and a span say about themselves: alignment, rate, sensitivity, distance of spans."""
+"""Certificates of found directions and spans: alignment, rate, sensitivity, distance of spans."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ class Incoherence:
     dimension: int
     """D, the number of inputs."""
     width: int
-    """m, the number of neurons; recovery from Hessians needs m < D(D+1)/2, and generically m <= D(D-1)/2."""
+    """m, the number of units; recovery from Hessians needs m < D(D+1)/2, and generically m <= D(D-1)/2."""
     coherence: float
-    """mu_2 = max_{k != l} <w_k, w_l>^2: one means that two neurons share a direction and cannot be told
+    """mu_2 = max_{k != l} <w_k, w_l>^2: one means that two units share a direction and cannot be told
     apart."""
     coherence_constant: float
     """c_2 = mu_2 D / log m: the theory wants it bounded; a few units for random weights. nan for m < 2."""
@@ -59,7 +59,7 @@ class Incoherence:
 
     @property
     def independent(self) -> bool:
-        """Whether the squares are independent in floating point: the span of Hessians shows all m neurons."""
+        """Whether the squares are independent in floating point: the span of Hessians shows all m units."""
         return bool(np.isfinite(self.gram2_condition))
 
 
@@ -119,7 +119,7 @@ def unit_columns(weights: Array) -> tuple[Array, Array]:
     if not (norms > 0).all():
         raise InvalidInput(
             f"weights must have nonzero columns. Got {int((norms == 0).sum())} zero columns instead. "
-            "Drop neurons that do not depend on the input."
+            "Drop units that do not depend on the input."
         )
     return weights / norms, norms
 

@@ -22,7 +22,7 @@ from unweave.diagnose.learnability import derivative_gram
 from unweave.errors import InvalidInput
 from unweave.networks.activations import Activation
 
-_ROWS = 4096  # rows of N x m slopes formed at once
+_SLOPE_ROWS = 4096  # rows of N x m slopes formed at once: limits memory
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ def shift_problem(
 def shift_gram(weights: Array, shifts: Array, activation: Activation, inputs: Array) -> Array:
     """K (m, m) on ``inputs`` (N, D), a block of rows at a time: 2 N m (D + m) flops."""
     total = np.zeros((weights.shape[1], weights.shape[1]))
-    for start in range(0, len(inputs), _ROWS):
-        slopes = activation.jet(inputs[start : start + _ROWS] @ weights + shifts, 1)[1]
+    for start in range(0, len(inputs), _SLOPE_ROWS):
+        slopes = activation.jet(inputs[start : start + _SLOPE_ROWS] @ weights + shifts, 1)[1]
         total += slopes.T @ slopes
     return total / len(inputs)
 

@@ -20,7 +20,7 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.gates.constants import GateConstants
 
-_CONVERGED = 1e-12  # relative distance to the fixed point at which the curve has arrived
+_FIXED_POINT_TOLERANCE = 1e-12  # relative distance to the fixed point: nearer, the curve is constant
 
 
 def error_curve(
@@ -36,7 +36,7 @@ def error_curve(
     floor = error_floor(constants, step, fraction)
     bounds, z, now = np.empty(len(times)), first, 0
     for entry, time in enumerate(times.tolist()):
-        while now < time and not abs(z - floor) <= _CONVERGED * floor:
+        while now < time and not abs(z - floor) <= _FIXED_POINT_TOLERANCE * floor:
             z = math.sqrt(rho * z * z + linear * z + constant)
             now += 1
         now, bounds[entry] = time, z

@@ -125,7 +125,7 @@ class GateMoments:
         if not self._active:
             raise InvalidInput(
                 f"y must have labels above {3 * self._theta:g}. Got none in {self._rows} rows instead. Give "
-                f"more samples; a gate that never opens cannot be learnt."
+                f"more samples; a gate that never opens cannot be learned."
             )
         n = self._rows
         return GateConstants(

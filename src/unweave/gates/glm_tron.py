@@ -46,7 +46,7 @@ LIPSCHITZ = {
     "erf": 2 / math.sqrt(math.pi),
 }
 """Lipschitz constants of the monotone activations."""
-_INSIDE = 1e-12  # relative excess of |x| over the radius that is rounding
+_RADIUS_ROUNDING = 1e-12  # relative excess of |x| over the radius: smaller ones are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class GlmTron:
         known = self._weights if self._weights is not None else self._truth
         x, y = checked_rows(x, y, None if known is None else len(known))
         longest = float(np.sqrt(np.max(np.sum(x**2, axis=1), initial=0.0)))
-        if longest > self._radius * (1 + _INSIDE):
+        if longest > self._radius * (1 + _RADIUS_ROUNDING):
             raise InvalidInput(
                 f"x must have rows no longer than the radius {self._radius:g}. Got one of length {longest:g} "
                 f"instead. Give the largest length over all blocks as radius."

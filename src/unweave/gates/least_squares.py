@@ -26,7 +26,7 @@ from unweave.gates.checks import checked_rows, checked_theta, checked_vector
 from unweave.gates.gate_network import gate_network
 from unweave.networks.network import Network
 
-_BLOCK = 4096  # rows folded into R at once
+_ROWS_PER_FACTORIZATION = 4096  # rows folded into R at once: limits memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,8 @@ class ReluGateLeastSquares:
             self._triangle = np.zeros((0, x.shape[1] + 1))
         open_rows = y > self._theta
         system = np.column_stack([x[open_rows], y[open_rows]])
-        for begin in range(0, len(system), _BLOCK):
-            stacked = np.vstack([self._triangle, system[begin : begin + _BLOCK]])
+        for begin in range(0, len(system), _ROWS_PER_FACTORIZATION):
+            stacked = np.vstack([self._triangle, system[begin : begin + _ROWS_PER_FACTORIZATION]])
             self._triangle = scipy.linalg.qr(stacked, mode="r", check_finite=False)[0][: stacked.shape[1]]
         self._rows += len(x)
         self._used += len(system)

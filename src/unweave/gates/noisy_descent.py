@@ -39,11 +39,10 @@ from scipy.special import gammaincc
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.gates.checks import checked_positive, checked_rows, checked_vector
-from unweave.gates.gate_network import gate_network, relu
+from unweave.gates.gate_network import gate_network
 from unweave.networks.network import Network
 
-_STEP_SHARE = 0.5  # of the largest step of Theorem 3.4.1, 1/(C^2 sqrt(2 T))
-_JUMP_GRID = np.linspace(0.05, 0.999, 200)  # b / sqrt(n) over which the second bound is minimised
+_JUMP_GRID = np.linspace(0.05, 0.999, 200)  # values of b / sqrt(n) over which the second bound is minimized
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class NoisyDescent:
                 f"instead. Change those."
             )
         longest = 1 / (self._radius**2 * math.sqrt(2 * options.steps))
-        self._step = _STEP_SHARE * longest if options.step is None else options.step
+        self._step = longest / 2 if options.step is None else options.step
         if not 0 < self._step < longest:
             raise InvalidInput(
                 f"step must be above 0 and below 1/(C^2 sqrt(2 steps)) = {longest:g}. Got {self._step:g} "
@@ -140,7 +139,7 @@ class NoisyDescent:
         """Add samples x (N, n), y (N,) to the pass under way."""
         x, y = checked_rows(x, y, len(self._weights))
         z = x @ self._weights
-        residual = y - relu(z)
+        residual = y - np.maximum(z, 0.0)
         self._sum = self._sum - np.where(z >= 0, residual, 0.0) @ x
         self._squares += float(np.sum(residual**2))
         self._rows += len(x)

@@ -25,7 +25,7 @@ from array_api_compat import array_namespace
 
 from unweave.arrays import AnyArray
 from unweave.errors import InvalidInput
-from unweave.subspace.collecting import Collector, RankOneDirections
+from unweave.subspace.collector import Collector, RankOneDirections
 from unweave.subspace.power_method import ROUNDING_MISALIGNMENT
 from unweave.subspace.rank_one_space import RankOneSpace
 
@@ -41,9 +41,9 @@ class SpectralAscentOptions:
     tolerance: float = 1e-8
     """A start is retired once a step of gamma = inf would move M by less than this (Frobenius norm)."""
     max_restarts: float = 40.0
-    """Starts given up after, in multiples of m log(m + 2)."""
+    """Largest number of starts, in multiples of m log(m + 2)."""
     patience: int = 30
-    """Rounds without a new direction after which the rest is called missing."""
+    """Number of rounds without a new direction after which the search ends."""
     min_objective: float | None = None
     """Accept by Phi >= this instead of by the distance to the subspace."""
     angle: float = 1e-3

@@ -7,7 +7,6 @@ whose Jacobian has the rows (v_i g'(w_i . x_s) x_s)_i, (n, k d). Parameters are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +18,10 @@ from unweave.networks.activations import Activation, get_activation
 from unweave.networks.network import Network
 from unweave.numerics.least_squares.problem import Linearisation
 
-_BLOCK_ENTRIES = 4_000_000  # of the Jacobian formed at once: 32 MB
-
 
 @dataclass(frozen=True, eq=False)
 class BiasFreeFit:
-    """Residual y - sum_i v_i g(w_i . x) on samples, as `unweave.optimize` wants it; the vector is W^T, row
-    by row.
-    """
+    """Residual y - sum_i v_i g(w_i . x) on samples; the vector of parameters is W^T, row by row."""
 
     activation: Activation
     outer: Array
@@ -100,12 +95,17 @@ class BiasFreeLinearisation(Linearisation):
         return np.asarray(vector * self.preconditioner_diagonal())
 
 
-def gauss_newton_matrix(slopes: RealArray, points: RealArray) -> RealArray:
-    """J^T J, (k d, k d) and symmetric, for slopes (n, k) and points (n, d): n (k d)^2 flops."""
+def gauss_newton_matrix(slopes: RealArray, points: RealArray, block_entries: int = 4_000_000) -> RealArray:
+    """J^T J, (k d, k d) and symmetric, for slopes (n, k) and points (n, d): n (k d)^2 flops.
+
+    ``block_entries`` limits the entries of J formed at once, by default to 32 MB.
+    """
     size = slopes.shape[1] * points.shape[1]
     syrk = scipy.linalg.blas.dsyrk if slopes.dtype == np.float64 else scipy.linalg.blas.ssyrk
     total = np.zeros((size, size), dtype=slopes.dtype, order="F")
-    for rows in _blocks(len(points), size):
+    step = max(1, block_entries // size)
+    for start in range(0, len(points), step):
+        rows = slice(start, start + step)
         # The transpose of rows in C order is the Fortran matrix that BLAS wants: nothing is copied.
         total = syrk(1.0, _rows(slopes[rows], points[rows]).T, beta=1.0, c=total, overwrite_c=True)
     return np.asarray(np.triu(total) + np.triu(total, 1).T)
@@ -131,8 +131,3 @@ def bias_free_parts(network: Network) -> tuple[Array, Array, Activation]:
 
 def _rows(slopes: RealArray, points: RealArray) -> RealArray:
     return np.asarray((slopes[:, :, None] * points[:, None, :]).reshape(len(points), -1))
-
-
-def _blocks(rows: int, size: int) -> Iterator[slice]:
-    step = max(1, _BLOCK_ENTRIES // size)
-    return (slice(start, start + step) for start in range(0, rows, step))

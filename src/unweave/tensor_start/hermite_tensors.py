@@ -24,10 +24,10 @@ import scipy.linalg
 from unweave.arrays import Array
 from unweave.subspace.symmetric import symmetric_packing
 
-_ROWS = 20_000  # samples at a time
-_LARGEST_FIT = 2_000  # features of the polynomial fit: above, it is linear
-_RIDGE = 1e-13
-_ROWS_PER_FEATURE = 3  # below, the polynomial would fit the sampling noise
+_SAMPLES_PER_BATCH = 20_000  # samples whose features are formed at once: limits memory
+_MAX_FEATURES = 2_000  # features of the quadratic fit: with more, the fit is linear
+_GRAM_RIDGE = 1e-13  # over the mean diagonal entry: keeps features that vanish on all samples solvable
+_SAMPLES_PER_FEATURE = 3  # samples per feature: with fewer, the polynomial would fit sampling noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ def low_moments(x: Array, y: Array) -> LowMoments:
     n, d = x.shape
     packing = symmetric_packing(d)
     sizes = (1, 1 + d, 1 + d + packing.size)
-    affordable = min(_LARGEST_FIT, n // _ROWS_PER_FEATURE)
+    affordable = min(_MAX_FEATURES, n // _SAMPLES_PER_FEATURE)
     degree = max((k for k in (1, 2) if sizes[k] <= affordable), default=0)
     size = sizes[degree]
     gram, right = np.zeros((size, size)), np.zeros(size)
@@ -57,7 +57,7 @@ def low_moments(x: Array, y: Array) -> LowMoments:
         features = _features(x[rows], degree)
         gram += features.T @ features
         right += features.T @ y[rows]
-    gram[np.diag_indices(size)] += _RIDGE * np.trace(gram) / size  # a feature may be zero on all samples
+    gram[np.diag_indices(size)] += _GRAM_RIDGE * np.trace(gram) / size
     coefficients = scipy.linalg.solve(gram, right, assume_a="pos")
     remainder = np.concatenate([y[rows] - _features(x[rows], degree) @ coefficients for rows in _batches(n)])
     first = x.T @ remainder / n
@@ -111,4 +111,4 @@ def _features(x: Array, degree: int) -> Array:
 
 
 def _batches(rows: int) -> list[slice]:
-    return [slice(start, start + _ROWS) for start in range(0, rows, _ROWS)]
+    return [slice(start, start + _SAMPLES_PER_BATCH) for start in range(0, rows, _SAMPLES_PER_BATCH)]

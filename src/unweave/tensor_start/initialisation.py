@@ -31,11 +31,11 @@ from unweave.subspace.symmetric import symmetric_packing
 from unweave.tensor_start.bias_free import bias_free_network
 from unweave.tensor_start.hermite_tensors import fourth_order_matrices, low_moments, third_order_slices
 
-ORDERS = (3, 4)
-"""Orders of the tensor that tells the units apart, in the order they are tried."""
-
-_VANISHES = 1e-10  # of the largest coefficient: Hermite coefficients are integrals to some 14 digits
-_SMALLEST_POWER = 1e-3  # of the largest |w|^q: a smaller one is noise, and a start at zero would stay there
+_TENSOR_ORDERS = (3, 4)  # of the tensor that separates the units, in the order they are tried
+_COEFFICIENT_ROUNDING = 1e-10  # over the largest coefficient: they are integrals to some 14 digits
+_LEAST_RELATIVE_POWER = (
+    1e-3  # |w|^q over the largest: smaller ones are noise, and a start at zero stays there
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def hermite_constants(activation: str | Activation, orders: int = 5) -> Array:
     function = get_activation(activation) if isinstance(activation, str) else activation
     norms = np.sqrt([math.factorial(j) for j in range(orders)])
     constants = function.hermite_coefficients(orders) * norms
-    return np.where(np.abs(constants) > _VANISHES * np.abs(constants).max(), constants, 0.0)
+    return np.where(np.abs(constants) > _COEFFICIENT_ROUNDING * np.abs(constants).max(), constants, 0.0)
 
 
 def tensor_order(activation: str | Activation) -> int:
@@ -77,7 +77,7 @@ def tensor_order(activation: str | Activation) -> int:
     """
     function = get_activation(activation) if isinstance(activation, str) else activation
     constants = hermite_constants(function)
-    usable = [order for order in ORDERS if constants[order] != 0]
+    usable = [order for order in _TENSOR_ORDERS if constants[order] != 0]
     if function.homogeneity is None or constants[1] == 0 or constants[2] == 0 or not usable:
         raise InvalidInput(
             f"activation must be homogeneous with Hermite coefficients c_1, c_2 and c_3 or c_4. Got "
@@ -100,7 +100,7 @@ def tensor_start(x: Array, y: Array, width: int, activation: str) -> TensorStart
     order, constants = tensor_order(function), hermite_constants(function)
     x, y = _checked(x, y, width)
     degree = function.homogeneity
-    assert degree is not None  # `tensor_order` has seen to it
+    assert degree is not None  # checked by `tensor_order`
     low = low_moments(x, y)
     values, vectors = np.linalg.eigh(low.second)
     by_size = np.argsort(-np.abs(values))
@@ -117,7 +117,7 @@ def tensor_start(x: Array, y: Array, width: int, activation: str) -> TensorStart
     directions, off_diagonal = _common_directions(inside, high)
     signed_sizes = _coefficients(inside, directions) / constants[2]  # v_i |w_i|^q
     outer = np.where(signed_sizes >= 0, 1.0, -1.0)
-    powers = np.maximum(np.abs(signed_sizes), _SMALLEST_POWER * np.abs(signed_sizes).max())
+    powers = np.maximum(np.abs(signed_sizes), _LEAST_RELATIVE_POWER * np.abs(signed_sizes).max())
     signed, *_ = np.linalg.lstsq(directions * (constants[1] * outer * powers), first, rcond=None)
     directions = directions * np.where(signed >= 0, 1.0, -1.0)
     weights = frame @ directions * powers ** (1 / degree)

@@ -49,7 +49,7 @@ from unweave.networks.activations import get_activation
 from unweave.networks.shallow_model import ShallowModel
 from unweave.search.candidate import Evidence
 from unweave.search.journal import Journal
-from unweave.subspace.collecting import RankOneDirections
+from unweave.subspace.collector import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP
 from unweave.subspace.power_method import PowerMethodOptions
 from unweave.targets.region import Region

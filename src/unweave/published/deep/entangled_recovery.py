@@ -32,7 +32,7 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.published.deep.options import PublishedDeepOptions
 from unweave.published.deep.sources import DerivativeSource
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collector import distinct_directions
 from unweave.subspace.hessian_span import HessianSpan, hessian_span
 from unweave.subspace.power_method import newton_ascent, power_iterations, uniform_starts
 from unweave.subspace.rank_one_space import RankOneSpace

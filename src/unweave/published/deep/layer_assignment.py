@@ -30,7 +30,7 @@ from unweave.published.deep.entangled_recovery import EntangledRecovery, span_of
 from unweave.published.deep.line_clusters import half_sphere, kmeans
 from unweave.published.deep.options import PublishedDeepOptions
 from unweave.published.deep.sources import DerivativeSource
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collector import distinct_directions
 from unweave.subspace.power_method import uniform_starts
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing

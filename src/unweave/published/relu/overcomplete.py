@@ -20,7 +20,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.numerics.hermite.tensors import HermiteTensors
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collector import distinct_directions
 from unweave.subspace.power_method import newton_ascent, power_iterations, uniform_starts
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing

@@ -25,7 +25,7 @@ from unweave.errors import InvalidInput
 from unweave.numerics.hermite.tensors import HermiteTensors
 from unweave.published.relu.jennrich import DRAWS, folded_directions, jennrich
 from unweave.published.relu.unit_scalars import term_weights
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collector import distinct_directions
 
 ROUNDING_NOISE = 1e-13
 """Noise of exact coefficients, relative to the largest singular value of the flattening."""

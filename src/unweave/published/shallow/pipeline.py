@@ -25,8 +25,7 @@ from unweave.networks.activations import Activation, get_activation
 from unweave.networks.network import Network
 from unweave.published.shallow.options import PublishedOptions
 from unweave.published.shallow.shifts import refine_shifts, signs_and_shifts
-from unweave.subspace.collecting import RankOneDirections
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collector import RankOneDirections, distinct_directions
 from unweave.subspace.hessian_span import HessianSpan, hessian_span
 from unweave.subspace.power_method import power_iterations, uniform_starts
 from unweave.subspace.rank_one_space import RankOneSpace

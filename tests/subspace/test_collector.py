@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_array_equal
 
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collector import distinct_directions
 
 NONE = np.zeros((0, 3))
 

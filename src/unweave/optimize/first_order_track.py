@@ -26,7 +26,7 @@ from unweave.optimize.first_order import Descent, FirstOrderMethod, Gradient, St
 
 HessianProduct = Callable[[Array, Array], Array]
 """(x, v) -> H(x) v, all (d,)."""
-_STEP = float(np.cbrt(np.finfo(np.float64).eps))
+_RELATIVE_DIFFERENCE = float(np.cbrt(np.finfo(np.float64).eps))  # balances truncation against rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def gradient_differences(gradient: Gradient) -> HessianProduct:
         length = float(np.linalg.norm(v))
         if length == 0:
             return np.zeros_like(v)
-        s = _STEP * max(1.0, float(np.linalg.norm(x))) / length
+        s = _RELATIVE_DIFFERENCE * max(1.0, float(np.linalg.norm(x))) / length
         return np.asarray((gradient(x + s * v) - gradient(x - s * v)) / (2 * s))
 
     return product

@@ -1,4 +1,4 @@
-"""Directions gathered from the end points of many starts, round by round."""
+"""Collect distinct directions from the end points of many starts, round by round."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray
-from unweave.subspace.distinct import distinct_directions
+from unweave.arrays import Array, BoolArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,16 +27,16 @@ class RankOneDirections:
 
 
 class Collector:
-    """Keeps distinct directions until ``wanted`` are found, or further starts are not worth it.
+    """Keep distinct directions until ``wanted`` are found, or further starts are not worth it.
 
     Parameters
     ----------
     known, misalignment
         (k, D) and (k,): directions to begin with, and 1 - Phi of each.
     max_restarts
-        Starts given up after, in multiples of m log(m + 2) for m wanted directions.
+        Largest number of starts, in multiples of m log(m + 2) for m wanted directions.
     patience
-        Rounds without a new direction after which the rest is called missing.
+        Number of rounds without a new direction after which the search ends.
     angle
         Directions closer than this (radians) are the same.
     on_round
@@ -91,3 +90,22 @@ class Collector:
         return RankOneDirections(
             self.found[best], self._misalignment[best], self.restarts, np.concatenate(self._rejected)
         )
+
+
+def distinct_directions(candidates: Array, known: Array, angle: float) -> IntArray:
+    """Indices of the unit rows of ``candidates`` (n, d) that are new, each line once, in order.
+
+    A row is new if its angle to every row of ``known`` (k, d) and to every earlier new row, taken
+    modulo sign, exceeds ``angle`` (radians, small).
+    """
+    closeness = 1 - angle**2 / 2
+    unseen = np.abs(candidates @ known.T).max(axis=1, initial=0.0) < closeness
+    rows = np.flatnonzero(unseen)
+    similar = np.abs(candidates[rows] @ candidates[rows].T) >= closeness
+    chosen: list[int] = []
+    taken = np.zeros(len(rows), dtype=bool)
+    for i in range(len(rows)):
+        if not taken[i]:
+            chosen.append(int(rows[i]))
+            taken |= similar[i]
+    return np.asarray(chosen, dtype=np.int64)

@@ -1,10 +1,9 @@
 """A dictionary from signals, by descent on the weight-tied autoencoder.
 
-    W <- W - eta dL/dW,
+    W <- W - eta dL/dW,      eta by backtracking (`unweave.optimize.armijo`).
 
-eta halved until the loss falls by 1e-4 eta |dL/dW|^2 (Armijo) and grown after success. The rows end longer
-than the atoms, since the bias that keeps units silent also shrinks what they send back; their directions are
-the atoms. Rows of length one are what is returned.
+The rows end longer than the atoms, since the bias that keeps units silent also shrinks what they send back.
+Their directions are the atoms.
 
 The bias: 2 m1 k mu (`training_bias`), without the distance delta that Theorem 4.3.1 adds to mu. With it, no
 unit fires from starts farther than 0.2, and the gradient is zero; with bias zero the atoms are not found.
@@ -23,13 +22,11 @@ from scipy.optimize import linear_sum_assignment
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
+from unweave.optimize.armijo import armijo_descent
 from unweave.sparse_coding.autoencoder import autoencoder_gradient, autoencoder_loss, autoencoder_network
 from unweave.sparse_coding.generative import SparseModel, checked_matrix
 
-_DECREASE = 1e-4
-_GROWTH = 1.3
-_FIRST_STEP = 1e-3  # of the length of W
-_SMALLEST_STEP = 1e-14  # of the first: no step lowers the loss any more, which is rounding
+_FIRST_MOVE = 1e-3  # of |W|: longer first steps lower the loss and still silence units for good
 
 
 @dataclass(frozen=True)
@@ -84,33 +81,25 @@ def sparse_autoencoder_fit(
         )
     if not np.isfinite(bias) or bias < 0:
         raise InvalidInput(f"bias must be finite and at least 0. Got {bias!r} instead. See training_bias.")
-    loss = autoencoder_loss(encoder, signals, bias)
-    gradient = autoencoder_gradient(encoder, signals, bias)
-    first = norm = float(np.linalg.norm(gradient))
+    first = float(np.linalg.norm(autoencoder_gradient(encoder, signals, bias)))
     if first == 0:
         raise InvalidInput(
             f"bias must let some unit fire at the start. Got {bias:g}, at which all are silent, instead. "
             f"Lower it, or start nearer."
         )
-    losses = [loss]
-    # Long first steps lower the loss and still silence units for good; growth makes up for a short one.
-    step = longest = _FIRST_STEP * float(np.linalg.norm(encoder)) / first
-    while len(losses) <= options.steps and norm > options.tolerance * first:
-        trial = encoder - step * gradient
-        trial_loss = autoencoder_loss(trial, signals, bias)
-        if trial_loss <= loss - _DECREASE * step * norm**2:
-            encoder, loss = trial, trial_loss
-            gradient = autoencoder_gradient(encoder, signals, bias)
-            norm = float(np.linalg.norm(gradient))
-            losses.append(loss)
-            step *= _GROWTH
-        else:
-            step /= 2
-            if step < _SMALLEST_STEP * longest:
-                break
-    return AutoencoderFit(
-        encoder, float(bias), np.array(losses), norm / first, bool(norm <= options.tolerance * first)
+    found = armijo_descent(
+        lambda weights: autoencoder_loss(weights, signals, bias),
+        lambda weights: autoencoder_gradient(weights, signals, bias),
+        encoder,
+        _FIRST_MOVE * float(np.linalg.norm(encoder)) / first,
+        options.steps,
+        lambda _, norm: norm <= options.tolerance * first,
+        decrease=1e-4,
+        least_step=1e-14,
     )
+    relative = found.gradient_norm / first
+    converged = bool(found.gradient_norm <= options.tolerance * first)
+    return AutoencoderFit(found.point, float(bias), found.losses, relative, converged)
 
 
 def atom_cosines(found: Array, dictionary: Array) -> tuple[Array, IntArray]:
