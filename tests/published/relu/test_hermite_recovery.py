@@ -17,10 +17,14 @@ from unweave.published.relu.jennrich import jennrich
 from unweave.published.relu.overcomplete import overcomplete_directions
 from unweave.published.relu.pencil import pencil_directions
 from unweave.published.relu.published_depth2 import count_units, published_directions
-from unweave.published.relu.regression import RegressionBounds, regress_on_units, without_affine_part
-from unweave.published.relu.regression_learner import learn_by_regression
+from unweave.published.relu.regression import (
+    RegressionBounds,
+    learn_by_regression,
+    regress_on_units,
+    without_affine_part,
+)
 from unweave.published.relu.relu_units import ReLUUnits
-from unweave.published.relu.sign_fixing import fix_signs, fix_signs_by_affine_rest
+from unweave.published.relu.signs import fix_signs, fix_signs_by_affine_rest
 from unweave.published.relu.spectral_recovery import recover_from_coefficients
 from unweave.published.relu.unit_scalars import (
     hermite_sequence_solution,

@@ -38,8 +38,8 @@ from unweave.subspace.power_method import newton_ascent, power_iterations, unifo
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
 
-_STARTS_AT_ONCE = 512
-_ROWS_PER_FACTOR = 4096  # Hessians taken into the triangular factor at once
+_STARTS_PER_BATCH = 512  # starts iterated at once: limits memory
+_HESSIANS_PER_FACTOR = 4096  # Hessians folded into the triangular factor at once: limits memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +115,8 @@ def search_span(
     space = RankOneSpace(span.basis(rank), symmetric_packing(n_inputs))
     restarts = options.restart_count(units)
     ends, objectives = [], []
-    for start in range(0, restarts, _STARTS_AT_ONCE):
-        starts = uniform_starts(min(_STARTS_AT_ONCE, restarts - start), n_inputs, rng)
+    for start in range(0, restarts, _STARTS_PER_BATCH):
+        starts = uniform_starts(min(_STARTS_PER_BATCH, restarts - start), n_inputs, rng)
         rows = power_iterations(space, starts, options.gamma, options.power_steps, options.power_tolerance)
         if options.newton_steps:
             rows = newton_ascent(space, rows, options.newton_steps, options.power_tolerance)
@@ -141,8 +141,8 @@ def span_of_hessians(packed: Array) -> HessianSpan:
     if len(rows) <= size:
         return hessian_span(rows)
     factor = np.zeros((0, size))
-    for start in range(0, len(rows), _ROWS_PER_FACTOR):
-        stacked = np.concatenate([factor, rows[start : start + _ROWS_PER_FACTOR]])
+    for start in range(0, len(rows), _HESSIANS_PER_FACTOR):
+        stacked = np.concatenate([factor, rows[start : start + _HESSIANS_PER_FACTOR]])
         factor = scipy.linalg.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][:size]
     return replace(hessian_span(factor), columns=len(rows))
 

@@ -1,4 +1,4 @@
-"""The constants of the published pipeline for deep networks, with the source's values."""
+"""Options of the published pipeline for deep networks, with the source's values."""
 
 from __future__ import annotations
 

@@ -23,12 +23,11 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
 from unweave.numerics.hermite.tensors import HermiteTensors
-from unweave.published.relu.jennrich import DRAWS, folded_directions, jennrich
+from unweave.published.relu.jennrich import PENCIL_DRAWS, folded_directions, jennrich
 from unweave.published.relu.unit_scalars import term_weights
 from unweave.subspace.collector import distinct_directions
 
-ROUNDING_NOISE = 1e-13
-"""Noise of exact coefficients, relative to the largest singular value of the flattening."""
+_ROUNDING_NOISE = 1e-13  # noise of exact coefficients over the largest singular value of the flattening
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,8 @@ class SpectralOptions:
     """eta_2 sqrt(m) / nu_k"""
     duplicate_radii: tuple[float, ...] = (0.5, 0.3, 0.2, 0.1, 0.05, 1e-2, 1e-3, 1e-5)
     """eta_3: radians, tried in turn until as many directions remain as there are units."""
-    draws: int = DRAWS
+    draws: int = PENCIL_DRAWS
+    """Random pencils tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +150,6 @@ def _strongest_distinct(candidates: Array, strength: Array, width: int, radii: t
 
 
 def _noise_of(matrix: Array, order: int, noise: Mapping[int, float] | None) -> float:
-    rounding = ROUNDING_NOISE * float(np.linalg.norm(matrix, 2))
+    rounding = _ROUNDING_NOISE * float(np.linalg.norm(matrix, 2))
     measured = 0.0 if noise is None else noise[order]
     return max(rounding, measured, np.finfo(np.float64).tiny)

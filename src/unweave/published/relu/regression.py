@@ -10,6 +10,10 @@ on almost all inputs and end up in v and c. As ReLU units only (Claim D.14), wit
 w~_i, |w0| = 1, and beta b0 = c - sum_i h_i b~_i,
 
     f(x) = sum_i 2 h_i relu(w~_i . x + b~_i) + beta relu(w0 . x + b0) - beta relu(-w0 . x - b0).
+
+`learn_by_regression` takes directions and biases from the moments of one half of the samples (Algorithm 4)
+and regresses on the other half. No signs are needed, and units that the moments missed do no harm beyond
+their own size: the network predicts well even where parameters are not determined.
 """
 
 from __future__ import annotations
@@ -23,6 +27,9 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.methods.shared.kinked.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
+from unweave.numerics.hermite.estimated_coefficients import in_batches
+from unweave.published.relu.gaussian_samples import GaussianSampleOptions, recover_from_gaussian_samples
+from unweave.published.relu.spectral_recovery import SpectralRecovery
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +88,35 @@ def regress_on_units(
     heights, slope, offset = np.split(beta, [width, width + dimension])
     form = AbsoluteForm(weights, biases, heights[:, None], slope[:, None], offset)
     return UnitRegression(form, residual, len(labels))
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionLearner:
+    """The learned network and its two steps."""
+
+    regression: UnitRegression
+    recovery: SpectralRecovery
+
+    @property
+    def network(self) -> Network:
+        """ReLU network of m + 2 units."""
+        return self.regression.to_network()
+
+
+def learn_by_regression(
+    x: Array,
+    y: Array,
+    rng: np.random.Generator,
+    width: int | None = None,
+    options: GaussianSampleOptions | None = None,
+    bounds: RegressionBounds | None = None,
+) -> RegressionLearner:
+    """Learn y (n,) at standard Gaussian x (n, d): first half for moments, second half for the fit."""
+    half = len(x) // 2
+    recovery = recover_from_gaussian_samples(in_batches(x[:half], y[:half]), rng, width, options).recovery
+    form = recovery.form
+    regression = regress_on_units(x[half:], y[half:], form.weights, form.biases, bounds)
+    return RegressionLearner(regression, recovery)
 
 
 def without_affine_part(form: AbsoluteForm) -> Network:

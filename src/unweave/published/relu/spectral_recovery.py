@@ -27,12 +27,12 @@ from unweave.published.relu.overcomplete import OvercompleteOptions, overcomplet
 from unweave.published.relu.pencil import pencil_directions, tensor_contraction
 from unweave.published.relu.published_depth2 import SpectralOptions, count_units, published_directions
 from unweave.published.relu.relu_units import ReLUUnits
-from unweave.published.relu.sign_fixing import absolute_form, fix_signs, fix_signs_by_affine_rest
+from unweave.published.relu.signs import absolute_form, fix_signs, fix_signs_by_affine_rest
 from unweave.published.relu.unit_scalars import UnitScalars, recover_scalars
 
 DirectionMethod = Literal["published", "pencil", "power"]
 
-_FAINT = 3.0  # units whose coefficient in T_2 is below this many noise levels belong to the affine part
+_FAINT_LEVELS = 3.0  # coefficient in T_2 in noise levels: units below it belong to the affine part
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +176,6 @@ def _directions(
 
 def _without_faint(weights: Array, scalars: UnitScalars, level: float) -> tuple[Array, UnitScalars]:
     """Units that stand out of the noise; nu_2 / sqrt(m) is the noise of one coefficient."""
-    keep = scalars.strengths > _FAINT * level / np.sqrt(max(len(scalars.outer), 1))
+    keep = scalars.strengths > _FAINT_LEVELS * level / np.sqrt(max(len(scalars.outer), 1))
     kept = UnitScalars(scalars.outer[keep], scalars.biases[keep], scalars.strengths[keep])
     return weights[:, keep], kept

@@ -1,4 +1,4 @@
-"""The constants of the published pipeline for wide one-hidden-layer networks, with the source's values."""
+"""Options of the published pipeline for wide one-hidden-layer networks, with the source's values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from unweave.derivatives.stencils import Scheme
 from unweave.errors import InvalidInput
 
 Refinement = Literal["gradient", "sgd", "none"]
-
-WIDE = 2 / 5
-"""m / D^2 from which the source raises its threshold on Phi from 0.9 to 0.99."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +54,14 @@ class PublishedOptions:
     5 log(m) in the table; here the former. What is missing after them is searched for further."""
 
     max_restarts: float = 200.0
-    """Starts in multiples of m after which the rest is called missing. Source: the number above."""
+    """Largest number of starts, in multiples of m. Source: the number above."""
 
     angle: float = 4.5e-2
     """Directions closer than this (radians) are the same. Source: not given; 1 - cos of it is 1e-3."""
 
     interval: float | None = None
-    """T, shifts are looked for in [-T, T]. Source: 0.6 for tanh. For other activations nine tenths of the
-    interval on which g'' is monotone."""
+    """T, shifts are sought in [-T, T]. Source: 0.6 for tanh (of 0.6585). For other activations nine tenths of
+    the interval on which g'' is monotone."""
 
     refinement: Refinement = "sgd"
     """Source: analysed for gradient descent on all samples, run with stochastic gradients."""
@@ -101,7 +98,7 @@ class PublishedOptions:
         """beta."""
         if self.threshold is not None:
             return self.threshold
-        return 0.99 if width >= WIDE * dimension**2 else 0.9
+        return 0.99 if width >= 2 / 5 * dimension**2 else 0.9
 
     def start_count(self, dimension: int, width: int) -> int:
         """Starts of the first, fixed batch."""

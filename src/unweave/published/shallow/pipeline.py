@@ -5,7 +5,7 @@ From answers of
     f(x) = sum_{k=1..m} g(w_k . x + tau_k),      |w_k| = 1, |tau_k| <= T, scalar output, m and g known,
 
 it recovers the directions from the span of sampled Hessians (Algorithm 3.2), signs and first shifts from
-two derivatives per neuron (Algorithm 3.3), and refines the shifts by gradient descent with the weights
+two derivatives per unit (Algorithm 3.3), and refines the shifts by gradient descent with the weights
 frozen. Kept as a reference to measure against: the default route (`search`) needs none of
 these restrictions and does not stop at the error of the frozen weights.
 """
@@ -31,7 +31,7 @@ from unweave.subspace.power_method import power_iterations, uniform_starts
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
 
-_STARTS_AT_ONCE = 512
+_STARTS_PER_BATCH = 512  # starts iterated at once: limits memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +196,7 @@ def _best_directions(
     rejected: list[Array] = [np.zeros(0)]
     restarts = 0
     while due > 0:
-        count = min(due, _STARTS_AT_ONCE)
+        count = min(due, _STARTS_PER_BATCH)
         starts = uniform_starts(count, dimension, rng)
         ends = power_iterations(space, starts, options.gamma, options.power_steps, options.power_tolerance)
         missed = space.misalignment(ends)
@@ -210,7 +210,7 @@ def _best_directions(
         restarts += count
         due -= count
         if due <= 0 and len(kept) < width and restarts < limit:
-            due = min(_STARTS_AT_ONCE, limit - restarts)
+            due = min(_STARTS_PER_BATCH, limit - restarts)
     return RankOneDirections(kept[:width], misalignment[:width], restarts, np.concatenate(rejected))
 
 

@@ -27,7 +27,7 @@ from unweave.numerics.hermite.tensors import HermiteTensors
 from unweave.published.relu.hermite_coefficients import relu_coefficient
 from unweave.published.relu.unit_scalars import UnitScalars
 
-_DEPENDENT = 1e-10  # smallest over largest singular value below which the directions are dependent
+_DEPENDENT_DIRECTIONS = 1e-10  # smallest over largest singular value: below, the directions are dependent
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +75,6 @@ def _solved(matrix: Array, right: Array) -> FixedSigns:
     values = np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], dtype=np.float64)
     singular_values = np.linalg.svd(matrix / np.linalg.norm(matrix, axis=0), compute_uv=False)
     independent = matrix.shape[1] <= matrix.shape[0] and (
-        not len(singular_values) or singular_values[-1] > _DEPENDENT * singular_values[0]
+        not len(singular_values) or singular_values[-1] > _DEPENDENT_DIRECTIONS * singular_values[0]
     )
     return FixedSigns(np.where(values >= 0, 1.0, -1.0), values, bool(independent))
