@@ -1,4 +1,4 @@
-"""PAC-Bayes bound from a cluster of networks trained from starts near one another (Theorem 6.3.1).
+"""PAC-Bayes bound from a cluster of networks trained from starts near one another ([mathematics] Thm. 6.3.1).
 
 The prior is a mixture of Gaussians at the starts B_j, the posterior a Gaussian at one of the trained networks
 A_i, which must answer nearly like the network that is bounded. See `pac_bayes` for what all bounds share.
@@ -34,7 +34,7 @@ from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 
 _CLUSTER_ANGLES = 314  # clusters possible before training: half-angles 0.01, ..., 3.14 around the start
-_MARGIN_PARTS = 8  # the proof keeps noise and cluster within gamma/8 each (equation 6.26); printed: gamma
+_MARGIN_PARTS = 8  # the proof keeps noise and cluster within gamma/8 each, (6.26); gamma is printed
 _CLUSTER_REACH = 1.5  # "stated": the interval ends at this multiple of the largest beta
 _STRICT_EXCESS = 1 + 1e-9  # factor that makes the inequality of niceness strict
 
@@ -52,9 +52,9 @@ def cluster_bound(
 ) -> RiskBound:
     """Bound from a cluster: ``trained`` networks A_i, near ``network`` in answers, begun at ``initial`` B_j.
 
-    The samples must be *nice*: |f_{A_i}(x) - f(x)| <= eps |f(x)| on all of them for an eps with
-    gamma' > eps max |f(x)|; gamma' = gamma/8 is what the proof uses (equation 6.26). The bound is the least
-    over i of
+    The samples must be *nice*: |f_{A_i}(x) - f(x)| <= eps |f(x)| on all of them for an eps with gamma' > eps
+    max |f(x)|; gamma' = gamma/8 is what the proof uses ([mathematics] (6.26)). The bound is the least over i
+    of
 
         sqrt( (-log mean_j exp(-|A_i - B_j|^2 / (2 sigma_i^2)) + log(3 m / delta')) / (m - 1) ).
 

@@ -4,8 +4,8 @@
   depth.
 - Kinks that end: with one hidden layer, the kinks of a unit fill a whole hyperplane, with one jump of the
   gradient along all of it. A kink that is missing elsewhere on its hyperplane, or jumps otherwise there,
-  proves that no network with one hidden layer computes the function (after Proposition 2.5.2: max(0, x1,
-  x2)).
+  proves that no network with one hidden layer computes the function (after [mathematics] Prop. 2.5.2: max(0,
+  x1, x2)).
 
 Both are counted in exact arithmetic, for networks of floats too, at random rational points: what they find is
 there. Neither finding nothing nor a small count proves anything.

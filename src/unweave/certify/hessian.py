@@ -1,8 +1,8 @@
 """The smallest eigenvalue of the Hessian of the training loss, from Hessian-vector products.
 
 L(w) = 1/(2 N) sum_i |f_w(x_i) - y_i|^2. The product H v comes from one pass forward and one back in which
-every quantity q carries its derivative R q along v (Pearlmutter): with z_l = a_{l-1} W_l + b_l and
-a_l = g_l(z_l),
+every quantity q carries its derivative R q along v (Pearlmutter [hessian-product]): with z_l = a_{l-1} W_l +
+b_l and a_l = g_l(z_l),
 
     R z_l = R a_{l-1} W_l + a_{l-1} V_l + v_l,                 R a_l = g_l'(z_l) R z_l,
     R delta_l = (R delta_{l+1} W^T + delta_{l+1} V^T) g_l' + (delta_{l+1} W^T) g_l'' R z_l,

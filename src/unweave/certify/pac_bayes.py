@@ -3,9 +3,10 @@
 All have the form given in `margins`; they differ in the prior. Notation: d layers, D the largest
 dimension of any layer, inputs and outputs included, beta^d = prod_l |W_l|, |x| <= B, m samples.
 
-- `nbs_bound` (Theorem 6.1.3, after Neyshabur and others): prior and posterior N(0, sigma^2), N(W, sigma^2),
-  sigma from the grid point next to beta in [(gamma/2B)^{1/d}, (sqrt(m-1) gamma/(4 e^{3-2/(d-1)} B))^{1/d}].
-- `cluster_bound` (Theorem 6.3.1): the prior is a mixture of Gaussians at networks that training began at.
+- `nbs_bound` ([mathematics] Thm. 6.1.3, after Neyshabur et al. [spectral-margin]): prior and posterior
+  N(0, sigma^2) and N(W, sigma^2), sigma from the grid point next to beta in [(gamma/2B)^{1/d}, (sqrt(m-1)
+  gamma/(4 e^{3-2/(d-1)} B))^{1/d}].
+- `cluster_bound` (Thm. 6.3.1): the prior is a mixture of Gaussians at networks that training began at.
 - `dist_from_init_bound`: prior N(W0, sigma^2) at the network that training began at; sigma from
   `noise_resilience_sigma`. Not in the source; the only one of them that covers biases.
 

@@ -15,10 +15,10 @@ Two other forms are there to compare with, both for networks without biases, D b
 
 - ``"closed"``: sigma = t / sqrt(2 D log(S/failure)), S = sum_l (r_l + c_l) and
   t = min( min_l |W_l|/d, margin/(e B prod|W| sum 1/|W_l|) ): the same guarantee by looser inequalities;
-- ``"published"`` (Theorem 6.2.1 for one network): t = min( beta/d, margin/(e d B beta^{d-1}) ), beta^d =
-  prod|W|, h the widest hidden layer. It assumes "without loss of generality" that all layers have one norm.
-  Rescaling to that leaves the function as it is, but not the effect of the noise: with layers scaled by 100
-  and 1/100 it is exceeded in every draw. It is no guarantee.
+- ``"published"`` ([mathematics] Thm. 6.2.1 for one network): t = min( beta/d, margin/(e d B beta^{d-1}) ),
+  beta^d = prod|W|, h the widest hidden layer. It assumes "without loss of generality" that all layers have
+  one norm. Rescaling to that leaves the function as it is, but not the effect of the noise: with layers
+  scaled by 100 and 1/100 it is exceeded in every draw. It is no guarantee.
 """
 
 from __future__ import annotations

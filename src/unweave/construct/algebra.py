@@ -6,7 +6,7 @@
     stack:    (f_1(x), f_2(x), ...)         side by side, outputs one after the other.
 
 Networks put side by side need equally many layers. A shallower one is padded at its outputs with
-z = relu(z) - relu(-z): two gates per output and missing layer (Lemmas 2.A.2 to 2.A.5).
+z = relu(z) - relu(-z): two gates per output and missing layer ([mathematics] Lemmas 2.A.2 to 2.A.5).
 """
 
 from __future__ import annotations

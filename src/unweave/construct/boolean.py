@@ -1,6 +1,7 @@
 """Boolean functions as ReLU networks: any table, threshold functions, parity, Andreev's function.
 
-- any f on {-1, 1}^n: sum_v f(v) relu(<x, v> - (n - 1)), a gate per vertex where f is not 0 (Lemma 2.5.1);
+- any f on {-1, 1}^n: sum_v f(v) relu(<x, v> - (n - 1)), a gate per vertex where f is not 0
+  ([mathematics] Lemma 2.5.1);
 - a threshold function sign(<a, x> + b), sign(0) = 1: with z = <a, x> + b and any p > 0 such that no z lies in
   (-p, 0), it is -1 + (2/p) (relu(z + p) - relu(z)): two gates (Claim 4);
 - parity on {0, 1}^k: s = sum_i x_i, relu(s) + 2 sum_{j=1}^{k-1} (-1)^j relu(s - j): k gates (the source takes
@@ -132,7 +133,7 @@ def andreev(bits: Any) -> IntArray:
     """Andreev's function of the rows of ``bits`` (N, n), entries 0 and 1: (N,) table[address].
 
     The first floor(n/2) bits are the table; the next ones, in rows, give the address by their parities, first
-    row first (Definition 10).
+    row first ([mathematics] Def. 10).
     """
     rows = np.asarray(bits)
     if rows.ndim != 2 or not np.isin(rows, (0, 1)).all():

@@ -5,10 +5,10 @@ On a line, one hidden layer of w units cuts each of p intervals at most w times:
     pieces <= (w_1 + 1) (w_2 + 1) ... (w_k + 1),
 
 and a network with k hidden layers and p pieces on some line has at least the size of the most even split
-whose product reaches p. The source's forms (Lemmas 2.A.6 and 2.A.7) are pieces <= 2^{k-1} (w_1 + 1) w_2 ...
-w_k and size >= k p^{1/k} / 2 - 1; the first is weaker, since
-w + 1 <= 2 w, and the second too once p >= 2^k. (Below that it counts that no layer is empty; here a network
-may have fewer layers than ``depth``.)
+whose product reaches p. The source's forms ([mathematics] Lemmas 2.A.6 and 2.A.7) are pieces <= 2^{k-1} (w_1
++ 1) w_2 ... w_k and size >= k p^{1/k} / 2 - 1; the first is weaker, since w + 1 <= 2 w, and the second too
+once p >= 2^k. (Below that it counts that no layer is empty; here a network may have fewer layers than
+``depth``.)
 
 ``depth`` counts layers with weights: hidden layers plus one. All integers here are exact, however large.
 """
@@ -100,7 +100,7 @@ def approximation_pieces(pieces: int, error: float) -> int:
     """Fewest pieces of a function within ``error`` of the even sawtooth of ``pieces`` = w^k teeth sides.
 
     In the mean over [0, 1] of |f - g|, a g with p pieces leaves at least 1/4 - (2 p - 1)/(4 w^k)
-    (Theorem 2.3.6), so that p >= (w^k (1 - 4 error) + 1)/2.
+    ([mathematics] Thm. 2.3.6), so that p >= (w^k (1 - 4 error) + 1)/2.
 
     Example:
         >>> approximation_pieces(1024, 0.1), min_size(approximation_pieces(1024, 0.1), 2)

@@ -1,4 +1,4 @@
-"""The maximum of n numbers as a ReLU network: a binary tree of ceil(log2 n) hidden layers (Lemma 2.A.3).
+"""The maximum of n numbers as a ReLU network: ceil(log2 n) hidden layers ([mathematics] Lemma 2.A.3).
 
 One maximum of two takes three gates,
 

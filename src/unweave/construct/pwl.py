@@ -1,8 +1,8 @@
 """Piecewise linear functions as ReLU networks, exactly.
 
-**One variable** (Theorem 2.2.2): breakpoints a_1 < ... < a_{m-1}, values b_i there, a slope to the left and
-one to the right: m pieces. Each kink is a *flap*, relu(x - a_i) or relu(a_i - x), weighted by the jump of the
-slope. Around any breakpoint a_s
+**One variable** ([mathematics] Thm. 2.2.2): breakpoints a_1 < ... < a_{m-1}, values b_i there, a slope to the
+left and one to the right: m pieces. Each kink is a *flap*, relu(x - a_i) or relu(a_i - x), weighted by the
+jump of the slope. Around any breakpoint a_s
 
     f(x) = b_s + r relu(x - a_s) + sum_{i>s} d_i relu(x - a_i)
                - l relu(a_s - x) + sum_{i<s} d_i relu(a_i - x),
@@ -15,7 +15,7 @@ has the left slope -sum_L d_i: it is possible if and only if some subset L of th
 left slope, and m - 1 is least because every kink needs a gate. A flat end is the empty or the full subset; in
 exact arithmetic the other subsets are searched too, as long as that is cheap.
 
-**Several variables** (Theorem 2.2.1): f = sum_j s_j max_{i in S_j} (<a_i, x> + b_i) with s_j = +-1, as a sum
+**Several variables** (Thm. 2.2.1): f = sum_j s_j max_{i in S_j} (<a_i, x> + b_i) with s_j = +-1, as a sum
 of trees of maxima, of ceil(log2 max |S_j|) hidden layers. Every continuous piecewise linear function on R^n
 has such a form with |S_j| <= n + 1; finding it is not part of the theorem, and not of this module.
 """

@@ -1,9 +1,10 @@
 """How far weights are from orthonormal: coherence, conditioning of their Gram matrices, frame constant.
 
-For unit columns w_1..w_m of W (D, m) the matrices w_k w_k^T are independent exactly when
-G_2 = (W^T W)^{elementwise 2} is regular, and every step of a recovery from Hessians (learnability, the power
-method's rate, signs and shifts) loses digits in proportion to the condition of G_2 or G_3. Random weights
-on the sphere are incoherent in this sense with high probability up to m log^2 m = O(D^2) (Proposition 2.2).
+For unit columns w_1..w_m of W (D, m) the matrices w_k w_k^T are independent exactly when G_2 = (W^T
+W)^{elementwise 2} is regular, and every step of a recovery from Hessians (learnability, the power method's
+rate, signs and shifts) loses digits in proportion to the condition of G_2 or G_3. Random weights on the
+sphere are incoherent in this sense with high probability up to m log^2 m = O(D^2) ([identification] Prop.
+2.2).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Incoherence:
     gram3_condition: float
     """cond(G_3): the same factor for the third derivatives that decide the signs."""
     gershgorin2: float
-    """1 + (m - 1) mu_2, the bound on ||G_2|| that coherence alone gives (Lemma 2.23)."""
+    """1 + (m - 1) mu_2, the bound on ||G_2|| that coherence alone gives ([identification] Lemma 2.23)."""
     gershgorin3: float
     """1 + (m - 1) mu_2^{3/2}, the same for ||G_3||."""
     frame_lower: float

@@ -5,8 +5,8 @@ Gaussian x. With the packed squares of the weights as columns of U this matrix i
 
     (E_n)_kl = E[ g^(n)(w_k.X + tau_k) g^(n)(w_l.X + tau_l) ] = sum_r mu_r(k) mu_r(l) <w_k, w_l>^r,
 
-mu_r(k) being the Hermite coefficients of g^(n)(. + tau_k). Hence alpha = lambda_min(E_2^{1/2} G_2
-E_2^{1/2}), which is at least lambda_min(G_2) lambda_min(E_2) (Theorem 3.5). The error of the span is (error
+mu_r(k) being the Hermite coefficients of g^(n)(. + tau_k). Hence alpha = lambda_min(E_2^{1/2} G_2 E_2^{1/2}),
+which is at least lambda_min(G_2) lambda_min(E_2) ([identification] Thm. 3.5). The error of the span is (error
 of a Hessian) / sqrt(alpha).
 """
 
@@ -34,7 +34,7 @@ class Learnability:
     """lambda_m(E[vec H vec H^T]): the sampled sigma_m^2 / N_h tends to it; small means that many Hessians,
     or very exact ones, are needed before all units show."""
     alpha_lower_bound: float
-    """lambda_min(G_2) lambda_min(E_2) <= alpha (Theorem 3.5); usually within a factor of two."""
+    """lambda_min(G_2) lambda_min(E_2) <= alpha ([identification] Thm. 3.5), usually within a factor of 2."""
     curvature_smallest: float
     """lambda_min(E_2): hardly depends on the weights, so alpha is governed by lambda_min(G_2)."""
     curvature_largest: float
@@ -45,8 +45,8 @@ class Learnability:
     """Half the least sum_{r >= 4} mu_r(g'(. + tau))^2 over the network's range of shifts: the part of g'
     beyond cubic polynomials, on which the source's bound rests. Zero for polynomial activations."""
     slope_lower_bound: float
-    """2 omega - (m - 1) mu_2^2 max_tau sum_{r >= 4} mu_r^2 <= lambda_min(E_1) (Lemma 3.9 with its
-    constant); negative means that the lemma says nothing."""
+    """2 omega - (m - 1) mu_2^2 max_tau sum_{r >= 4} mu_r^2 <= lambda_min(E_1) ([identification] Lemma 3.9
+    with its constant); negative means that the lemma says nothing."""
 
 
 def expected_learnability(

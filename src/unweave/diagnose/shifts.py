@@ -48,7 +48,7 @@ class ShiftProblem:
 
 @dataclass(frozen=True)
 class WeightErrorTerms:
-    """How the errors of estimated weights enter the shifts (section 3.4)."""
+    """How the errors of estimated weights enter the shifts ([identification] sec. 3.4)."""
 
     largest: float
     """delta_max = max_k |w_k - what_k|."""
@@ -63,17 +63,18 @@ class WeightErrorTerms:
     """Delta_W1 = m^{1/2} log(m)^{3/4} D^{-1/4} (frobenius + (cross/D)^{1/2} + accumulated), C = 1: what the
     refinement cannot go below."""
     admissible: float
-    """D^{1/2} / (m sqrt(log m)), C = 1: the largest delta_max for which (3.50) covers the initialisation."""
+    """D^{1/2} / (m sqrt(log m)), C = 1: the largest delta_max for which
+    [identification] (3.50) covers the initialization."""
     initial_second: float
-    """m^{3/2} (log m / D)^{3/4} delta_max, C = 1: (3.51) for n = 2 and (3.62), error of the initial shifts
-    without that of the differences."""
+    """m^{3/2} (log m / D)^{3/4} delta_max, C = 1: [identification] (3.51) for n = 2 and (3.62), error of the
+    initial shifts without that of the differences."""
     initial_third: float
-    """m^{3/2} (log m / D)^{5/4} delta_max, C = 1: (3.51) for n = 3, error of the coefficients that decide
-    the signs."""
+    """m^{3/2} (log m / D)^{5/4} delta_max, C = 1: [identification] (3.51) for n = 3, error of the
+    coefficients that decide the signs."""
 
     @property
     def initialisation_covered(self) -> bool:
-        """Whether delta_max is within (3.50) with C = 1: signs and shifts then follow from derivatives at
+        """Whether delta_max is within [identification] (3.50) with C = 1: signs and shifts then follow from derivatives at
         the origin."""
         return self.largest <= self.admissible
 

@@ -2,11 +2,11 @@
 
     { ( 1[a . x_1 + b > 0], ..., 1[a . x_N + b > 0] ) :  a in R^d, b in R, no point on the hyperplane }
 
-Points in general position have 2 sum_{i <= d} C(N - 1, i) of them (Cover 1965; the figure 2 C(N, d) that is
-sometimes quoted is too small). A hyperplane without points on it can be moved, without crossing one, until
-the points on it span it. So every dichotomy is: a hyperplane H spanned by points, the sides of the points off
-H, and a dichotomy, within H, of the points on H. In general position the last are the 2^d choices of
-sides for d points; otherwise they are found by recursion, one dimension lower. Nothing is solved, and
+Points in general position have 2 sum_{i <= d} C(N - 1, i) of them (Cover [dichotomies]; the figure 2 C(N, d)
+that is sometimes quoted is too small). A hyperplane without points on it can be moved, without crossing one,
+until the points on it span it. So every dichotomy is: a hyperplane H spanned by points, the sides of the
+points off H, and a dichotomy, within H, of the points on H. In general position the last are the 2^d choices
+of sides for d points; otherwise they are found by recursion, one dimension lower. Nothing is solved, and
 grids, duplicates and collinear points come out right.
 """
 

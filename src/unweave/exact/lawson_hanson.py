@@ -8,8 +8,8 @@ against the conditions of optimality
 
     x >= 0,      A^T (b - A x) <= 0,      with equality where x > 0,
 
-and where it fails, the active-set method of Lawson and Hanson is run as they wrote it, with every least
-squares problem solved through singular values and columns that cannot enter passed over.
+and where it fails, the active-set method of Lawson and Hanson [nnls] is run as they wrote it, with every
+least squares problem solved through singular values and columns that cannot enter passed over.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class GateConstants:
 
     @property
     def theorem_step(self) -> float:
-        """lambda/c1, the step of Theorem 3.3.1."""
+        """lambda/c1, the step of [mathematics] Thm. 3.3.1."""
         return self.smallest / self.fourth
 
     @property

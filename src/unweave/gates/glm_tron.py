@@ -1,4 +1,4 @@
-"""GLM-Tron: a monotone gate without its derivative (Algorithm 4).
+"""GLM-Tron: a monotone gate without its derivative ([mathematics] Alg. 4).
 
 Labels y_i = s(w* . x_i) + xi_i with s non-decreasing and L-Lipschitz, L < 2, |x_i| <= C, |xi_i| <= theta;
 from w = 0, one pass over all S samples per step:

@@ -1,4 +1,4 @@
-"""Noise-assisted descent on a ReLU gate, and how far it may wander (Algorithm 3).
+"""Noise-assisted descent on a ReLU gate, and how far it may wander ([mathematics] Alg. 3).
 
 Clean labels y_i = relu(w* . x_i), |x_i| <= C. Per step, one pass over all S samples:
 
@@ -15,7 +15,7 @@ so (1 + a)^{-t} D_t plus the noise still to come is a supermartingale, and by Vi
 
     P[some t <= T has |w_t - w*| > r] <= ((1 + a)^T D_0 + c ((1 + a)^T - 1)/a) / r^2.        (maximal)
 
-Theorem 3.4.1 bounds the same probability through bounded differences, for
+Thm. 3.4.1 bounds the same probability through bounded differences, for
 r^2 = (margin + D_0 + T (eta n + 2 eta^2 S1^2)) / (1 - 2 T eta^2 C^4) and any b < sqrt(n), by
 
     T (P[|v| > b] + exp(-margin^2 / (2 T k^2))),                                              (azuma)
@@ -68,7 +68,7 @@ class Confinement:
     maximal: float
     """Ville's bound on the probability of leaving within all steps; one at most."""
     azuma: float
-    """That of Theorem 3.4.1; one at most."""
+    """That of [mathematics] Thm. 3.4.1; one at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ class NoisyDescent:
 def confinement(
     inputs: int, distance: float, radius: float, step: float, options: NoisyDescentOptions
 ) -> Confinement:
-    """The ball of Theorem 3.4.1 for |w_0 - w*| = distance and |x| <= radius, with both probabilities."""
+    """The ball of [mathematics] Thm. 3.4.1 for |w_0 - w*| = distance, |x| <= radius; both probabilities."""
     n, eta, steps, s1 = inputs, step, options.steps, options.bounded_noise
     growth = eta**2 * radius**4
     squared = (options.margin + distance**2 + steps * (eta * n + 2 * eta**2 * s1**2)) / (

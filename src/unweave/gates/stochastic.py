@@ -1,4 +1,4 @@
-"""A ReLU gate from a stream of samples (Algorithm 2, and its form for poisoned labels).
+"""A ReLU gate from a stream of samples ([mathematics] Alg. 2, and its form for poisoned labels).
 
 Labels are y = relu(w* . x) + xi, |xi| <= theta. Every row with y > theta has w* . x > 0 for certain, and
 there the label is linear in w*; the learner steps on these rows alone:
@@ -9,7 +9,7 @@ Clean labels (theta = 0): with the constants of `unweave.gates.constants`,
 
     E|w_{t+1} - w*|^2 <= (1 - 2 eta lambda + eta^2 Lambda) E|w_t - w*|^2,
 
-for any law of x with a fourth moment and lambda > 0 (Theorem 3.3.1, which has c1 >= Lambda in the place of
+for any law of x with a fourth moment and lambda > 0 (Thm. 3.3.1, which has c1 >= Lambda in the place of
 Lambda; its step lambda/c1 costs about n/2 times as many samples as lambda/Lambda).
 
 Poisoned labels: z = sqrt(E|w - w*|^2) obeys

@@ -5,10 +5,10 @@
 The rows end longer than the atoms, since the bias that keeps units silent also shrinks what they send back.
 Their directions are the atoms.
 
-The bias: 2 m1 k mu (`training_bias`), without the distance delta that Theorem 4.3.1 adds to mu. With it, no
-unit fires from starts farther than 0.2, and the gradient is zero; with bias zero the atoms are not found.
-A falling distance |W - A| alone shows nothing: from far away it falls because rows shrink. Look at cosines.
-Where the supports are right, `refine_dictionary` makes the atoms exact.
+The bias: 2 m1 k mu (`training_bias`), without the distance delta that [mathematics] Thm. 4.3.1 adds to mu.
+With it, no unit fires from starts farther than 0.2, and the gradient is zero; with bias zero the atoms are
+not found. A falling distance |W - A| alone shows nothing: from far away it falls because rows shrink. Look at
+cosines. Where the supports are right, `refine_dictionary` makes the atoms exact.
 """
 
 from __future__ import annotations

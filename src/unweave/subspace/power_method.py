@@ -1,4 +1,4 @@
-"""The subspace power method: all rank-one members of a subspace of Sym(D) (Algorithm 2.2).
+"""The subspace power method: all rank-one members of a subspace of Sym(D) ([identification] Alg. 2.2).
 
 Maximise Phi(u) = ||P(u u^T)||_F^2 on the sphere by
 
@@ -45,7 +45,7 @@ _TRUSTED_MISALIGNMENT = 1e-3  # below it the Riemannian Hessian is definite: sol
 
 @dataclass(frozen=True)
 class PowerMethodOptions:
-    """How Algorithm 2.2 runs. ``published()`` gives the source's settings."""
+    """How [identification] Alg. 2.2 runs. ``published()`` gives the source's settings."""
 
     gamma: float = np.inf
     """Step of the power iteration."""
@@ -91,7 +91,7 @@ def subspace_power_method(
     on_round: Callable[[int, int, int], None] | None = None,
     executor: Executor | None = None,
 ) -> RankOneDirections:
-    """All directions u with u u^T in the subspace, up to ``space.rank`` of them.
+    """Find all directions u with u u^T in the subspace, up to ``space.rank`` of them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Projected gradient ascent on the spectral norm: rank-one members of a subspace of Sym(D) (Algorithm 2.1).
+"""Rank-one members of a subspace of Sym(D) by ascent on the spectral norm ([identification] Alg. 2.1).
 
 The program is to maximise ||M|| over M in V with ||M||_F <= 1, whose value is one exactly at the rank-one
 members of V. From a random unit member of V repeat
@@ -32,7 +32,7 @@ from unweave.subspace.rank_one_space import RankOneSpace
 
 @dataclass(frozen=True)
 class SpectralAscentOptions:
-    """How Algorithm 2.1 runs."""
+    """How [identification] Alg. 2.1 runs."""
 
     gamma: float = 2.0
     """Step; every positive one ascends, longer ones in fewer steps."""
@@ -63,7 +63,7 @@ def spectral_ascent(
     options: SpectralAscentOptions | None = None,
     on_round: Callable[[int, int, int], None] | None = None,
 ) -> RankOneDirections:
-    """All directions u with u u^T in the subspace, up to ``space.rank`` of them, by Algorithm 2.1.
+    """Find all u with u u^T in the subspace, up to ``space.rank`` of them, by [identification] Alg. 2.1.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def spectral_ascent(
     on_round
         Called after every batch of starts with (found, m, starts so far).
 
-    Guarantee: Theorem 2.2 where the weights are nearly a tight frame
+    Guarantee: Thm. 2.2 where the weights are nearly a tight frame
     (`unweave.diagnose.spectral_ascent_guarantee`). Cost per start and step: 4 p m flops and one D x D
     symmetric eigenproblem.
     """

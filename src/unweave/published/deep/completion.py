@@ -1,4 +1,4 @@
-"""The completion: fit scales and shifts of the reparametrised network to answers, (4.66).
+"""The completion: fit scales and shifts of the reparametrised network to answers ([identification] (4.66)).
 
     minimise  sum_i | f(x_i) - f~(x_i; L, R, tau) |^2,      x_i ~ N(0, I),
 

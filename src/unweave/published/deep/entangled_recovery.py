@@ -1,4 +1,4 @@
-"""Algorithm 4.1: entangled weights of all layers at x*, up to sign and order, from Hessians near x*.
+"""[identification] Alg. 4.1: entangled weights of all layers at x*, up to sign and order, from Hessians.
 
 At every point the Hessians of all outputs are sums of squares of entangled weights,
 H_k(x) = sum_l V^l(x) S_k^l(x) V^l(x)^T. Near x* the V^l hardly move while the S_k^l do, so the Hessians at
@@ -14,7 +14,7 @@ Phi(u) = ||P(u u^T)||_F^2 on the sphere are then close to the entangled weights;
 from uniform starts find them, those with Phi >= beta are kept. The last layer is also read off the
 gradients: grad f_k(x*) / |grad f_k(x*)| = +- v_k^L / |v_k^L|, in order, with the sign of g_L'.
 
-Guarantee (Theorem 4.1): ||P_W - P|| <= 2 (C_eps + C sqrt(D) s) / (sqrt(alpha / 2) - C_eps), with alpha the
+Guarantee (Thm. 4.1): ||P_W - P|| <= 2 (C_eps + C sqrt(D) s) / (sqrt(alpha / 2) - C_eps), with alpha the
 learnability. Smaller s does not help for ever: alpha shrinks with it, since V and S both change by O(s).
 About m_L (D + 1) directions can be told apart near one point, so m* must stay well below that.
 
@@ -44,7 +44,7 @@ _HESSIANS_PER_FACTOR = 4096  # Hessians folded into the triangular factor at onc
 
 @dataclass(frozen=True, eq=False)
 class EntangledRecovery:
-    """What Algorithm 4.1 found at ``anchor`` = x*."""
+    """What [identification] Alg. 4.1 found at ``anchor`` = x*."""
 
     anchor: Array
     """(D,) x*."""
@@ -108,7 +108,7 @@ def search_span(
     output_gradients: Array,
     options: PublishedDeepOptions | None = None,
 ) -> EntangledRecovery:
-    """The second half of Algorithm 4.1: power steps on a given span, output gradients (K, D) given."""
+    """Second half of [identification] Alg. 4.1: power steps on a span, with output gradients (K, D) given."""
     options = options or PublishedDeepOptions()
     n_inputs = len(anchor)
     _require_proper_rank(rank, n_inputs, len(span.singular_values))

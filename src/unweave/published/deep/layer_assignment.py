@@ -1,4 +1,4 @@
-"""Algorithm 4.2: which entangled weights belong to which layer.
+"""[identification] Alg. 4.2: which entangled weights belong to which layer.
 
 1. Drop directions within delta of an output gradient (they are the last layer's).
 2. k-means of the rest into m - m_L unit centers.
@@ -59,7 +59,7 @@ class LayerAssignment:
 
     @property
     def gap(self) -> float:
-        """How clearly first-layer scores stand out, (4.60)."""
+        """How clearly first-layer scores stand out, [identification] (4.60)."""
         return self.lowest_first - self.highest_inner
 
 

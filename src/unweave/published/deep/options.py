@@ -16,7 +16,7 @@ Completion = Literal["levenberg-marquardt", "sgd", "adam", "closed form", "none"
 
 @dataclass(frozen=True)
 class PublishedDeepOptions:
-    """Every constant of Table 4.1 and section 4.4, None where the value follows from D and m.
+    """Every constant of [identification] Table 4.1 and sec. 4.4, None where the value follows from D and m.
 
     m counts all units, those of the output layer included. `as_printed` gives the source's values where the
     defaults depart from them.
@@ -84,7 +84,7 @@ class PublishedDeepOptions:
 
     repair: bool = True
     """Swap units between neighbouring layers while that lets the entangled weights of each layer lie in the
-    range of those before (Proposition 4.3 read backwards). Source: no."""
+    range of those before ([identification] Prop. 4.3 read backwards). Source: no."""
 
     completion: Completion = "levenberg-marquardt"
     """How the 3 m - m_L + D remaining numbers are found. Source: stochastic gradients."""

@@ -1,4 +1,4 @@
-"""A network written in its own entangled weights: all but 3 m - m_L + D numbers are fixed (Definition 4.4).
+"""A network in its entangled weights: 3 m - m_L + D numbers stay free ([identification] Def. 4.4).
 
 From V~^l = V^l(x*) pi_l S_l, the entangled weights up to order pi_l and scale S_l (diagonal, of any signs for
 odd activations; pi_L = I), fix
@@ -10,7 +10,7 @@ and keep diagonal L_l, R_l and shifts tau_l free:
     y^0 = x,    y^l = N_l g_l( (L_l W~^l R_l)^T y^{l-1} + tau_l ),    N_l = R_l^{-1} (l < L),  N_L = I.
 
 Because W~^{l+1} = S_l^{-1} pi_l^T D_l W^{l+1} pi_{l+1} S_{l+1} with D_l = diag(g_l'(z^l(x*))), the model is
-the network itself (Proposition 4.3) at
+the network itself (Prop. 4.3) at
 
     Opt2    L_1 = I,  L_{l+1} = pi_l^T D_l^{-1} pi_l,       R_l = S_l^{-1},  tau_l = pi_l^T tau_l,
 
@@ -18,7 +18,7 @@ and, with N_l = I instead,
 
     Opt1    L_1 = I,  L_{l+1} = pi_l^T D_l^{-1} pi_l S_l,   R_l = S_l^{-1},  tau_l = pi_l^T tau_l.
 
-For odd hidden activations the signs of R_l, l < L, do not matter if those of tau_l follow (Proposition
+For odd hidden activations the signs of R_l, l < L, do not matter if those of tau_l follow (Prop.
 4.4): Opt2 then has all of L, R positive, which is why the identity is a sensible start, and Opt1 is not used
 for fitting. Assumption: D >= m_1 >= .. >= m_{L-1} and full column ranks.
 """
@@ -144,7 +144,7 @@ def exact_parameters(
 
 def flip_signs(parameters: DiagonalParameters, signs: Sequence[Array]) -> DiagonalParameters:
     """R_l and tau_l of the hidden layers times ``signs`` (m_l,) of +-1: the same function if they are odd
-    (Proposition 4.4)."""
+    ([identification] Prop. 4.4)."""
     hidden = len(parameters.right) - 1
     if len(signs) != hidden:
         raise InvalidInput(f"signs must be given for {hidden} hidden layers. Got {len(signs)} instead.")

@@ -1,4 +1,4 @@
-"""A ReLU network with one hidden layer from Gaussian samples, by moments (Algorithm 6 and its variants).
+"""A ReLU network with one hidden layer from Gaussian samples, by moments ([hermite] Alg. 6 and its variants).
 
     1. T_2 from a first pass; the span of its leading eigenvectors holds the units (m < d: project onto it,
        and the noise of all other directions is gone);

@@ -6,7 +6,7 @@ flattened to Sym(d) x Sym^3 has the same left factors with He_3(b_i): the column
     T_4 T_4^T + s T_5 T_5^T      (packed, p x p with p = d (d + 1) / 2)
 
 is span{w_i w_i^T} (no unit is missed by both), and its rank-one members are the units (`unweave.subspace`).
-Compared with Jennrich on T_5 and T_6 (Algorithm 4 with l = 2) no sixth moment is needed, which is the
+Compared with Jennrich on T_5 and T_6 ([hermite] Alg. 4 with l = 2) no sixth moment is needed, which is the
 noisiest. Works for generic m < d (d - 1) / 2. Under noise the squares lie only near the subspace, so all
 end points of many starts are kept and the best m distinct ones chosen, instead of those within rounding.
 """

@@ -1,4 +1,4 @@
-"""Directions of ReLU units from their Hermite coefficients by Jennrich (Algorithms 1 and 4, any order l).
+"""Directions of ReLU units from Hermite coefficients by Jennrich ([hermite] Algs. 1 and 4, any order l).
 
 T_{2l+1} and T_{2l+2}, flattened to (w^{(x) l}) (x) (w^{(x) l}) (x) (the rest), are sums of one rank-one
 term per unit with coefficients a He_{2l-1}(b) phi(b) and a He_{2l}(b) phi(b) up to sign. The w_i^{(x) l}
@@ -9,8 +9,8 @@ consecutive Hermite polynomials have no common root, so every unit is found in o
     2. Jennrich on each, terms weaker than eta_2 dropped;
     3. the union, strongest (against its own noise) first, without duplicates closer than eta_3 up to sign.
 
-With noise levels nu_k from half samples eta_1 = 3 nu_k and eta_2 = 3 nu_k / sqrt(m) (Algorithm 4); without,
-nu_k is rounding (Algorithm 1).
+With noise levels nu_k from half samples eta_1 = 3 nu_k and eta_2 = 3 nu_k / sqrt(m) (Alg. 4); without,
+nu_k is rounding (Alg. 1).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROUNDING_NOISE = 1e-13  # noise of exact coefficients over the largest singular
 
 @dataclass(frozen=True)
 class SpectralOptions:
-    """Thresholds of Algorithm 4, in units of the noise."""
+    """Thresholds of [hermite] Alg. 4, in units of the noise."""
 
     rank_factor: float = 3.0
     """eta_1 / nu_k"""
@@ -90,7 +90,7 @@ def published_directions(
     noise: Mapping[int, float] | None = None,
     options: SpectralOptions | None = None,
 ) -> SpectralDirections:
-    """Steps 1-4 of Algorithm 1 (``noise`` None: exact coefficients) or of Algorithm 4.
+    """Steps 1-4 of [hermite] Alg. 1 (``noise`` None: exact coefficients) or of Alg. 4.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Linear regression on known directions and biases (Algorithm 5), and its network of m + 2 units.
+"""Linear regression on known directions and biases ([hermite] Alg. 5), and its network of m + 2 units.
 
 Given (w~_i, b~_i), i = 1 .. m, right up to a common sign, f is linear in |w~_i . x + b~_i|, x and 1:
 
@@ -11,7 +11,7 @@ w~_i, |w0| = 1, and beta b0 = c - sum_i h_i b~_i,
 
     f(x) = sum_i 2 h_i relu(w~_i . x + b~_i) + beta relu(w0 . x + b0) - beta relu(-w0 . x - b0).
 
-`learn_by_regression` takes directions and biases from the moments of one half of the samples (Algorithm 4)
+`learn_by_regression` takes directions and biases from the moments of one half of the samples (Alg. 4)
 and regresses on the other half. No signs are needed, and units that the moments missed do no harm beyond
 their own size: the network predicts well even where parameters are not determined.
 """
@@ -43,7 +43,7 @@ class UnitRegression:
     """Rows used: those whose features are shorter than the truncation."""
 
     def to_network(self) -> Network:
-        """The m + 2 unit network of Claim D.14, without skip and without output bias."""
+        """The m + 2 unit network of [hermite] Claim D.14, without skip and without output bias."""
         return without_affine_part(self.form)
 
 
@@ -120,7 +120,7 @@ def learn_by_regression(
 
 
 def without_affine_part(form: AbsoluteForm) -> Network:
-    """A ReLU network of m + 2 units that is the same function as ``form`` with one output (Claim D.14)."""
+    """The ReLU network of m + 2 units that equals ``form`` with one output ([hermite] Claim D.14)."""
     heights = form.heights[:, 0]
     slope = form.slope[:, 0] - form.weights @ heights
     offset = float(form.offset[0] - form.biases @ heights)

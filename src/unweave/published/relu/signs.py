@@ -1,6 +1,6 @@
 """Signs of units from the coefficient of order one, and the form of the network without signs.
 
-Known: w~_i = xi_i w_i, xi_i b_i and a_i. The published rule (Algorithm 3) solves
+Known: w~_i = xi_i w_i, xi_i b_i and a_i. The published rule ([hermite] Alg. 3) solves
 
     sum_i a_i z_i w~_i = T_1,        z_i = xi_i Phi(b_i),   Phi > 0,
 
@@ -48,12 +48,12 @@ class FixedSigns:
 
 
 def fix_signs(first: Array, weights: Array, scalars: UnitScalars) -> FixedSigns:
-    """Algorithm 3 as published, from T_1 (d,) and directions (d, m)."""
+    """[hermite] Alg. 3 as published, from T_1 (d,) and directions (d, m)."""
     return _solved(weights * scalars.outer, first)
 
 
 def fix_signs_by_affine_rest(first: Array, weights: Array, scalars: UnitScalars) -> FixedSigns:
-    """Algorithm 3 after the even part of every unit has been taken off T_1."""
+    """[hermite] Alg. 3 after the even part of every unit has been taken off T_1."""
     return _solved(weights * scalars.outer, 2 * affine_slope(first, weights, scalars))
 
 

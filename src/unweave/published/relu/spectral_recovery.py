@@ -1,11 +1,11 @@
-"""From Hermite coefficients to a ReLU network: directions, then scalars, then signs (Algorithms 1, 4 and 6).
+"""From Hermite coefficients to a ReLU network: directions, scalars, signs ([hermite] Algs. 1, 4 and 6).
 
     directions    published (Jennrich on T_{2l+1}, T_{2l+2}), pencil (m <= d), or power (T_4, T_5; m > d)
-    scalars       Algorithm 2 on T_2, T_3 (l = 1) or T_l .. T_{l+3}
-    signs         Algorithm 3 on T_1 where the directions are independent, else a search
+    scalars       Alg. 2 on T_2, T_3 (l = 1) or T_l .. T_{l+3}
+    signs         Alg. 3 on T_1 where the directions are independent, else a search
 
-With exact coefficients and l = 1 this is Algorithm 1; with noise levels its directions and thresholds are
-those of Algorithm 4, and followed by Algorithm 3 it is Algorithm 6.
+With exact coefficients and l = 1 this is Alg. 1; with noise levels its directions and thresholds are
+those of Alg. 4, and followed by Alg. 3 it is Alg. 6.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SpectralRecovery:
     figures: dict[str, float]
     """Eigenvalue gaps, ranks and the like."""
     alternatives: tuple[Array, ...] = ()
-    """Other patterns (m,) of signs that give the same function (Claim 4.8)."""
+    """Other patterns (m,) of signs that give the same function ([hermite] Claim 4.8)."""
 
     @property
     def units(self) -> ReLUUnits:
@@ -95,7 +95,7 @@ def recover_from_coefficients(
     noise
         nu_k by order; None says that the coefficients are exact.
     published_signs
-        Algorithm 3 to the letter instead of with the even part taken off.
+        [hermite] Alg. 3 to the letter instead of with the even part taken off.
     sign_tolerance
         Misfit up to which a pattern of signs explains the affine part, for order >= 2.
 

@@ -15,7 +15,7 @@ Refinement = Literal["gradient", "sgd", "none"]
 
 @dataclass(frozen=True)
 class PublishedOptions:
-    """Every constant of Table 3.1 and section 3.6, None where the value follows from D and m.
+    """Every constant of [identification] Table 3.1 and sec. 3.6, None where the value follows from D and m.
 
     Example
     -------
@@ -37,7 +37,7 @@ class PublishedOptions:
     four-point 2 D^2 + 1 and has about half the error."""
 
     gamma: float = 2.0
-    """Step of Algorithm 2.2. Source: 2."""
+    """Step of [identification] Alg. 2.2. Source: 2."""
 
     power_steps: int = 3000
     """Steps per start at most. Source: a power of ten with an unreadable exponent (3 or 4, by its run

@@ -1,4 +1,4 @@
-"""Signs and shifts of units whose directions are known (Algorithm 3.3), and their refinement.
+"""Signs and shifts of units whose directions are known ([identification] Alg. 3.3), and their refinement.
 
 The derivatives of f(x) = sum_k g(w_k . x + tau_k) at the origin along an estimate what_k = s_k w_k are
 
@@ -35,7 +35,7 @@ _NORM_MARGIN = 1.05  # factor on ||K|| that covers the power steps and the subsa
 
 @dataclass(frozen=True, eq=False)
 class SignsAndShifts:
-    """What Algorithm 3.3 reads off two derivatives per unit."""
+    """What [identification] Alg. 3.3 reads off two derivatives per unit."""
 
     signs: Array
     """(m,) +1 or -1: s_k what_k is the weight."""
@@ -66,9 +66,9 @@ def signs_and_shifts(
     activation: Activation,
     options: PublishedOptions | None = None,
 ) -> SignsAndShifts:
-    """Signs and initial shifts from second and third derivatives at the origin (Algorithm 3.3).
+    """Signs and initial shifts from second and third derivatives at the origin ([identification] Alg. 3.3).
 
-    ``directions`` (m, D): unit rows, each a weight up to sign. Rows asked: 4 m + 1. Error (3.62):
+    ``directions`` (m, D): unit rows, each a weight up to sign. Rows asked: 4 m + 1. Error, (3.62):
     sqrt(m) eps + m^{3/2} (log m / D)^{3/4} max_k |w_k - s_k what_k| up to a constant that grows with
     cond(G2) and with 1 / min |g'''| over the interval.
     """
