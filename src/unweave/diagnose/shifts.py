@@ -74,8 +74,10 @@ class WeightErrorTerms:
 
     @property
     def initialisation_covered(self) -> bool:
-        """Whether delta_max is within [identification] (3.50) with C = 1: signs and shifts then follow from derivatives at
-        the origin."""
+        """Whether delta_max is within [identification] (3.50) with C = 1.
+
+        Signs and shifts then follow from derivatives at the origin.
+        """
         return self.largest <= self.admissible
 
 
