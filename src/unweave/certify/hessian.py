@@ -8,7 +8,7 @@ b_l and a_l = g_l(z_l),
     R delta_l = (R delta_{l+1} W^T + delta_{l+1} V^T) g_l' + (delta_{l+1} W^T) g_l'' R z_l,
     R dL/dW_l = (R a_{l-1})^T delta_l + a_{l-1}^T R delta_l.
 
-Few parameters: H is formed and diagonalised. Many: Lanczos, whose smallest Ritz value is never below the
+Few parameters: H is formed and diagonalized. Many: Lanczos, whose smallest Ritz value is never below the
 smallest eigenvalue and comes with a residual |H v - value v| within which some eigenvalue lies. Kinks count
 as having no curvature, so that for ReLU networks it is the Hessian of the piece around w.
 """

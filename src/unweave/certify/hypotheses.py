@@ -44,7 +44,7 @@ def homogeneous_problem(network: Network, norms: LayerNorms) -> str:
 
 def norm_problem(data: LabelledData, input_norm: float) -> str:
     """Which |x| exceeds the bound on inputs, or nothing."""
-    allowed = input_norm * (1 + 4 * np.finfo(np.float64).eps)  # rows normalised to it may be off by rounding
+    allowed = input_norm * (1 + 4 * np.finfo(np.float64).eps)  # rows normalized to it may be off by rounding
     return "" if data.largest_norm <= allowed else f"|x| = {data.largest_norm:.3g} exceeds {input_norm:.3g}"
 
 

@@ -55,7 +55,7 @@ _MARGINS_TRIED = 12  # powers of two below the largest margin: smaller ones give
 def nbs_bound(
     network: Network, x: ArrayLike, y: ArrayLike, margin: float, input_norm: float, delta: float = 0.05
 ) -> RiskBound:
-    """Spectrally normalised margin bound, with probability 1 - ``delta`` over the samples x (m, n), y (m,).
+    """Spectrally normalized margin bound, with probability 1 - ``delta`` over the samples x (m, n), y (m,).
 
     ``margin`` (gamma) and ``input_norm`` (B) must be chosen before the samples are seen. Infinite if the
     network has biases or other units than relu, if some |x| > B, or if beta is outside its interval.

@@ -18,27 +18,27 @@ from unweave.errors import InvalidInput
 
 @dataclass(frozen=True)
 class TwoLevels:
-    """A dichotomy of maximisers: good ones lie at or above one level, spurious ones at or below another."""
+    """A dichotomy of maximizers: good ones lie at or above one level, spurious ones at or below another."""
 
     holds: bool
     """Whether the theorem's hypotheses hold; if not, both levels are nan."""
     good_at_least: float
-    """Every maximiser above ``spurious_at_most`` reaches at least this: nearer to one is nearer to a
+    """Every maximizer above ``spurious_at_most`` reaches at least this: nearer to one is nearer to a
     weight."""
     spurious_at_most: float
-    """No spurious maximiser exceeds this: a threshold anywhere between the two levels separates them."""
+    """No spurious maximizer exceeds this: a threshold anywhere between the two levels separates them."""
 
 
 @dataclass(frozen=True)
 class MaximiserNearWeight:
-    """Existence of a maximiser near every weight ([identification] Prop. 2.1)."""
+    """Existence of a maximizer near every weight ([identification] Prop. 2.1)."""
 
     holds: bool
     """Whether 4 nu + nu^2 + 6 delta < 1; if not, both bounds are nan."""
     objective_at_least: float
-    """Phi of that maximiser: no weight is lost by a threshold below this."""
+    """Phi of that maximizer: no weight is lost by a threshold below this."""
     squared_overlap_at_least: float
-    """<u, w_k>^2 of that maximiser."""
+    """<u, w_k>^2 of that maximizer."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def power_method_guarantee(nu: float, delta: float) -> TwoLevels:
 
 
 def maximiser_guarantee(nu: float, delta: float) -> MaximiserNearWeight:
-    """[identification] Prop. 2.1: near every weight a maximiser with Phi >= 1 - delta."""
+    """[identification] Prop. 2.1: near every weight a maximizer with Phi >= 1 - delta."""
     _check(nu, delta)
     if not 4 * nu + nu**2 + 6 * delta < 1:
         return MaximiserNearWeight(False, np.nan, np.nan)

@@ -174,7 +174,7 @@ class Search:
             seconds=time.perf_counter() - self._began,
         )
 
-    def minimise(self, problem: Problem) -> Stop:
+    def minimize(self, problem: Problem) -> Stop:
         """Find the optimum, unless the start already is one."""
         if self.fits_exactly:
             return Stop.ZERO_LOSS
@@ -189,7 +189,7 @@ class Search:
     def _searched(self) -> Stop:
         if self.scale == 0:
             return Stop.ZERO_LOSS  # the zero network fits
-        return self.minimise(self.prepare())
+        return self.minimize(self.prepare())
 
     def _look_around(self, problem: Problem, rng: np.random.Generator) -> None:
         """The best local optima, each replaced by the optimum of its own patterns and signs."""

@@ -142,7 +142,7 @@ def _from_the_end(program: ConeProgram, loss: ConvexLoss, point: Array) -> tuple
 
 
 def _linear_program(program: ConeProgram) -> tuple[Array, Array, Array]:
-    """The absolute loss: minimise sum t with -t <= A c - y <= t; its multipliers come with it."""
+    """The absolute loss: minimize sum t with -t <= A c - y <= t; its multipliers come with it."""
     n, p = program.design.shape
     none, eye = np.zeros((len(program.conditions), n)), np.eye(n)
     answer = linprog(

@@ -5,7 +5,7 @@ For v with A^T v = 0, A = [P_1 Z, ..., P_w Z],
     min_c sum_j l((A c)_j, y_j)  >=  - sum_j l*(v_j, y_j).
 
 Such v come from reweighted least squares: at predictions f with derivatives g and weights h, the step d that
-minimises sum g_j (A d)_j + h_j (A d)_j^2 / 2 leaves v = g + h A d with A^T v = 0. Scaled into the domain of
+minimizes sum g_j (A d)_j + h_j (A d)_j^2 / 2 leaves v = g + h A d with A^T v = 0. Scaled into the domain of
 l*, every step gives a bound; the largest is kept. A bound is never wrong for stopping early, only smaller.
 """
 

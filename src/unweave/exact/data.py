@@ -49,13 +49,13 @@ def affine_coordinates(x: Array) -> Coordinates:
     size = np.abs(x).max(axis=0)
     size[size == 0] = 1.0
     mean = (x / size).mean(axis=0) * size
-    centred = x / size - mean / size
-    spread = np.abs(centred).max(axis=0)
+    centered = x / size - mean / size
+    spread = np.abs(centered).max(axis=0)
     varies = spread > _COORDINATE_ROUNDING
     unit = size[varies] * spread[varies]  # columns in their own units: they may differ by orders of magnitude
     if not varies.any():
         return Coordinates(mean, np.zeros((x.shape[1], 0)))
-    _, extents, directions = np.linalg.svd(centred[:, varies] / spread[varies], full_matrices=False)
+    _, extents, directions = np.linalg.svd(centered[:, varies] / spread[varies], full_matrices=False)
     # Points far from the origin carry the rounding of their distance.
     floor = max(
         _FLAT_EXTENT * extents[0], _COORDINATE_ROUNDING * float(np.sqrt(len(x)) / spread[varies].min())

@@ -1,4 +1,4 @@
-"""Global empirical risk minimisation of a small ReLU network, with a certificate.
+"""Global empirical risk minimization of a small ReLU network, with a certificate.
 
     min over a_i, b_i, s_i = +-1 of   sum_j l( sum_i s_i relu(a_i . x_j + b_i), y_j ),      i = 1..w,
 

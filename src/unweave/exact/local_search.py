@@ -1,6 +1,6 @@
 """Good networks by local search: the upper bound that makes lower bounds prune.
 
-From many starts at once, damped steps on sum_j l(f(x_j), y_j) with f linearised in the units (w, q), the loss
+From many starts at once, damped steps on sum_j l(f(x_j), y_j) with f linearized in the units (w, q), the loss
 replaced by the parabola that touches it from above. Most starts end in local optima. With little noise the
 best of them is usually the global one, with labels at random often not; nothing relies on it.
 """

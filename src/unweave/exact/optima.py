@@ -167,7 +167,7 @@ class _Collection:
     def run(self) -> Optima:
         search, began = self._search, time.perf_counter()
         problem = search.prepare()
-        stop = search.minimise(problem)
+        stop = search.minimize(problem)
         fit = search.result(stop)
         self._limit = search.best.loss + self._tolerance
         collecting = replace(problem, collect=max(_BOUND_SLACK * search.scale, self._tolerance))

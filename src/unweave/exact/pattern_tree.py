@@ -4,7 +4,7 @@ With the points in a fixed order, the dichotomies of the first n points are the 
 of all points (every dichotomy of a subset extends). Sorted lexicographically, the extensions of a prefix
 are a contiguous range of the next level, so a level is its patterns and where the children of each begin.
 
-A tuple of w patterns, one per unit, bounds all its descendants: the loss on the first n points, minimised
+A tuple of w patterns, one per unit, bounds all its descendants: the loss on the first n points, minimized
 without further conditions, is at most the loss on all points of any network with one of these patterns.
 """
 

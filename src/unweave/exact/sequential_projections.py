@@ -1,6 +1,6 @@
 """Convex losses over a polyhedral cone by a sequence of projections.
 
-At predictions f with derivatives g and weights h, a parabola through the loss is minimised over the cone,
+At predictions f with derivatives g and weights h, a parabola through the loss is minimized over the cone,
 
     c+ = argmin_{C c >= 0}  sum_j h_j ((A c)_j - f_j + g_j / h_j)^2,
 

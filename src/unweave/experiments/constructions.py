@@ -81,7 +81,7 @@ def run_network_sizes(seed: int, progress: Progress) -> Iterator[Figure]:
     for count in piece_counts:
         progress(f"{count} pieces")
         places = [Fraction(x, 7) for x in sorted(rng.sample(range(-1000, 1000), count - 1))]
-        # A convex function's slopes differ, so that no two neighbouring pieces are one.
+        # A convex function's slopes differ, so that no two neighboring pieces are one.
         slopes = [Fraction(s, 5) for s in sorted(rng.sample(range(-400, 400), count))]
         values = [Fraction(0)]
         for i in range(1, count - 1):

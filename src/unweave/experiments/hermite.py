@@ -37,7 +37,7 @@ def run_hermite_coefficients(seed: int, progress: Progress) -> Iterator[Figure]:
 
     The closed form of E[relu(z + b) He_k(z)] against quadrature; the risk identity (Prop. B.1) against
     the closed second moment of a unit; the loss of calling a unit affine (Lemma D.13); and how well the roots
-    of neighbouring He_k are separated (Lemma 4.3, corrected). Fixed biases and a few random ones; the
+    of neighboring He_k are separated (Lemma 4.3, corrected). Fixed biases and a few random ones; the
     constants do not depend on the seed.
     """
     orders = 9

@@ -61,7 +61,7 @@ def run_energy_barrier(seed: int, progress: Progress) -> Iterator[Figure]:
     """The energy barrier of quadratic networks ([quadratic]).
 
     Weights of rank below d have a risk of at least C s_min(W*)^4. For Gaussian inputs the least such risk is
-    2 (d + 2)/(d + 1) s_min^4, found here by minimisation over matrices of rank d - 1 from several starts; the
+    2 (d + 2)/(d + 1) s_min^4, found here by minimization over matrices of rank d - 1 from several starts; the
     source's bound with C = 2 is below it, as it must be. One W* per number of inputs, with twice as many
     units.
     """

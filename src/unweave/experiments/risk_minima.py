@@ -16,7 +16,7 @@ from unweave.networks.network import Network
 
 
 def run_dichotomies(seed: int, progress: Progress) -> Iterator[Figure]:
-    """The patterns that exact risk minimisation goes through ([mathematics] Thm. 2.4.1).
+    """The patterns that exact risk minimization goes through ([mathematics] Thm. 2.4.1).
 
     A ReLU unit splits N points of R^d into active and inactive ones by a hyperplane. In general position
     there are 2 sum_{i<=d} C(N-1, i) such splits (Cover); the source counts at most 2 C(N, d), which is too

@@ -31,7 +31,7 @@ from unweave.subspace import (
 def run_wide_layers(seed: int, progress: Progress) -> Iterator[Figure]:
     """[identification] Table 3.2: wide shallow layers, m = ceil(2/5 D^beta) tanh units, by queries.
 
-    The published seconds are those of weight recovery and initialisation on a P100 GPU; up to 180 s of
+    The published seconds are those of weight recovery and initialization on a P100 GPU; up to 180 s of
     gradient descent follow, which end at errors of 1e-1 to 1e-4 (Figs. 3.3 and 3.4). Ours are those of the
     whole of `unweave.recover`, queries, final fit and verification included. One network per cell.
     """

@@ -161,7 +161,7 @@ class ReluGateLearner:
         return self
 
     def fit(self) -> GateFit:
-        """The gate as learnt so far."""
+        """The gate as learned so far."""
         if self._weights is None:
             raise InvalidInput("partial_fit must be called before fit. Got no samples instead. Give some.")
         if self._constants is None:

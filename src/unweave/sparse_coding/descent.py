@@ -105,7 +105,7 @@ def sparse_autoencoder_fit(
 def atom_cosines(found: Array, dictionary: Array) -> tuple[Array, IntArray]:
     """Cosine (h,) of every atom of ``dictionary`` (n, h) with the found one (n, h) that is matched to it.
 
-    The matching, (h,) column numbers of ``found``, maximises the sum of the cosines.
+    The matching, (h,) column numbers of ``found``, maximizes the sum of the cosines.
     """
     found = checked_matrix(found, "found", dictionary.shape)
     lengths = np.linalg.norm(found, axis=0)

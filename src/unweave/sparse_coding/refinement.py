@@ -84,7 +84,7 @@ def _codes(signals: Array, atoms: Array, supports: BoolArray) -> Array:
         rows = np.flatnonzero(sizes == size)
         picked = np.nonzero(supports[rows])[1].reshape(len(rows), size)
         chosen = atoms.T[picked]  # (rows, size, n)
-        # Through the QR factorisation of A_S: normal equations would square the condition of the support.
+        # Through the QR factorization of A_S: normal equations would square the condition of the support.
         q, r = np.linalg.qr(chosen.transpose(0, 2, 1))
         right = np.einsum("rnk,rn->rk", q, signals[rows])
         try:

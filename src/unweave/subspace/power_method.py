@@ -1,10 +1,10 @@
 """The subspace power method: all rank-one members of a subspace of Sym(D) ([identification] Alg. 2.2).
 
-Maximise Phi(u) = ||P(u u^T)||_F^2 on the sphere by
+Maximize Phi(u) = ||P(u u^T)||_F^2 on the sphere by
 
-    u <- normalise( u + 2 gamma P(u u^T) u ),        gamma = inf: u <- normalise( P(u u^T) u ),
+    u <- normalize( u + 2 gamma P(u u^T) u ),        gamma = inf: u <- normalize( P(u u^T) u ),
 
-from many starts at once. Close to a maximiser the power step contracts by rho < 1, which tends to one as
+from many starts at once. Close to a maximizer the power step contracts by rho < 1, which tends to one as
 the rank approaches D(D-1)/2; a saddle-free Newton step on the sphere (the eigenvalues of the Riemannian
 Hessian replaced by their negative moduli) converges quadratically instead and also leaves saddles, so a
 few power steps are followed by Newton steps on the rows that have not converged.
@@ -12,7 +12,7 @@ few power steps are followed by Newton steps on the rows that have not converged
 Departures from the published algorithm, each of them optional: Newton after power steps; starts taken
 from what is missing (leading eigenvectors of random members of the subspace orthogonal to what was
 found), which needs about 2 m starts where uniform ones need Theta(m log m); and acceptance by the
-distance of u u^T to the subspace measured against the subspace's own error, because spurious maximisers
+distance of u u^T to the subspace measured against the subspace's own error, because spurious maximizers
 reach Phi = 0.9996 near the limit while true ones stay within delta^2 of one.
 """
 
@@ -32,7 +32,7 @@ from unweave.subspace.rank_one_space import RankOneSpace
 
 ROUNDING_MISALIGNMENT = 1e-9
 """1 - Phi accepted whatever the subspace's error: the square of a direction error that any later least
-squares repairs, and six orders below the spurious maximisers that were ever seen."""
+squares repairs, and six orders below the spurious maximizers that were ever seen."""
 
 _MISALIGNMENT_SPREAD = 1e3  # largest over median 1 - Phi of true directions
 _ROWS_PER_NEWTON_STEP = 256  # rows whose D x D Hessians are formed at once: limits memory

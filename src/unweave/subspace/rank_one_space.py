@@ -5,7 +5,7 @@ For a subspace V with orthogonal projection P the functional
     Phi(u) = || P(u u^T) ||_F^2,   |u| = 1,
 
 is at most one, and equals one exactly when u u^T lies in V. The rank-one members of the span of a
-network's Hessians are the w_k w_k^T of its units, so the maximisers of Phi are the weights.
+network's Hessians are the w_k w_k^T of its units, so the maximizers of Phi are the weights.
 
     gradient      4 P(u u^T) u
     Hessian       v^T H v = 8 || P(u v^T) ||_F^2 + 4 v^T P(u u^T) v

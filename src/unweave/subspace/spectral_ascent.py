@@ -1,6 +1,6 @@
 """Rank-one members of a subspace of Sym(D) by ascent on the spectral norm ([identification] Alg. 2.1).
 
-The program is to maximise ||M|| over M in V with ||M||_F <= 1, whose value is one exactly at the rank-one
+The program is to maximize ||M|| over M in V with ||M||_F <= 1, whose value is one exactly at the rank-one
 members of V. From a random unit member of V repeat
 
     u = leading eigenvector of M,       M <- normalise_F( P(M + gamma u u^T) ).
@@ -104,7 +104,7 @@ def ascend_spectral_norm(
     """Leading eigenvectors (n, D) of where the ascent ends from sum_k c_k B_k, rows c of ``coefficients``
     (n, m).
 
-    The rows need not be normalised; B is ``space.basis``. Runs in the array library of the basis.
+    The rows need not be normalized; B is ``space.basis``. Runs in the array library of the basis.
     """
     xp = array_namespace(coefficients)
     current = _unit_rows(coefficients)

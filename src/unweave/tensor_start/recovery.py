@@ -14,7 +14,7 @@ from unweave.arrays import Array
 from unweave.networks.network import Network
 from unweave.numerics.least_squares import Fit
 from unweave.tensor_start.descent import Descent, DescentOptions, gauss_newton, gradient_descent
-from unweave.tensor_start.initialisation import TensorStart, tensor_start
+from unweave.tensor_start.initialization import TensorStart, tensor_start
 from unweave.tensor_start.local_convexity import LocalConvexity, local_convexity
 
 

@@ -28,7 +28,7 @@ from scipy.special import erfinv, logit
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.activations import get_activation
-from unweave.published.deep.reparametrisation import DiagonalParameters, Reparametrisation
+from unweave.published.deep.reparametrization import DiagonalParameters, Reparametrisation
 from unweave.subspace.symmetric import symmetric_packing
 
 _LARGEST_RATIO = 1 - 1e-12  # ratios and answers are clipped to it, inside the open ranges of the inverses

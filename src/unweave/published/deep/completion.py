@@ -1,10 +1,10 @@
-"""The completion: fit scales and shifts of the reparametrised network to answers ([identification] (4.66)).
+"""The completion: fit scales and shifts of the reparametrized network to answers ([identification] (4.66)).
 
-    minimise  sum_i | f(x_i) - f~(x_i; L, R, tau) |^2,      x_i ~ N(0, I),
+    minimize  sum_i | f(x_i) - f~(x_i; L, R, tau) |^2,      x_i ~ N(0, I),
 
 from L = R = I, tau = 0. The source does this by stochastic gradients; Adam with a falling rate and
 Levenberg-Marquardt reach the same minimum sooner. All of them stop at the error of the entangled weights,
-which the parametrisation keeps fixed; only with exact ones do they go to rounding.
+which the parametrization keeps fixed; only with exact ones do they go to rounding.
 
 There are L directions along which the function does not change, (L_l, R_l, L_{l+1}) -> (c L_l, R_l / c,
 L_{l+1} / c), so Levenberg-Marquardt relies on its damping there.
@@ -27,8 +27,8 @@ from unweave.numerics.least_squares import (
     levenberg_marquardt,
 )
 from unweave.published.deep.options import PublishedDeepOptions
-from unweave.published.deep.reparametrisation import DiagonalParameters, Reparametrisation
-from unweave.published.deep.reparametrised_model import forward, gradient, jacobian
+from unweave.published.deep.reparametrization import DiagonalParameters, Reparametrisation
+from unweave.published.deep.reparametrized_model import forward, gradient, jacobian
 
 Clock = Callable[[], float]
 
@@ -174,7 +174,7 @@ class _OutOfTime(Exception):
 
 
 class _ReparametrisedFit:
-    """The least-squares problem; where it was last linearised is where the fit had come to."""
+    """The least-squares problem; where it was last linearized is where the fit had come to."""
 
     def __init__(self, model: Reparametrisation, points: Array, answers: Array, reached: list[Array]) -> None:
         self._model, self._points, self._answers, self._reached = model, points, answers, reached

@@ -6,10 +6,10 @@ x_i ~ N(x*, s^2 I) nearly lie in
 
     W(f, x*) = span{ v v^T : v entangled at x* },      of dimension m* = number of units that curve,
 
-and their leading m* singular directions span it approximately. The maximisers of
+and their leading m* singular directions span it approximately. The maximizers of
 Phi(u) = ||P(u u^T)||_F^2 on the sphere are then close to the entangled weights; power steps
 
-    u <- normalise( u + 2 gamma P(u u^T) u )
+    u <- normalize( u + 2 gamma P(u u^T) u )
 
 from uniform starts find them, those with Phi >= beta are kept. The last layer is also read off the
 gradients: grad f_k(x*) / |grad f_k(x*)| = +- v_k^L / |v_k^L|, in order, with the sign of g_L'.

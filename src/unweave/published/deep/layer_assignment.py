@@ -10,7 +10,7 @@
 Assumption (4.60): the lowest score of the first layer exceeds the highest of the others; how clearly is
 in the result. For L > 3 the inner layers cannot be told apart by this rule: an oracle must.
 
-Departures: R = 100 and normalised Hessians instead of R = 1000 and raw ones (see `PublishedDeepOptions`);
+Departures: R = 100 and normalized Hessians instead of R = 1000 and raw ones (see `PublishedDeepOptions`);
 duplicates are grouped as lines instead of on a half sphere, and should there be more lines than units, the
 ones with the least Phi go.
 
@@ -180,7 +180,7 @@ def kmeans(
 ) -> tuple[Array, IntArray]:
     """Unit centers (k, D) of unit ``vectors`` (n, D) and the label (n,) of each vector.
 
-    Minimise sum_i min_j |u_i - c_j|^2 by Lloyd's steps (assign, average, normalise) from k-means++ starts. As
+    Minimize sum_i min_j |u_i - c_j|^2 by Lloyd's steps (assign, average, normalize) from k-means++ starts. As
     lines, the distance is min_s |u - s c| over s = +-1, and every vector is turned towards its center first.
     The ends of a power iteration form clusters much narrower than their distances: k-means++ hits each once.
     ``initial`` (k, D) replaces the k-means++ starts. Fewer distinct vectors than ``clusters`` give as many

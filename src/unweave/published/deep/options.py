@@ -54,7 +54,7 @@ class PublishedDeepOptions:
     """Movement of a start at which it is retired; 80 to 600 steps reach it. Source: none."""
 
     newton_steps: int = 0
-    """Newton steps after the power steps, at most, for starts that have not converged: the same maximisers,
+    """Newton steps after the power steps, at most, for starts that have not converged: the same maximizers,
     sooner where the power step contracts slowly (small D). Source: none."""
 
     threshold: float = 0.5
@@ -73,7 +73,7 @@ class PublishedDeepOptions:
 
     far_radius: float = 100.0
     """R of the sphere on which first-layer weights are told from the others. Source: 1e3, where some unit is
-    so rarely unsaturated that 1 network of 10 succeeded here; 100 with normalised Hessians: 10 of 10."""
+    so rarely unsaturated that 1 network of 10 succeeded here; 100 with normalized Hessians: 10 of 10."""
 
     far_normalised: bool = True
     """Far Hessians to norm one before their span is taken, so that rarely unsaturated units count as much as
@@ -83,7 +83,7 @@ class PublishedDeepOptions:
     """Points on that sphere. Source: 4 m."""
 
     repair: bool = True
-    """Swap units between neighbouring layers while that lets the entangled weights of each layer lie in the
+    """Swap units between neighboring layers while that lets the entangled weights of each layer lie in the
     range of those before ([identification] Prop. 4.3 read backwards). Source: no."""
 
     completion: Completion = "levenberg-marquardt"

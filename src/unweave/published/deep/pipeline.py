@@ -38,7 +38,7 @@ from unweave.published.deep.layer_assignment import (
 )
 from unweave.published.deep.options import PublishedDeepOptions
 from unweave.published.deep.range_test import RepairedLayers, range_residuals, repair_by_swaps
-from unweave.published.deep.reparametrisation import Reparametrisation, reparametrise
+from unweave.published.deep.reparametrization import Reparametrisation, reparametrise
 from unweave.published.deep.sources import DerivativeSource, DifferencedFunction
 
 

@@ -55,7 +55,7 @@ def fit_moments(
 ) -> MomentFit:
     """Fit units to the orders that ``deviations`` names, sigma_k by k >= 1; the offset is kept.
 
-    Cost per step: a factorisation of a matrix with one row per packed coefficient and m (d + 1) columns.
+    Cost per step: a factorization of a matrix with one row per packed coefficient and m (d + 1) columns.
     """
     if not deviations or min(deviations) < 1 or min(deviations.values()) <= 0:
         raise InvalidInput(

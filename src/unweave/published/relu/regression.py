@@ -70,7 +70,7 @@ def regress_on_units(
     """Fit y (n,) at x (n, d) by units with directions (d, m) and biases (m,).
 
     Plain least squares unless ``bounds`` are given; these only matter for the analysis of heavy tails.
-    Cost: one orthogonal factorisation of (n, m + d + 1).
+    Cost: one orthogonal factorization of (n, m + d + 1).
     """
     width, dimension = len(biases), x.shape[1]
     features = np.concatenate([np.abs(x @ weights + biases), x, np.ones((len(x), 1))], axis=1)

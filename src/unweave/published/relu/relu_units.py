@@ -50,7 +50,7 @@ class ReLUUnits:
         return ReLUUnits(basis @ self.weights, self.biases, self.outer, self.offset)
 
     def unwhitened(self, whitening: Whitening) -> ReLUUnits:
-        """The units on x whose inputs are whitening(x), renormalised."""
+        """The units on x whose inputs are whitening(x), renormalized."""
         return ReLUUnits.normalised(*whitening.undo(self.weights, self.biases), self.outer, self.offset)
 
     def to_network(self) -> Network:

@@ -64,7 +64,7 @@ class PublishedOptions:
     the interval on which g'' is monotone."""
 
     refinement: Refinement = "sgd"
-    """Source: analysed for gradient descent on all samples, run with stochastic gradients."""
+    """Source: analyzed for gradient descent on all samples, run with stochastic gradients."""
 
     training_samples: int | None = None
     """N_train, Gaussian. Source: D^2 m."""

@@ -185,7 +185,7 @@ def _best_directions(
 ) -> RankOneDirections:
     """[identification] Alg. 2.2 as run in the experiments: all starts first, then the m best distinct ends.
 
-    Stopping at the m-th accepted end instead may keep a spurious maximiser: some exceed the threshold when m
+    Stopping at the m-th accepted end instead may keep a spurious maximizer: some exceed the threshold when m
     is close to its limit.
     """
     space = RankOneSpace(span.basis(width), symmetric_packing(dimension))

@@ -1,4 +1,4 @@
-"""Answers of the reparametrised network and their derivatives by the 3 m - m_L + D free numbers.
+"""Answers of the reparametrized network and their derivatives by the 3 m - m_L + D free numbers.
 
 With u_l = (W~^l)^T L_l y^{l-1}, a_l = R_l u_l + tau_l, y^l = g(a_l) / R_l (hidden) or g(a_L), and
 E_l = d f / d y^l, Delta_l = d f / d a_l, back-propagation reads
@@ -18,7 +18,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.networks.activations import get_activation
-from unweave.published.deep.reparametrisation import DiagonalParameters, Reparametrisation
+from unweave.published.deep.reparametrization import DiagonalParameters, Reparametrisation
 
 
 @dataclass(frozen=True, eq=False)

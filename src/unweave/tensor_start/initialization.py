@@ -1,4 +1,4 @@
-"""Tensor initialisation: a first guess of all weights from Hermite moments of Gaussian samples.
+"""Tensor initialization: a first guess of all weights from Hermite moments of Gaussian samples.
 
 For g homogeneous of degree q and y = sum_i v_i g(w_i . x), v_i = +-1, x ~ N(0, I_d), k <= d,
 
@@ -6,13 +6,13 @@ For g homogeneous of degree q and y = sum_i v_i g(w_i . x), v_i = +-1, x ~ N(0, 
 
 1. The top k eigenvectors (by size) of M_2 span the u_i; everything below happens in z = P^T x.
 2. M_2 and the matrices M_j[...], j the first of 3, 4 with c_j != 0, are all U diag(.) U^T: joint
-   diagonalisation by congruence gives the u_i up to sign.
+   diagonalization by congruence gives the u_i up to sign.
 3. M_2 = sum_i zeta_i u_i u_i^T gives v_i = sign(zeta_i/c_2) and |w_i| = |zeta_i/c_2|^(1/q).
 4. M_1 = sum_i c_1 v_i |w_i|^q u_i gives the signs of the u_i.
 
 Departures from the source, which uses M_3 for everything: c_3 = 0 for ReLU, whose order is 4; and M_3
 does not change under (v_i, u_i) -> (-v_i, -u_i), so output signs are read from M_2 and directions from M_1.
-Instead of one random contraction all of them are diagonalised at once, which uses the samples better.
+Instead of one random contraction all of them are diagonalized at once, which uses the samples better.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ Normalisation = Literal["inverse", "none"]
 
 @dataclass(frozen=True, eq=False)
 class DiagonalParameters:
-    """What the reparametrised network leaves free."""
+    """What the reparametrized network leaves free."""
 
     left: tuple[Array, ...]
     """L_l: (D,), (m_1,), .., (m_{L-1},)."""
