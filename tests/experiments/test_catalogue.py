@@ -22,7 +22,7 @@ def test_every_run_is_registered_and_every_row_has_one():
 
 
 def test_rows_do_not_hide_each_other():
-    assert len(EXPERIMENTS) == len(unweave.experiments.catalogue._TABLE)
+    assert len(EXPERIMENTS) == len(unweave.experiments.catalogue._EXPERIMENT_ROWS)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)

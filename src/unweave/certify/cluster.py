@@ -96,8 +96,7 @@ def cluster_bound(
     betas = np.array([n.geometric_mean for n in norms])
     dimension = max(map(max, norms[0].shapes)) if proved else max(network.hidden, default=1)
     distances = np.array([[sum(layer_distances(a, b)) for b in initial] for a in trained])
-    noise = _proved_noise if proved else _stated_noise
-    result = noise(setting, betas, len(norms[0].weights), dimension)
+    result = _noise(setting, betas, len(norms[0].weights), dimension, proved)
     if isinstance(result, str):
         return infinite(loss, margin, result, proved)
     sigmas, logs = result
@@ -125,34 +124,26 @@ class _ClusterSetting:
     cost: float
 
 
-def _proved_noise(
-    setting: _ClusterSetting, betas: Array, d: int, dimension: int
+def _noise(
+    setting: _ClusterSetting, betas: Array, d: int, dimension: int, proved: bool
 ) -> tuple[Array, float] | str:
-    """sigma_i (k,) and the logarithms to pay, with gamma/8 and the interval [low, 2^r low], r paid for."""
+    """sigma_i (k,) and the logarithms to pay, or why there are none.
+
+    Proved: gamma/8, and the interval [low, 2^r low] with r paid for. As stated: gamma itself, and the
+    interval that just holds every beta.
+    """
     low = (setting.margin / (2 * setting.input_norm)) ** (1 / d)
     if betas.min() < low:
         return f"beta = {betas.min():.3g} is below {low:.3g}: no margin can be reached"
     doublings = max(1, int(np.ceil(np.log2(betas.max() / low))))
-    high = low * 2.0**doublings
-    points = int(np.ceil(d / 2 * high / low))
-    share = setting.delta / (_CLUSTER_ANGLES * points * doublings * (doublings + 1))
-    grid = np.array([grid_point(beta, low, high, points) for beta in betas])
-    sigmas = _cluster_sigmas(grid, setting.margin / _MARGIN_PARTS, setting.input_norm, d, dimension, share)
-    return sigmas, float(np.log(3 * setting.m / share) + setting.cost)
-
-
-def _stated_noise(
-    setting: _ClusterSetting, betas: Array, d: int, dimension: int
-) -> tuple[Array, float] | str:
-    """The same as printed: gamma itself, d_min such that the interval just holds every beta."""
-    low, high = (setting.margin / (2 * setting.input_norm)) ** (1 / d), _CLUSTER_REACH * betas.max()
-    if betas.min() < low:
-        return f"beta = {betas.min():.3g} is below {low:.3g}: no margin can be reached"
+    high = low * 2.0**doublings if proved else _CLUSTER_REACH * betas.max()
     points = max(1, int(np.ceil(d / 2 * high / low)))
-    share = setting.delta / (_CLUSTER_ANGLES * points)
+    choices = points * (doublings * (doublings + 1) if proved else 1)
+    share = setting.delta / (_CLUSTER_ANGLES * choices)
     grid = np.array([grid_point(beta, low, high, points) for beta in betas])
-    sigmas = _cluster_sigmas(grid, setting.margin, setting.input_norm, d, dimension, share)
-    return sigmas, float(np.log(3 * setting.m / share))
+    margin = setting.margin / (_MARGIN_PARTS if proved else 1)
+    sigmas = _cluster_sigmas(grid, margin, setting.input_norm, d, dimension, share)
+    return sigmas, float(np.log(3 * setting.m / share) + setting.cost)
 
 
 def _cluster_sigmas(

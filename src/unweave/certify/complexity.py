@@ -1,4 +1,4 @@
-"""What the function of a ReLU network proves about every network that computes it: pieces, size, depth.
+"""Lower bounds on every network that computes a given ReLU function: pieces, size, depth.
 
 - Pieces on lines: a function with p pieces on some line needs `bounds.min_size(p, depth)` gates at that
   depth.
@@ -24,9 +24,7 @@ from unweave.construct import affine_map_at, as_exact, bounds, pieces_on_line
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 
-_COORDINATE_GRID = (
-    1 << 30
-)  # random coordinates are multiples of 1/_COORDINATE_GRID: coincidences have probability about 1e-9
+_COORDINATE_GRID = 1 << 30  # random coordinates are multiples of 1/this: coincidences have probability 1e-9
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def balanced(network: Network) -> Network:
 
 
 def homogeneous_problem(network: Network, norms: LayerNorms) -> str:
-    """Why factors cannot move between the layers, or nothing."""
+    """Reason why factors cannot move between the layers; empty if they can."""
     if len(norms.weights) < 2:
         return "the network must have a hidden layer"
     if network.skip is not None or any(norms.biases):
@@ -43,7 +43,7 @@ def homogeneous_problem(network: Network, norms: LayerNorms) -> str:
 
 
 def norm_problem(data: LabelledData, input_norm: float) -> str:
-    """Which |x| exceeds the bound on inputs, or nothing."""
+    """Report of an |x| that exceeds the bound on inputs; empty if none does."""
     allowed = input_norm * (1 + 4 * np.finfo(np.float64).eps)  # rows normalized to it may be off by rounding
     return "" if data.largest_norm <= allowed else f"|x| = {data.largest_norm:.3g} exceeds {input_norm:.3g}"
 

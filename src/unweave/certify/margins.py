@@ -42,7 +42,7 @@ class RiskBound:
     proved: bool = True
     """False for forms that were published but do not follow from their proof."""
     reason: str = ""
-    """Which hypothesis fails, if one does."""
+    """The hypothesis that fails; empty if none does."""
 
     @property
     def vacuous(self) -> bool:

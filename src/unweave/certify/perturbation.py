@@ -1,4 +1,4 @@
-"""How much noise the parameters of a network bear before its answers move by more than a margin.
+"""How much noise the parameters of a network tolerate before its answers move by more than a margin.
 
 For layers y_l = g_l(y_{l-1} W_l + b_l), all g_l 1-Lipschitz with g_l(0) = 0, and inputs |x| <= B, noise U_l
 on the weights and u_l on the biases moves the output by at most Delta_d, where
@@ -11,7 +11,7 @@ sigma (sqrt r + sqrt c + s) with probability 1 - exp(-s^2/2), a vector of c entr
 largest sigma with Delta_d <= margin, all layers holding at once with probability 1 - failure, is one
 bisection (``form="recursion"``, the default).
 
-Two other forms are there to compare with, both for networks without biases, D being the largest dimension:
+Two other forms serve for comparison, both for networks without biases, D being the largest dimension:
 
 - ``"closed"``: sigma = t / sqrt(2 D log(S/failure)), S = sum_l (r_l + c_l) and
   t = min( min_l |W_l|/d, margin/(e B prod|W| sum 1/|W_l|) ): the same guarantee by looser inequalities;
@@ -74,7 +74,7 @@ def noise_resilience_sigma(
     failure: float = 0.5,
     form: Form = "recursion",
 ) -> float:
-    """Standard deviation of Gaussian noise, the same on all parameters, that the network bears.
+    """Standard deviation of Gaussian noise, the same on all parameters, that the network tolerates.
 
     With probability at least 1 - ``failure`` over the noise, the answers at all |x| <= ``input_norm`` at once
     move by at most ``margin`` in Euclidean norm. Biases are perturbed too if the network has any that is not

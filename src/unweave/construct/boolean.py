@@ -106,7 +106,7 @@ def parity_net(k: int, exact: bool = False) -> Network:
 
 @dataclass(frozen=True)
 class AndreevLayout:
-    """Where the n inputs of Andreev's function are: ``table`` bits, then ``rows`` x ``columns`` bits."""
+    """Layout of the n inputs of Andreev's function: ``table`` bits, then ``rows`` x ``columns`` bits."""
 
     n: int
     table: int

@@ -30,7 +30,7 @@ class Cone:
 
 
 def arrangement_cones(normals: Any) -> tuple[Cone, ...]:
-    """All cones of the hyperplanes with ``normals`` (m, n), in general position.
+    """Enumerate the cones of the hyperplanes with ``normals`` (m, n), in general position.
 
     Example:
         >>> [cone.signs for cone in arrangement_cones([[1, 0], [0, 1]])]

@@ -1,4 +1,4 @@
-"""What the linear-regime theorems promise for nearly tight frames, with their hypotheses checked.
+"""Guarantees of the linear-regime theorems for nearly tight frames, with their hypotheses checked.
 
 Weights satisfy the frame condition with constant nu when (1 - nu)|x|^2 <= sum_k <w_k, x>^2 <= (1 + nu)|x|^2;
 delta is the error of the subspace, the norm of the difference of the projections onto span{w_k w_k^T} and

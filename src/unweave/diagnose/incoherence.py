@@ -27,10 +27,10 @@ class Incoherence:
     width: int
     """m, the number of units; recovery from Hessians needs m < D(D+1)/2, and generically m <= D(D-1)/2."""
     coherence: float
-    """mu_2 = max_{k != l} <w_k, w_l>^2: one means that two units share a direction and cannot be told
-    apart."""
+    """mu_2 = max_{k != l} <w_k, w_l>^2: one means that two units share a direction and cannot be
+    separated."""
     coherence_constant: float
-    """c_2 = mu_2 D / log m: the theory wants it bounded; a few units for random weights. nan for m < 2."""
+    """c_2 = mu_2 D / log m: bounded in the theory; a few for random weights. nan for m < 2."""
     welch_bound: float
     """(m - D) / (D (m - 1)) or 0, below which mu_2 of m vectors cannot fall: as incoherent as possible."""
     gram2_smallest: float

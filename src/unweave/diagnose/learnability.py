@@ -40,7 +40,7 @@ class Learnability:
     curvature_largest: float
     """lambda_max(E_2): sigma_1^2 / N_h is at most this times lambda_max(G_2)."""
     slope_smallest: float
-    """lambda_min(E_1): curvature of the shift problem, zero when shifts cannot be told apart."""
+    """lambda_min(E_1): curvature of the shift problem, zero when shifts cannot be separated."""
     omega: float
     """Half the least sum_{r >= 4} mu_r(g'(. + tau))^2 over the network's range of shifts: the part of g'
     beyond cubic polynomials, on which the source's bound rests. Zero for polynomial activations."""

@@ -48,7 +48,7 @@ class ShiftProblem:
 
 @dataclass(frozen=True)
 class WeightErrorTerms:
-    """How the errors of estimated weights enter the shifts ([identification] sec. 3.4)."""
+    """Terms by which errors of estimated weights enter the shifts ([identification] sec. 3.4)."""
 
     largest: float
     """delta_max = max_k |w_k - what_k|."""

@@ -47,7 +47,7 @@ def cover_count(points: int, dimension: int) -> int:
 
 
 def hyperplane_dichotomies(x: ArrayLike) -> BoolArray:
-    """All dichotomies (M, N) of the points x (N, d) by hyperplanes, in lexicographic order.
+    """Enumerate the dichotomies (M, N) of the points x (N, d) by hyperplanes, in lexicographic order.
 
     The first is all False, the last all True. Equal points are never separated. Cost: C(N, r) hyperplanes
     times 2^(r+1) N bits, r the dimension of the points' affine hull; r = 1 is a sort.

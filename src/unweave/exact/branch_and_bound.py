@@ -1,4 +1,4 @@
-"""One run of branch and bound: prepare, bound, solve, and say what is certain whenever it ends."""
+"""One run of branch and bound: prepare, bound, solve, and certify what is known whenever it ends."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class Search:
         self._left = math.inf
 
     def result(self, stop: Stop) -> ExactFit:
-        """What is known now."""
+        """The best network so far, with its certificate."""
         network = self.coordinates.network(self.best.units, self.best.signs)
         loss = float(np.sum(self.loss.value(network(self.x)[:, 0], self.y)))
         claimed = self.best.loss - _CLAIMED_SHARE * self.gap
@@ -183,7 +183,7 @@ class Search:
 
     @property
     def end(self) -> Stop:
-        """Whether there was time for everything."""
+        """EXHAUSTED if there was time for everything."""
         return Stop.EXHAUSTED if math.isinf(self._late) else Stop.TIME_LIMIT
 
     def _searched(self) -> Stop:
@@ -192,7 +192,7 @@ class Search:
         return self.minimize(self.prepare())
 
     def _look_around(self, problem: Problem, rng: np.random.Generator) -> None:
-        """The best local optima, each replaced by the optimum of its own patterns and signs."""
+        """Replace the best local optima by the optima of their own patterns and signs."""
         units, signs, losses = local_search(self.z, self.y, self.width, self.loss, self.options.starts, rng)
         for one, sign, reached in zip(units[:_POLISHED_STARTS], signs, losses, strict=False):
             if reached < self.best.loss:
@@ -205,7 +205,7 @@ class Search:
         self.local_loss = self.best.loss
 
     def _accept(self, fits: list[ConeFit | None]) -> None:
-        """Take networks that are better; remember programs that stay open."""
+        """Keep better networks and the bounds of programs that stay open."""
         for fit in fits:
             if fit is None:
                 continue

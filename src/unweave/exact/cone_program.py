@@ -1,12 +1,12 @@
-"""The convex program of fixed patterns and signs, and what makes its answer trustworthy.
+"""The convex program of fixed patterns and signs, with a bound that certifies its answer.
 
     min_c  sum_j l((A c)_j, y_j)    such that    C c >= 0,
 
 A = [P_1 Z, ..., P_w Z], and C holds s_i z_j on the active points of unit i and -s_i z_j on the others. For
 any v and lambda >= 0 with A^T v = C^T lambda, no feasible c has a loss below -sum_j l*(v_j, y_j). So every
-answer comes with a lower bound from its own multipliers, and with the loss recomputed from the network
-itself. A solver's word is never taken: an infeasible point has a network whose loss is what it is, and
-multipliers that do not balance lower the bound.
+answer comes with a lower bound from its own multipliers, and with the loss recomputed from the network. No
+solver is trusted: an infeasible point has the loss of its network, and unbalanced multipliers lower the
+bound.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def predictions(units: Array, signs: Array, z: Array) -> Array:
 def _judged(program: ConeProgram, loss: ConvexLoss, point: Array, v: Array, multipliers: Array) -> ConeFit:
     """Loss of the network at ``point`` (w q,), and the bound that v (n,), multipliers (w n,) >= 0 give.
 
-    v is first moved by as little as makes A^T v = C^T lambda hold. What cannot be mended that way must be
-    rounding, and is charged for; else there is no bound but zero.
+    First move v by the least amount that makes A^T v = C^T lambda hold. The imbalance that remains is charged
+    to the bound if it is rounding; otherwise the bound is zero.
     """
     a, y = program.design, program.y
     units = program.signs[:, None] * point.reshape(len(program.signs), -1)

@@ -8,8 +8,8 @@ G = C R^{-1}. By Moreau's decomposition b is the sum of its projections onto the
 
     lambda = argmin_{lambda >= 0} | G^T lambda + b |,       u = b + G^T lambda.
 
-There is no division by a small number, as there is when the problem is written as one of least distance; that
-form returns infeasible points on rank-deficient patterns. Directions that A does not see get a small
+Unlike the least-distance form, which returns infeasible points on rank-deficient patterns, it divides by no
+small number. Directions that A does not see get a small
 weight, whose effect is removed afterwards: on the conditions found active, the problem is a linear one.
 """
 

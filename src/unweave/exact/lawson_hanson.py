@@ -1,15 +1,15 @@
-"""Nonnegative least squares that can be relied on.
+"""Nonnegative least squares with a check of optimality.
 
     min_{x >= 0} | A x - b |
 
 SciPy's solver is fast and mostly right, but on degenerate problems (b on the border of the polar cone, as
-for patterns that fit exactly) it may return any vector and call the residual zero. So its answer is checked
-against the conditions of optimality
+for patterns that fit exactly) it may return any vector with a residual of zero. So check its answer against
+the conditions of optimality
 
     x >= 0,      A^T (b - A x) <= 0,      with equality where x > 0,
 
-and where it fails, the active-set method of Lawson and Hanson [nnls] is run as they wrote it, with every
-least squares problem solved through singular values and columns that cannot enter passed over.
+and where it fails, run the active-set method of Lawson and Hanson [nnls], with every least squares problem
+solved by singular values and columns that cannot enter skipped.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from unweave.arrays import Array
 from unweave.exact.losses import ConvexLoss
 
 _DAMPED_STEPS = 80  # most starts have settled by then
-_FIRST_DAMPING, _DAMPING_FALL, _DAMPING_RISE = 1e-2, 1 / 3, 4.0  # over the largest diagonal entry; factors
+_SEARCH_DAMPING = 1e-2  # first damping, over the largest diagonal entry
+_SEARCH_DAMPING_FALL, _SEARCH_DAMPING_RISE = 1 / 3, 4.0  # its factors after success and failure
 _LEAST_DAMPING, _MOST_DAMPING = 1e-12, 1e8  # no effect below the first; a start at the second is stuck
 
 
@@ -31,7 +32,7 @@ def local_search(
     if q == 1:
         units = np.abs(rng.standard_normal((starts, width, q)))
     signs = rng.choice([-1.0, 1.0], size=(starts, width))
-    damping = np.full(starts, _FIRST_DAMPING)
+    damping = np.full(starts, _SEARCH_DAMPING)
     losses = _losses(units, signs, z, y, loss)
     for _ in range(_DAMPED_STEPS):
         moving = damping < _MOST_DAMPING
@@ -43,7 +44,7 @@ def local_search(
         units[better] += step[better]
         losses = np.where(better, trial, losses)
         damping = np.where(
-            better, np.maximum(damping * _DAMPING_FALL, _LEAST_DAMPING), damping * _DAMPING_RISE
+            better, np.maximum(damping * _SEARCH_DAMPING_FALL, _LEAST_DAMPING), damping * _SEARCH_DAMPING_RISE
         )
     order = np.argsort(losses, kind="stable")
     return units[order], signs[order], losses[order]

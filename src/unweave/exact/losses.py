@@ -1,4 +1,4 @@
-"""Convex losses l(f, y) >= 0 of a prediction f, with what bounds need: derivative, weights, conjugate.
+"""Convex losses l(f, y) >= 0 of a prediction f: derivative, weights, conjugate.
 
     l*(v, y) = sup_f  v f - l(f, y)
 
@@ -59,7 +59,7 @@ class ConvexLoss(Protocol):
 
 
 class _Regression:
-    """What losses of the residual f - y share."""
+    """Losses of the residual f - y."""
 
     def check_labels(self, y: Array) -> None:
         """Any real labels will do."""

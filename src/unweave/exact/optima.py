@@ -34,16 +34,12 @@ from unweave.networks.network import Network
 
 _BOUND_SLACK = 1e-9  # in losses of the zero network: rounding of a lower bound must not lose an optimum
 _PROBE_POINTS = 1_000  # random points at which optima are compared
-_PROBE_SPREAD = (
-    2.0  # standard deviation of these points, in standard deviations of the data: beyond the data too
-)
+_PROBE_SPREAD = 2.0  # their standard deviation, in those of the data: reaches beyond the data
 _AGREEMENT = 1e-6  # disagreement over the largest label up to which optima are one function
 _UNIT_ROUNDING = 1e-7  # difference of units over the largest weight: smaller ones are rounding
 _UNSEEN_SINGULAR_VALUE = 1e-10  # singular value over the largest: along smaller ones no prediction changes
 _TIGHT_SLACK = 1e-9  # slack over the norm of the units: smaller ones are rounding
-_LARGEST_MULTIPLE = (
-    1e7  # of the linear program: a slack below 1/this, over the norm of the units, counts as none
-)
+_LARGEST_MULTIPLE = 1e7  # of the linear program: a slack over the units below 1/this counts as none
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +107,7 @@ def enumerate_optima(
     executor: Executor | None = None,
     progress: Callable[[ExactProgress], None] | None = None,
 ) -> Optima:
-    """All networks of ``width`` ReLU units with the least loss on samples x (N, d), y (N,).
+    """List all networks of ``width`` ReLU units with the least loss on samples x (N, d), y (N,).
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class Serial:
     """Run everything in this process, one item after the other."""
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-        """Results in the order of the items, each computed when it is asked for."""
+        """Results in the order of the items, computed lazily."""
         return map(function, items)
 
 

@@ -21,9 +21,7 @@ from unweave.exact.losses import ConvexLoss, dual_bounds
 
 _MAJORIZED_STEPS = 4  # first steps, which use the parabola from above: Newton may overshoot at the start
 _MAX_PROJECTIONS = 60  # most programs close within ten
-_LEAST_RELATIVE_CURVATURE = (
-    1e-6  # Newton curvature over that of the parabola: keeps the least squares problem regular
-)
+_LEAST_NEWTON_CURVATURE = 1e-6  # over that of the parabola: keeps the least squares problem regular
 _MAX_HALVINGS = 20  # of a step, and doublings of a point: a factor of 1e6
 _NEGLIGIBLE_GAIN = 1e-5  # predicted gain over the precision: a smaller one ends the iteration
 
@@ -42,7 +40,7 @@ def sequential_projections(
         f = design @ point
         weight, slope = loss.weight(f, y), loss.derivative(f, y)
         if number >= _MAJORIZED_STEPS:
-            weight = np.maximum(loss.curvature(f, y), _LEAST_RELATIVE_CURVATURE * weight)
+            weight = np.maximum(loss.curvature(f, y), _LEAST_NEWTON_CURVATURE * weight)
         root = np.sqrt(weight)
         answer = project_on_cone(root[:, None] * design, root * f - slope / root, conditions)
         if answer is None:

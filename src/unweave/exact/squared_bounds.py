@@ -27,9 +27,7 @@ from numpy.typing import NDArray
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.exact.pattern_tree import Level
 
-_LEAST_RELATIVE_PIVOT = (
-    1e-6  # pivot over diagonal entry: with a smaller one, elimination loses digits the bound needs
-)
+_LEAST_RELATIVE_PIVOT = 1e-6  # over the diagonal entry: smaller pivots lose digits that the bound needs
 _DESIGN_RANK_TOLERANCE = 1e-12  # singular value over the largest: smaller ones are rounding
 _TUPLES_PER_BLOCK = 4_096  # tuples eliminated at once, so that their Gram matrices stay in cache
 _ENTRIES_PER_SVD = 2_000_000  # design matrix entries factorized at once: 16 MB

@@ -14,7 +14,7 @@ _IDENTIFICATION = "Dissertation on network identification"
 _RELU = "Appendix on depth-2 ReLU networks with biases"
 _GUARANTEES = "Recovery guarantees for one-hidden-layer networks"
 _MATHEMATICS = "Study of the mathematics of deep learning"
-_QUADRATIC = "Stationary points of quadratic networks"
+_QUADRATIC_SOURCE = "Stationary points of quadratic networks"
 
 
 _Row = tuple[str, str, str, str, float]
@@ -35,7 +35,7 @@ def _run(module: str, name: str) -> Run:
     return run
 
 
-_TABLE = (
+_EXPERIMENT_ROWS = (
     *_rows(
         "shallow",
         _IDENTIFICATION,
@@ -238,7 +238,7 @@ _TABLE = (
     ),
     *_rows(
         "quadratic",
-        _QUADRATIC,
+        _QUADRATIC_SOURCE,
         (
             "quadratic-threshold",
             "theorems on generalisation",
@@ -263,5 +263,5 @@ _TABLE = (
     ),
 )
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _TABLE}
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _EXPERIMENT_ROWS}
 """All experiments by name, in the order of the sources."""

@@ -54,7 +54,7 @@ def run_support_recovery(seed: int, progress: Progress) -> Iterator[Figure]:
         yield equal(f"{cell}: supports found, certified bias", 1.0, rates.exact)
 
 
-_MOST_STEPS = 60_000  # gradients, above every certified T here
+_MAX_GRADIENTS = 60_000  # gradients, above every certified T here
 
 
 def bowl(x: Array) -> float:
@@ -104,7 +104,7 @@ def first_passage(start: Array, step: CertifiedStep, accuracy: float) -> tuple[f
     def on_step(state: State, _: float) -> None:
         values.append(bowl(state.x))
 
-    found = descend(bowl_gradient, start, step.method(), _MOST_STEPS, accuracy, on_step)
+    found = descend(bowl_gradient, start, step.method(), _MAX_GRADIENTS, accuracy, on_step)
     return math.inf if found.reached is None else found.reached, float(np.diff(values).max())
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from unweave.derivatives import network_hessians
 from unweave.diagnose import expected_learnability, learnability_estimate
 from unweave.experiments.experiment import Figure, Progress
-from unweave.experiments.planted import distances, unit_rows
+from unweave.experiments.planted import distances
 from unweave.experiments.rules import at_least, at_most, equal, shown
 from unweave.networks.activations import get_activation
 from unweave.networks.comparison import compare
@@ -26,6 +26,7 @@ from unweave.subspace import (
     subspace_power_method,
     symmetric_packing,
 )
+from unweave.subspace.power_method import uniform_starts
 
 
 def run_wide_layers(seed: int, progress: Progress) -> Iterator[Figure]:
@@ -115,7 +116,7 @@ def run_rank_one_components(seed: int, progress: Progress) -> Iterator[Figure]:
     for dimension, rank in settings:
         cell = f"D = {dimension}, m = {rank}"
         progress(cell)
-        planted = unit_rows(np.random.default_rng([seed, dimension]), rank, dimension)
+        planted = uniform_starts(rank, dimension, np.random.default_rng([seed, dimension]))
         packing = symmetric_packing(dimension)
         space = RankOneSpace(orthonormal_basis(packing.outer(planted).T), packing)
         began = time.perf_counter()

@@ -86,8 +86,7 @@ def run_tensor_initialisation(seed: int, progress: Progress) -> Iterator[Figure]
         yield vanishes(f"{cell}: parameter error at the end", error, 1e-10)
 
 
-# Length of the slowest error, and steps over which it is watched.
-_SLOW_ERROR, _SLOW_STEPS = 1e-7, 50
+_SLOW_ERROR, _SLOW_STEPS = 1e-7, 50  # length of the slowest error, and steps over which it is watched
 
 
 def run_descent_rate(seed: int, progress: Progress) -> Iterator[Figure]:
@@ -134,7 +133,7 @@ def run_descent_rate(seed: int, progress: Progress) -> Iterator[Figure]:
 
 
 def slowest(truth: Network, x: Array, y: Array) -> float:
-    """What a step leaves of |W - W*|^2 if W - W* is the eigenvector of m0."""
+    """Share of |W - W*|^2 that a step leaves if W - W* is the eigenvector of m0."""
     weights, outer = truth.weights
     vector = scipy.linalg.eigh(empirical_hessian(truth, x), subset_by_index=[0, 0])[1]
     moved = weights + _SLOW_ERROR * vector.reshape(weights.T.shape).T  # parameters come unit by unit

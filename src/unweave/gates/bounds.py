@@ -44,7 +44,7 @@ def error_curve(
 
 
 def error_floor(constants: GateConstants, step: float = 0.0, fraction: float = 1.0) -> float:
-    """Where the bounds end: theta kappa/lambda as the step goes to zero; inf if the step is too long."""
+    """Limit of the bounds: theta kappa/lambda as the step goes to zero; inf if the step is too long."""
     theta = constants.theta
     if theta * fraction == 0:
         return 0.0

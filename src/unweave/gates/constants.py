@@ -1,4 +1,4 @@
-"""The numbers that set the steps of a gate learner and bound its error.
+"""Constants that set the step of a gate learner and bound its error.
 
 Labels are y = relu(w* . x) + xi with |xi| <= theta. Over the law of x, with the inner set
 I = {w* . x > 2 theta} and the outer set O = {w* . x > 0},
@@ -140,7 +140,7 @@ class GateMoments:
         )
 
     def _sets(self, x: Array, y: Array) -> tuple[BoolArray, BoolArray]:
-        """Rows in I and in O, or in what stands for them when w* is not known."""
+        """Rows in I and in O, or in the sets that replace them when w* is not known."""
         if self._truth is not None:
             z = x @ self._truth
             return z > 2 * self._theta, z > 0

@@ -12,6 +12,7 @@ def gate_network(weights: Array, activation: str = "relu") -> Network:
     This is the form in which `unweave.recover` returns a single unit, so that both compare.
 
     Example:
+        >>> import numpy as np
         >>> gate_network(np.array([1.0, -2.0]))
         Network(2-1-1, relu, identity output, 5 parameters)
     """

@@ -16,7 +16,7 @@ so that some iterate among the first W^2/eps (not W/eps: the squared distance fa
 
 L~ cannot be seen. The iterate returned has the least empirical loss (1/S) sum (y_i - s(w . x_i))^2, for which
 sqrt(L~) <= sqrt(B) + 2 theta, since empirical and effective root mean squares differ by at most theta. The
-bound speaks of predictions; with theta > 0 it is far from what is measured.
+bound is on predictions; with theta > 0 measured losses are far below it.
 
 Cost: 4 S n flops per pass; blocks of a pass may be given one after the other.
 """
@@ -51,7 +51,7 @@ _RADIUS_ROUNDING = 1e-12  # relative excess of |x| over the radius: smaller ones
 
 @dataclass(frozen=True, eq=False)
 class GlmTronFit:
-    """The best iterate, beside what theory predicts."""
+    """The best iterate, with the loss that theory predicts."""
 
     weights: Array
     """(n,) the iterate with the least empirical loss."""

@@ -73,7 +73,7 @@ class Confinement:
 
 @dataclass(frozen=True, eq=False)
 class NoisyDescentFit:
-    """Where the iterates went."""
+    """Best and last iterate, with losses and distances on the way."""
 
     weights: Array
     """(n,) the iterate with the least empirical loss."""

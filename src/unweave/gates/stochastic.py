@@ -51,7 +51,7 @@ _ROWS_PER_SOLVE = 64  # rows per triangular solve, where it is fastest; also the
 
 @dataclass(frozen=True, eq=False)
 class GateFit:
-    """A gate learned from a stream, beside what theory predicts for it."""
+    """A gate learned from a stream, with the errors that theory predicts."""
 
     weights: Array
     """(n,)"""

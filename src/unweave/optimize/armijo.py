@@ -17,7 +17,7 @@ from unweave.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class ArmijoDescent:
-    """Where descent ended."""
+    """End point of the descent."""
 
     point: Array
     losses: Array

@@ -1,4 +1,4 @@
-"""NAG, RMSProp and ADAM, in the forms that the convergence theorems speak of.
+"""NAG, RMSProp and ADAM, in the forms of the convergence theorems.
 
 With g_t the gradient at x_t:
 
@@ -8,7 +8,7 @@ With g_t the gradient at x_t:
               v <- beta2 v + (1 - beta2) g^2,                   x <- x - alpha_t m / (sqrt(v) + xi),
 
 all from v = m = 0. They differ from those of deep learning libraries: the shift xi of RMSProp is inside the
-average, and steps alpha_t carry the correction sqrt(1 - beta2^t)/(1 - beta1^t) only if asked for
+average, and steps alpha_t carry the correction sqrt(1 - beta2^t)/(1 - beta1^t) only on request
 (`corrected`). Where v = 0, so is g, and the coordinate stays.
 
 `unweave.optimize.first_order_steps` gives steps with which RMSProp and ADAM provably reach a small gradient.
@@ -42,7 +42,7 @@ class FirstOrderMethod(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a method is."""
+    """Point and running averages of a method."""
 
     x: Array
     """(d,)"""
@@ -147,7 +147,7 @@ def corrected(step_size: float, beta1: float, beta2: float) -> StepRule:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Where a method ended."""
+    """End point of a method."""
 
     x: Array
     """The last point."""

@@ -31,7 +31,7 @@ _RELATIVE_DIFFERENCE = float(np.cbrt(np.finfo(np.float64).eps))  # balances trun
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """A descent and what was recorded on its way."""
+    """A descent and its records."""
 
     descent: Descent
     times: IntArray
@@ -39,7 +39,7 @@ class Track:
     norms: Array
     """(R,) |grad f|."""
     lowest: Array
-    """(R,) lambda_min of the Hessian; nan where it was not asked for."""
+    """(R,) lambda_min of the Hessian; nan if not requested."""
     highest: Array
     """(R,) lambda_max."""
     values: Array

@@ -25,7 +25,7 @@ from unweave.quadratic.span_test import checked_inputs, checked_labels
 
 @dataclass(frozen=True)
 class QuadraticDescentOptions:
-    """When to stop."""
+    """Stopping rules of the descent."""
 
     steps: int = 3000
     tolerance: float = 1e-26
@@ -34,7 +34,7 @@ class QuadraticDescentOptions:
 
 @dataclass(frozen=True, eq=False)
 class QuadraticDescent:
-    """Where descent ended."""
+    """End point of the descent."""
 
     weights: Array
     """(d, m)."""

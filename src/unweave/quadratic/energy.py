@@ -58,7 +58,7 @@ GAUSSIAN = InputMoments()
 
 @dataclass(frozen=True)
 class StationaryCertificate:
-    """What the gradient at W says about its distance from the truth, if there is one."""
+    """Bounds on the distance of W from the truth, by the gradient at W."""
 
     gradient_norm: float
     """|grad Lhat(W)|_F."""

@@ -41,7 +41,7 @@ class QuadraticForm:
     residual: float
     """Root mean square residual."""
     rounding: float
-    """What rounding alone may leave of it."""
+    """Residual that rounding alone may cause."""
     matrix_error: float
     """Error bar of the eigenvalues of S M S; inf if the samples do not span."""
 

@@ -34,7 +34,7 @@ from unweave.sparse_coding.generative import check_codes, checked_matrix, cohere
 
 @dataclass(frozen=True, eq=False)
 class SupportCertificate:
-    """For which biases every support comes back."""
+    """Biases with which every support is recovered."""
 
     off_support: Array
     """(h,) largest W_i . y over signals without atom i."""
@@ -129,7 +129,7 @@ def _largest(values: Array, count: int) -> Array:
 
 @dataclass(frozen=True)
 class SupportRates:
-    """How often supports came back."""
+    """How often supports were recovered."""
 
     exact: float
     """Share of codes whose support is exactly that of the units that fire."""

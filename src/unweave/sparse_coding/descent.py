@@ -31,7 +31,7 @@ _FIRST_MOVE = 1e-3  # of |W|: longer first steps lower the loss and still silenc
 
 @dataclass(frozen=True)
 class AutoencoderOptions:
-    """When to stop."""
+    """Stopping rules of the descent."""
 
     steps: int = 1500
     tolerance: float = 2e-5
@@ -40,7 +40,7 @@ class AutoencoderOptions:
 
 @dataclass(frozen=True, eq=False)
 class AutoencoderFit:
-    """Where descent ended."""
+    """End point of the descent."""
 
     encoder: Array
     """W (h, n)."""

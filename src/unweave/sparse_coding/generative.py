@@ -139,7 +139,7 @@ def near_dictionary(dictionary: Array, distance: float, rng: np.random.Generator
 
 
 def check_codes(atoms: int, sparsity: int, low: float, high: float) -> None:
-    """Whether k-sparse codes with values in [low, high] make sense for that many atoms."""
+    """Raise unless k-sparse codes with values in [low, high] exist for this number of atoms."""
     if not 1 <= sparsity <= atoms:
         raise InvalidInput(
             f"sparsity must be between 1 and the number of atoms, {atoms}. Got {sparsity} instead. It is the "

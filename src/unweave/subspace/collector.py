@@ -109,3 +109,16 @@ def distinct_directions(candidates: Array, known: Array, angle: float) -> IntArr
             chosen.append(int(rows[i]))
             taken |= similar[i]
     return np.asarray(chosen, dtype=np.int64)
+
+
+def best_distinct(ranked: Array, count: int, radii: tuple[float, ...]) -> IntArray:
+    """Indices of at most ``count`` unit rows of ``ranked`` (n, d), best first, no two on one line.
+
+    Rows closer than a radius (radians) are one line. The radii are tried in turn until ``count`` rows remain.
+    """
+    chosen = np.zeros(0, dtype=np.int64)
+    for radius in radii:
+        chosen = distinct_directions(ranked, np.zeros((0, ranked.shape[1])), radius)
+        if len(chosen) >= count:
+            break
+    return chosen[:count]

@@ -45,7 +45,7 @@ _TRUSTED_MISALIGNMENT = 1e-3  # below it the Riemannian Hessian is definite: sol
 
 @dataclass(frozen=True)
 class PowerMethodOptions:
-    """How [identification] Alg. 2.2 runs. ``published()`` gives the source's settings."""
+    """Options of [identification] Alg. 2.2. ``published()`` gives the source's settings."""
 
     gamma: float = np.inf
     """Step of the power iteration."""
@@ -189,7 +189,7 @@ def _ascend_in_blocks(
 
 @dataclass(frozen=True, eq=False)
 class _Ascent:
-    """What all blocks of starts share."""
+    """Data shared by all blocks of starts."""
 
     space: RankOneSpace
     options: PowerMethodOptions
@@ -211,7 +211,7 @@ def _ascend(space: RankOneSpace, starts: Array, options: PowerMethodOptions) -> 
     )
     directions = xp.astype(directions, space.basis.dtype)
     if options.single_precision:
-        directions = _normalised(directions)
+        directions = unit_rows(directions)
     if options.newton_steps:
         directions = newton_ascent(space, directions, options.newton_steps, options.newton_tolerance)
     return np.asarray(directions, dtype=np.float64), np.asarray(space.misalignment(directions), np.float64)
@@ -228,7 +228,7 @@ def power_iterations(
     for _ in range(steps):
         current = xp.take(result, active, axis=0)
         _, image = space.objective_and_image(current)
-        moved = _normalised(image if np.isinf(gamma) else current + 2 * gamma * image)
+        moved = unit_rows(image if np.isinf(gamma) else current + 2 * gamma * image)
         change = xp.linalg.vector_norm(moved - current, axis=1)
         result[active] = moved
         active = active[change >= tolerance * shrink]
@@ -287,9 +287,10 @@ def _newton_step(space: RankOneSpace, current: AnyArray) -> tuple[AnyArray, AnyA
         step
         * (_LONGEST_NEWTON_STEP / xp.maximum(length, xp.full_like(length, _LONGEST_NEWTON_STEP)))[:, None]
     )
-    return _normalised(current + step), length
+    return unit_rows(current + step), length
 
 
-def _normalised(rows: AnyArray) -> AnyArray:
+def unit_rows(rows: AnyArray) -> AnyArray:
+    """Rows (n, D) scaled to length one."""
     xp = array_namespace(rows)
     return rows / xp.linalg.vector_norm(rows, axis=1)[:, None]

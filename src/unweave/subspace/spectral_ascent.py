@@ -26,13 +26,13 @@ from array_api_compat import array_namespace
 from unweave.arrays import AnyArray
 from unweave.errors import InvalidInput
 from unweave.subspace.collector import Collector, RankOneDirections
-from unweave.subspace.power_method import ROUNDING_MISALIGNMENT
+from unweave.subspace.power_method import ROUNDING_MISALIGNMENT, unit_rows
 from unweave.subspace.rank_one_space import RankOneSpace
 
 
 @dataclass(frozen=True)
 class SpectralAscentOptions:
-    """How [identification] Alg. 2.1 runs."""
+    """Options of [identification] Alg. 2.1."""
 
     gamma: float = 2.0
     """Step; every positive one ascends, longer ones in fewer steps."""
@@ -107,7 +107,7 @@ def ascend_spectral_norm(
     The rows need not be normalized; B is ``space.basis``. Runs in the array library of the basis.
     """
     xp = array_namespace(coefficients)
-    current = _unit_rows(coefficients)
+    current = unit_rows(coefficients)
     # Start from the sign whose largest eigenvalue is the spectral norm.
     values, _ = xp.linalg.eigh(_matrices(space, current))
     sign = xp.where(values[:, -1] + values[:, 0] < 0, -1.0, 1.0)
@@ -119,7 +119,7 @@ def ascend_spectral_norm(
         members = xp.take(current, active, axis=0)
         _, vectors = xp.linalg.eigh(_matrices(space, members))
         gradient = space.packing.outer(vectors[:, :, -1]) @ space.basis
-        moved = _unit_rows(members + options.gamma * gradient)
+        moved = unit_rows(members + options.gamma * gradient)
         current[active] = moved
         active = active[xp.linalg.vector_norm(moved - members, axis=1) >= tolerance]
         if active.shape[0] == 0:
@@ -137,8 +137,3 @@ def _random_members(space: RankOneSpace, count: int, rng: np.random.Generator) -
 def _matrices(space: RankOneSpace, coefficients: AnyArray) -> AnyArray:
     """(n, D, D) members of the subspace with these coefficients (n, m)."""
     return space.packing.unpack(coefficients @ space.basis.T)
-
-
-def _unit_rows(rows: AnyArray) -> AnyArray:
-    xp = array_namespace(rows)
-    return rows / xp.linalg.vector_norm(rows, axis=1)[:, None]

@@ -47,7 +47,7 @@ class Rho:
 
     sigma: float
     variance: float
-    """a20 - a10^2 - a11^2: what of g' is neither constant nor linear."""
+    """a20 - a10^2 - a11^2: the part of g' that is neither constant nor linear."""
     weighted_variance: float
     """a22 - a11^2 - a12^2: the same of g'(sigma Z) Z."""
     product: float

@@ -22,12 +22,12 @@ from unweave.tensor_start.bias_free import BiasFreeFit, bias_free_parts
 
 _STEPS_PER_M0 = 50  # steps between computations of M0, which changes slowly
 _DIVERGED_RISE = 1e3  # residual over that of the start: above, descent has diverged
-_RESIDUAL_ROUNDING = 20.0  # residual of a fit to noise-free labels, in eps times the size of the labels
+_FIT_ROUNDING = 20.0  # residual of a fit to noise-free labels, in eps times the size of the labels
 
 
 @dataclass(frozen=True)
 class DescentOptions:
-    """When to stop."""
+    """Stopping rules of the descent."""
 
     steps: int = 5000
     tolerance: float = 1e-12
@@ -36,7 +36,7 @@ class DescentOptions:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Where gradient descent ended."""
+    """End point of the descent."""
 
     network: Network
     history: Array
@@ -56,9 +56,9 @@ def gradient_descent(
     options: DescentOptions | None = None,
     on_step: Callable[[int, Array], None] | None = None,
 ) -> Descent:
-    """Descend from ``start`` on samples x (n, d), y (n,); output weights stay as they are.
+    """Descend from ``start`` on samples x (n, d), y (n,); output weights are fixed.
 
-    ``on_step`` is called with (steps made, W (d, k)), the start included.
+    ``on_step`` is called with (steps made, W (d, k)), first at the start.
     """
     options = options or DescentOptions()
     weights, problem = _problem(start, x, y)
@@ -83,7 +83,7 @@ def gradient_descent(
 def gauss_newton(start: Network, x: Array, y: Array, steps: int = 60) -> tuple[Network, Fit]:
     """Least squares in W from ``start``, output weights fixed; ends at rounding if the labels allow it."""
     weights, problem = _problem(start, x, y)
-    floor = _RESIDUAL_ROUNDING * float(np.finfo(np.float64).eps) * _rms(problem.y)
+    floor = _FIT_ROUNDING * float(np.finfo(np.float64).eps) * _rms(problem.y)
     fit = levenberg_marquardt(
         problem, problem.vector(weights), LevenbergMarquardtOptions(steps=steps, rounding=floor)
     )

@@ -8,10 +8,9 @@ s0 = E y, s1 = E y x, S2 = E y x x^T,
     M_3[g] = E[y (g.x) x x^T] - (g.s1) I - s1 g^T - g s1^T,
     M_4[G] = E[y (x^T G x) x x^T] - tr(G) S2 - <G, S2> I - 2 (S2 G + G S2) + s0 (tr(G) I + 2 G)     (G = G^T).
 
-Two things keep the sampling error down. Polynomials of degree two are orthogonal to orders 3 and 4, so they
-are fitted and subtracted first, their part of M_1 and M_2 being put back exactly: that is worth 25 times the
-samples. And He_j(P^T x) is the projection of He_j(x), so orders 3 and 4 are formed in the few
-variables P^T x that matter.
+Two things keep the sampling error down. Polynomials of degree two are orthogonal to orders 3 and 4, so fit
+and subtract one first, and add its part of M_1 and M_2 back exactly: that is worth 25 times the samples. And
+He_j(P^T x) is the projection of He_j(x), so orders 3 and 4 are formed in the few variables P^T x that matter.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _SAMPLES_PER_FEATURE = 3  # samples per feature: with fewer, the polynomial woul
 
 @dataclass(frozen=True, eq=False)
 class LowMoments:
-    """M_1 and M_2, and what the polynomial leaves of the labels."""
+    """M_1 and M_2, and the residual of the polynomial fit."""
 
     first: Array
     """M_1, (d,)."""

@@ -33,19 +33,17 @@ from unweave.tensor_start.hermite_tensors import fourth_order_matrices, low_mome
 
 _TENSOR_ORDERS = (3, 4)  # of the tensor that separates the units, in the order they are tried
 _COEFFICIENT_ROUNDING = 1e-10  # over the largest coefficient: they are integrals to some 14 digits
-_LEAST_RELATIVE_POWER = (
-    1e-3  # |w|^q over the largest: smaller ones are noise, and a start at zero stays there
-)
+_LEAST_RELATIVE_POWER = 1e-3  # |w|^q over the largest: smaller ones are noise; a start at 0 stays there
 
 
 @dataclass(frozen=True, eq=False)
 class TensorStart:
-    """A first guess, and what was seen on the way."""
+    """A first guess, with figures that judge it."""
 
     network: Network
     """sum_i v_i g(w_i . x), v_i = +-1."""
     order: int
-    """Order of the tensor that told the units apart."""
+    """Order of the tensor that separated the units."""
     gap: float
     """|lambda_k / lambda_{k+1}| of M_2: how clearly the samples show k directions; inf if k = d."""
     off_diagonal: float

@@ -20,12 +20,12 @@ from unweave.tensor_start.local_convexity import LocalConvexity, local_convexity
 
 @dataclass(frozen=True, eq=False)
 class TensorRecovery:
-    """What was found, stage by stage."""
+    """The result of every stage."""
 
     network: Network
     start: TensorStart
     descent: Descent | None
-    """None if no descent was asked for."""
+    """None without descent options."""
     fit: Fit
     """Of the Gauss-Newton finish; its rms is that of the labels' own unit."""
     convexity: LocalConvexity

@@ -39,7 +39,7 @@ _RMS_ROUNDING = 1e-15  # root mean square residual over the answers: a smaller o
 
 @dataclass(frozen=True, eq=False)
 class CompletionFit:
-    """Where a completion ended."""
+    """End point of a completion."""
 
     parameters: DiagonalParameters
     history: tuple[float, ...]
@@ -174,7 +174,7 @@ class _OutOfTime(Exception):
 
 
 class _ReparametrisedFit:
-    """The least-squares problem; where it was last linearized is where the fit had come to."""
+    """The least-squares problem; it remembers the last accepted point."""
 
     def __init__(self, model: Reparametrisation, points: Array, answers: Array, reached: list[Array]) -> None:
         self._model, self._points, self._answers, self._reached = model, points, answers, reached

@@ -16,7 +16,7 @@ gradients: grad f_k(x*) / |grad f_k(x*)| = +- v_k^L / |v_k^L|, in order, with th
 
 Guarantee (Thm. 4.1): ||P_W - P|| <= 2 (C_eps + C sqrt(D) s) / (sqrt(alpha / 2) - C_eps), with alpha the
 learnability. Smaller s does not help for ever: alpha shrinks with it, since V and S both change by O(s).
-About m_L (D + 1) directions can be told apart near one point, so m* must stay well below that.
+About m_L (D + 1) directions can be separated near one point, so m* must stay well below that.
 
 Cost: N_h (2 D^2 + 1) rows and 4 p m* flops per power step, p = D(D+1)/2.
 """
@@ -44,7 +44,7 @@ _HESSIANS_PER_FACTOR = 4096  # Hessians folded into the triangular factor at onc
 
 @dataclass(frozen=True, eq=False)
 class EntangledRecovery:
-    """What [identification] Alg. 4.1 found at ``anchor`` = x*."""
+    """Result of [identification] Alg. 4.1 at ``anchor`` = x*."""
 
     anchor: Array
     """(D,) x*."""
@@ -70,7 +70,8 @@ class EntangledRecovery:
     @property
     def output_directions(self) -> Array:
         """(K, D) unit output gradients."""
-        return unit_rows(self.output_gradients)
+        lengths = np.linalg.norm(self.output_gradients, axis=1, keepdims=True)
+        return np.asarray(self.output_gradients / lengths)
 
 
 def recover_entangled_weights(
@@ -145,11 +146,6 @@ def span_of_hessians(packed: Array) -> HessianSpan:
         stacked = np.concatenate([factor, rows[start : start + _HESSIANS_PER_FACTOR]])
         factor = scipy.linalg.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][:size]
     return replace(hessian_span(factor), columns=len(rows))
-
-
-def unit_rows(rows: Array) -> Array:
-    """Rows (n, D) scaled to length one."""
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def _require_proper_rank(rank: int, n_inputs: int, available: int) -> None:

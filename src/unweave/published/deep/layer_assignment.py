@@ -8,7 +8,7 @@
    the first layer, the rest layers 2 .. L-1, the last layer comes from the gradients.
 
 Assumption (4.60): the lowest score of the first layer exceeds the highest of the others; how clearly is
-in the result. For L > 3 the inner layers cannot be told apart by this rule: an oracle must.
+in the result. For L > 3 this rule cannot separate the inner layers: an oracle must.
 
 Departures: R = 100 and normalized Hessians instead of R = 1000 and raw ones (see `PublishedDeepOptions`);
 duplicates are grouped as lines instead of on a half sphere, and should there be more lines than units, the
@@ -82,7 +82,7 @@ def hidden_directions(
         return ends
     # Ends come with the largest Phi first, so the first lines are the ones to keep.
     lines = distinct_directions(ends, np.zeros((0, ends.shape[1])), options.angle)[:hidden_units]
-    # k-means++ would split lines to come to its number of centers: too few must be seen as too few.
+    # k-means++ would split lines to reach its number of centers and hide that too few were found.
     if options.grouping == "half-sphere" and len(lines) == hidden_units:
         return kmeans(half_sphere(ends), hidden_units, rng, as_lines=False)[0]
     near = _line_distances(ends, ends[lines]) <= options.angle
@@ -144,7 +144,7 @@ def assign_layers(
 ) -> LayerAssignment:
     """Steps 3 and 4 for hidden ``directions`` (m - m_L, D) of a network of ``widths`` (m_1, .., m_L)."""
     options = options or PublishedDeepOptions()
-    if len(widths) == 2:  # one hidden layer: nothing to tell apart
+    if len(widths) == 2:  # one hidden layer: nothing to separate
         return split_layers(directions, np.ones(len(directions)), widths[0], output_directions)
     space = far_space(source, directions.shape[1], widths[0], options.far_count(sum(widths)), rng, options)
     return split_layers(directions, first_layer_scores(space, directions), widths[0], output_directions)

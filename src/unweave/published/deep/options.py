@@ -68,11 +68,11 @@ class PublishedDeepOptions:
     """delta: a direction this close to an output gradient belongs to the last layer. Source: "small"."""
 
     grouping: Grouping = "lines"
-    """How duplicates become one: k-means on lines through the origin, started from the distinct ones, or
+    """How to merge duplicates: k-means on lines through the origin, started from the distinct ones, or
     k-means++ after a flip into the half sphere u_1 > 0 (source), which splits a cluster at u_1 = 0."""
 
     far_radius: float = 100.0
-    """R of the sphere on which first-layer weights are told from the others. Source: 1e3, where some unit is
+    """R of the sphere that separates first-layer weights from the others. Source: 1e3, where some unit is
     so rarely unsaturated that 1 network of 10 succeeded here; 100 with normalized Hessians: 10 of 10."""
 
     far_normalised: bool = True
@@ -87,7 +87,7 @@ class PublishedDeepOptions:
     range of those before ([identification] Prop. 4.3 read backwards). Source: no."""
 
     completion: Completion = "levenberg-marquardt"
-    """How the 3 m - m_L + D remaining numbers are found. Source: stochastic gradients."""
+    """How to find the remaining 3 m - m_L + D numbers. Source: stochastic gradients."""
 
     training_samples: int | None = None
     """Gaussian inputs of the completion. Source: m D^2. None: that many for stochastic gradients, four

@@ -43,7 +43,7 @@ from unweave.published.deep.sources import DerivativeSource, DifferencedFunction
 
 
 class Outcome(Enum):
-    """How far the pipeline came; the value is the message."""
+    """Stage that the pipeline reached; the value is the message."""
 
     COMPLETED = "all stages ran"
     STOPPED_AS_ASKED = "stopped before the completion, as asked"
@@ -66,7 +66,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, eq=False)
 class PublishedDeepResult:
-    """What the pipeline recovered; None for what it did not come to."""
+    """What the pipeline recovered; None for stages it did not reach."""
 
     outcome: Outcome
     entangled: EntangledRecovery
@@ -240,7 +240,7 @@ class _Run:
         return complete(model, points, answers, self._rng, self._options, clock=self._clock)
 
     def result(self, outcome: Outcome) -> PublishedDeepResult:
-        """All that was found so far."""
+        """Everything found so far."""
         assert self._entangled is not None
         return PublishedDeepResult(
             outcome,

@@ -28,7 +28,7 @@ _SWAPS_MEASURED = 8  # best swaps by the quick formula, of which the full residu
 
 @dataclass(frozen=True, eq=False)
 class RepairedLayers:
-    """Layers after the swaps that the range test asked for."""
+    """Layers after the swaps of the range test."""
 
     layers: tuple[Array, ...]
     """(D, m_l) per layer."""

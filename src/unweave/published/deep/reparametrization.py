@@ -44,7 +44,7 @@ Normalisation = Literal["inverse", "none"]
 
 @dataclass(frozen=True, eq=False)
 class DiagonalParameters:
-    """What the reparametrized network leaves free."""
+    """The free parameters of the reparametrized network."""
 
     left: tuple[Array, ...]
     """L_l: (D,), (m_1,), .., (m_{L-1},)."""
@@ -96,7 +96,7 @@ class Reparametrisation:
         return DiagonalParameters(parts[:depth], parts[depth : 2 * depth], parts[2 * depth :])
 
     def to_network(self, parameters: DiagonalParameters, normalisation: Normalisation = "inverse") -> Network:
-        """The plain network: W^l = N_{l-1} L_l W~^l R_l, shifts as they are."""
+        """The plain network: W^l = N_{l-1} L_l W~^l R_l, with the same shifts."""
         weights = []
         scale = np.ones(self.widths[0])
         for matrix, left, right in zip(self.matrices, parameters.left, parameters.right, strict=True):

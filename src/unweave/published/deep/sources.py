@@ -1,4 +1,4 @@
-"""Where values, gradients and Hessians come from: differences of answers, or a network that is known."""
+"""Sources of values, gradients and Hessians: differences of answers, or a known network."""
 
 from __future__ import annotations
 

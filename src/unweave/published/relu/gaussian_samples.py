@@ -40,13 +40,13 @@ from unweave.published.relu.unit_scalars import UnitScalars
 
 @dataclass(frozen=True)
 class GaussianSampleOptions:
-    """How the moments are used."""
+    """Options of the recovery from moments."""
 
     order: int = 1
     """l: 1 for at most as many units as inputs, 2 for more."""
     directions: DirectionMethod | None = None
     estimate: EstimateOptions | None = None
-    """Default: a polynomial of degree 2 (order 1) or 3 (order 2) is taken off the labels."""
+    """Default: a polynomial of degree 2 (order 1) or 3 (order 2) is subtracted from the labels."""
     project: bool = True
     """Estimate the higher moments in the span of T_2 only (order 1)."""
     published_signs: bool = False
@@ -63,13 +63,13 @@ class GaussianSampleOptions:
     spectral: SpectralOptions = field(default_factory=SpectralOptions)
 
     def estimate_options(self) -> EstimateOptions:
-        """What is taken off the labels, the default resolved."""
+        """Options of the estimate, with the default resolved."""
         return self.estimate or EstimateOptions(degree=2 if self.order == 1 else 3)
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianSampleRecovery:
-    """What moments alone say about the network."""
+    """The network that moments alone determine."""
 
     recovery: SpectralRecovery
     """Units on the inputs as given."""

@@ -26,14 +26,12 @@ PENCIL_DRAWS = 20
 """Random pencils tried: the best of 20 has a gap near the largest possible."""
 PencilDraw = Callable[[], tuple[Array, Array]]
 """Draws the two matrices (r, r) of a pencil."""
-_IMAGINARY_ROUNDING = (
-    1e-9  # imaginary part over the largest modulus of the eigenvalues: smaller ones are rounding
-)
+_IMAGINARY_ROUNDING = 1e-9  # over the largest modulus: smaller imaginary parts of eigenvalues are rounding
 
 
 @dataclass(frozen=True, eq=False)
 class RankOneTerms:
-    """The vectors of the first two factors, and how well the pencil told them apart."""
+    """The vectors of the first two factors, and how well the pencil separated them."""
 
     vectors: Array
     """u, (n, r) unit columns, each up to sign."""

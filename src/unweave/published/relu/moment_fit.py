@@ -39,7 +39,7 @@ _ADDED_BIAS_SPREAD = 0.5  # standard deviation of its bias: kinks among the inpu
 
 @dataclass(frozen=True, eq=False)
 class MomentFit:
-    """Where the fit ended. Misfits are root mean squares in units of the noise: about one if the units
+    """End point of the fit. Misfits are root mean squares in units of the noise: about one if the units
     explain the coefficients."""
 
     units: ReLUUnits

@@ -30,7 +30,7 @@ Contraction = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class PencilDirections:
-    """Directions up to sign, and how clearly the pencil told them apart."""
+    """Directions up to sign, and how clearly the pencil separated them."""
 
     weights: Array
     """w~, (d, m) unit columns."""

@@ -25,7 +25,7 @@ from unweave.errors import InvalidInput
 from unweave.numerics.hermite.tensors import HermiteTensors
 from unweave.published.relu.jennrich import PENCIL_DRAWS, folded_directions, jennrich
 from unweave.published.relu.unit_scalars import term_weights
-from unweave.subspace.collector import distinct_directions
+from unweave.subspace.collector import best_distinct
 
 _ROUNDING_NOISE = 1e-13  # noise of exact coefficients over the largest singular value of the flattening
 
@@ -127,7 +127,8 @@ def published_directions(
         ranks.append(rank)
         gaps.append(terms.gap)
     candidates, strength = np.concatenate(found, axis=1), np.concatenate(strengths)
-    chosen = _strongest_distinct(candidates, strength, width, options.duplicate_radii)
+    ranked = np.argsort(-strength)
+    chosen = ranked[best_distinct(candidates.T[ranked], width, options.duplicate_radii)]
     return SpectralDirections(
         weights=candidates[:, chosen],
         orders=np.concatenate(orders)[chosen].astype(np.int64),
@@ -135,18 +136,6 @@ def published_directions(
         ranks=(ranks[0], ranks[1]),
         gaps=(gaps[0], gaps[1]),
     )
-
-
-def _strongest_distinct(candidates: Array, strength: Array, width: int, radii: tuple[float, ...]) -> IntArray:
-    """At most ``width`` columns, strongest first, distinct by the largest radius that leaves enough."""
-    order = np.argsort(-strength)
-    rows = candidates.T[order]
-    chosen = np.zeros(0, dtype=np.int64)
-    for radius in radii:
-        chosen = order[distinct_directions(rows, np.zeros((0, rows.shape[1])), radius)]
-        if len(chosen) >= width:
-            break
-    return chosen[:width]
 
 
 def _noise_of(matrix: Array, order: int, noise: Mapping[int, float] | None) -> float:

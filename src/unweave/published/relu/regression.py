@@ -34,7 +34,7 @@ from unweave.published.relu.spectral_recovery import SpectralRecovery
 
 @dataclass(frozen=True, eq=False)
 class UnitRegression:
-    """The fit and what it leaves."""
+    """The fit and its residual."""
 
     form: AbsoluteForm
     residual: float
@@ -49,7 +49,7 @@ class UnitRegression:
 
 @dataclass(frozen=True)
 class RegressionBounds:
-    """Truncation of the features and radius of the coefficients, as the analysis wants them."""
+    """Truncation of the features and radius of the coefficients, as the analysis requires."""
 
     truncation: float
     """tau: rows with longer features are left out."""

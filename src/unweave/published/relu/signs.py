@@ -10,8 +10,8 @@ the even part off first makes the margin one: relu(t) = (|t| + t) / 2, and |w~.x
 
     2 T_1 - sum_i a_i (2 Phi(b~_i) - 1) w~_i = sum_i a_i xi_i w~_i.
 
-Both determine the signs if the w~_i are linearly independent. For more units the right-hand side is handed
-on as the slope of an `AbsoluteForm`, whose signs `unweave.methods.shared.kinked.signs` searches for.
+Both determine the signs if the w~_i are linearly independent. For more units the right-hand side becomes
+the slope of an `AbsoluteForm`, whose signs `unweave.methods.shared.kinked.signs` searches for.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def fix_signs(first: Array, weights: Array, scalars: UnitScalars) -> FixedSigns:
 
 
 def fix_signs_by_affine_rest(first: Array, weights: Array, scalars: UnitScalars) -> FixedSigns:
-    """[hermite] Alg. 3 after the even part of every unit has been taken off T_1."""
+    """[hermite] Alg. 3 after subtracting the even part of every unit from T_1."""
     return _solved(weights * scalars.outer, 2 * affine_slope(first, weights, scalars))
 
 

@@ -95,7 +95,7 @@ def recover_from_coefficients(
     noise
         nu_k by order; None says that the coefficients are exact.
     published_signs
-        [hermite] Alg. 3 to the letter instead of with the even part taken off.
+        [hermite] Alg. 3 as published, without subtracting the even part.
     sign_tolerance
         Misfit up to which a pattern of signs explains the affine part, for order >= 2.
 

@@ -26,12 +26,12 @@ from unweave.numerics.hermite.polynomials import hermite_polynomial, normal_dens
 from unweave.numerics.hermite.symmetric_tensors import tensor_packing
 from unweave.numerics.hermite.tensors import HermiteTensors
 
-_LARGEST_BIAS = 5.0  # |b| is clipped before exp(b^2 / 2): beyond, a unit is affine on Gaussian inputs to 1e-7
+_CLIPPED_BIAS = 5.0  # |b| is clipped before exp(b^2 / 2): beyond, a unit is affine on Gaussian inputs to 1e-7
 
 
 @dataclass(frozen=True, eq=False)
 class UnitScalars:
-    """What belongs to given directions w~."""
+    """Output weights and biases of given directions w~."""
 
     outer: Array
     """a, (m,): the same for either sign of the direction."""
@@ -89,12 +89,12 @@ def recover_scalars(coefficients: HermiteTensors, weights: Array, order: int = 1
         return scalars_from_terms(second, third)
     sequence = np.stack([term_weights(coefficients, k, weights) for k in range(order, order + 4)])
     biases, beta = hermite_sequence_solution(sequence, order - 2)
-    biases = np.clip(biases, -_LARGEST_BIAS, _LARGEST_BIAS)
+    biases = np.clip(biases, -_CLIPPED_BIAS, _CLIPPED_BIAS)
     return UnitScalars(beta / normal_density(biases), biases, np.abs(sequence[1:3]).max(axis=0))
 
 
 def scalars_from_terms(second: Array, third: Array) -> UnitScalars:
     """a and xi b from zeta_2 and zeta_3 (m,) ([hermite] Lemma D.11)."""
     safe = np.where(second == 0, np.finfo(np.float64).tiny, second)
-    biases = np.clip(-third / safe, -_LARGEST_BIAS, _LARGEST_BIAS)
+    biases = np.clip(-third / safe, -_CLIPPED_BIAS, _CLIPPED_BIAS)
     return UnitScalars(second / normal_density(biases), biases, np.abs(second))

@@ -47,7 +47,7 @@ class PublishedWeights:
 
 @dataclass(frozen=True, eq=False)
 class PublishedRecovery:
-    """What [identification] Alg. 3.1 recovered, with the figures of its parts."""
+    """Result of [identification] Alg. 3.1, with the figures of its parts."""
 
     network: Network
     """sum_k g(w_k . x + t_k) with the refined shifts."""

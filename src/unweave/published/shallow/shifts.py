@@ -35,7 +35,7 @@ _NORM_MARGIN = 1.05  # factor on ||K|| that covers the power steps and the subsa
 
 @dataclass(frozen=True, eq=False)
 class SignsAndShifts:
-    """What [identification] Alg. 3.3 reads off two derivatives per unit."""
+    """Result of [identification] Alg. 3.3, from two derivatives per unit."""
 
     signs: Array
     """(m,) +1 or -1: s_k what_k is the weight."""
@@ -49,7 +49,7 @@ class SignsAndShifts:
 
 @dataclass(frozen=True, eq=False)
 class RefinedShifts:
-    """Where gradient descent on the shifts ended."""
+    """End point of gradient descent on the shifts."""
 
     shifts: Array
     """(m,)"""
