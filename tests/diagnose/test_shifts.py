@@ -62,14 +62,14 @@ def test_the_known_figures_of_a_wide_network() -> None:
     assert 0.998 < figures.rate < 0.9999
 
 
-def test_a_single_neuron_is_solved_in_one_step() -> None:
+def test_a_single_unit_is_solved_in_one_step() -> None:
     figures = shift_problem(np.array([[1.0], [0.0]]), np.array([0.2]), TANH)
     assert figures.rate == 0.0
     assert figures.condition == 1.0
     assert figures.steps_per_digit == 1.0
 
 
-def test_two_equal_neurons_cannot_be_told_apart() -> None:
+def test_two_equal_units_cannot_be_told_apart() -> None:
     weights = np.array([[1.0, 1.0], [0.0, 0.0]])
     inputs = np.random.default_rng(1007).standard_normal((50, 2))
     figures = shift_problem(weights, np.array([0.2, 0.2]), TANH, inputs)

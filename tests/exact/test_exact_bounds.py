@@ -22,6 +22,13 @@ def tree_of(inputs=2, samples=12, width=2, seed=1000, noise=0.3, **options):
     return pattern_tree(hyperplane_dichotomies(x), z, y, order, width, **options)
 
 
+def labelled_level(samples, loss):
+    level = tree_of(samples=samples, noise=1.0).last
+    if isinstance(loss, Logistic):
+        level.y[:] = np.sign(level.y)
+    return level
+
+
 @pytest.mark.parametrize(("inputs", "width"), [(1, 1), (1, 2), (2, 2), (2, 3), (3, 2)])
 def test_squared_bounds_are_least_squares_values(inputs, width):
     tree = tree_of(inputs, 14, width)
@@ -56,10 +63,7 @@ def test_sign_bounds_hold_and_help():
     "loss", [Squared(), Absolute(), Huber(0.5), Logistic()], ids=lambda loss: type(loss).__name__
 )
 def test_dual_bounds_hold(loss):
-    tree = tree_of(samples=10, noise=1.0)
-    level = tree.last
-    if isinstance(loss, Logistic):
-        level.y[:] = np.sign(level.y)
+    level = labelled_level(10, loss)
     rng = np.random.default_rng(1000)
     tuples = np.sort(rng.integers(len(level.patterns), size=(100, 2)), axis=1)
     found = ConvexBounds(level, loss).bounds(tuples)
@@ -75,10 +79,7 @@ def test_dual_bounds_hold(loss):
 
 @pytest.mark.parametrize("loss", [Absolute(), Logistic()], ids=lambda loss: type(loss).__name__)
 def test_sign_bounds_of_other_losses_hold(loss):
-    tree = tree_of(samples=8, noise=1.0)
-    level = tree.last
-    if isinstance(loss, Logistic):
-        level.y[:] = np.sign(level.y)
+    level = labelled_level(8, loss)
     rng = np.random.default_rng(1001)
     tuples = np.sort(rng.integers(len(level.patterns), size=(8, 2)), axis=1)
     bounder = ConvexBounds(level, loss)

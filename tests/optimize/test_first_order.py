@@ -91,27 +91,10 @@ def assert_descends_as_certified(
 @pytest.mark.parametrize("sharper", [False, True])
 def test_certified_rmsprop_always_descends_and_arrives(shift: float, sharper: bool) -> None:
     start, accuracy = planted_start(), 0.05
-    found = certified_step(
-        "rmsprop",
-        SMOOTHNESS,
-        GRADIENT_BOUND,
-        value(start),
-        accuracy,
-        beta2=0.9,
-        shift=shift,
-        sharper=sharper,
-    )
+    given = ("rmsprop", SMOOTHNESS, GRADIENT_BOUND, value(start), accuracy)
+    found = certified_step(*given, beta2=0.9, shift=shift, sharper=sharper)
     assert_descends_as_certified(found, start, accuracy, 20_000)
-    published = certified_step(
-        "rmsprop",
-        SMOOTHNESS,
-        GRADIENT_BOUND,
-        value(start),
-        accuracy,
-        beta2=0.9,
-        shift=shift,
-        sharper=False,
-    )
+    published = certified_step(*given, beta2=0.9, shift=shift, sharper=False)
     ratio = published.steps / found.steps
     assert ratio == pytest.approx(10 if sharper else 1)
 

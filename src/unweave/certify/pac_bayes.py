@@ -49,7 +49,7 @@ from unweave.certify.perturbation import (
 )
 from unweave.networks.network import Network
 
-_MARGINS_TRIED = 12  # powers of two below the largest margin: smaller ones give vacuous bounds
+_MARGINS_TRIED = 12  # powers of two tried below the largest margin: the complexity doubles with each
 
 
 def nbs_bound(

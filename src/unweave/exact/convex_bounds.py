@@ -20,7 +20,7 @@ from unweave.exact.losses import ConvexLoss, dual_bounds
 from unweave.exact.pattern_tree import Level
 from unweave.exact.squared_bounds import all_signs, range_basis
 
-_REWEIGHTED_STEPS = 6  # later ones raise the bound little
+_REWEIGHTED_STEPS = 6  # later steps do not raise the bound
 _DESIGN_ENTRIES = 1_000_000  # entries of design matrices held at once: 8 MB
 
 

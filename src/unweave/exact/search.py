@@ -26,7 +26,7 @@ from unweave.exact.squared_bounds import all_signs, squared_bounds
 _ROOT_BLOCKS = 64  # tasks made of the surviving roots, fixed so that results do not depend on the workers
 _CHILDREN_PER_STEP = 100_000  # children bounded at once: limits memory
 _FIRST_ROUND, _LAST_ROUND = 32, 4_096  # programs between updates of the best loss: doubles every round
-_PROGRAMS_PER_TASK = 32  # convex programs per task: a task of about 0.1 s
+_PROGRAMS_PER_TASK = 32  # convex programs per task: some 40 ms of work
 _DROP_SHARE, _SOLVE_SHARE = 0.25, 0.05  # of the gap: slack of dropped bounds, precision of solved programs
 
 

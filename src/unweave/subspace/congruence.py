@@ -21,7 +21,7 @@ _MAX_SWEEPS = 300  # ten times what matrices of this form need
 _LARGEST_ENTRY_UPDATE = 0.5  # entry of A: larger ones overshoot far from the solution
 _LEAST_RELATIVE_DETERMINANT = 1e-6  # of a 2 x 2 system: below, no matrix separates the two columns
 _LEAST_RELATIVE_VARIANCE = 1e-6  # over the largest: keeps the whitening finite
-_SETTLED_UPDATE = 1e-9  # largest entry of A: quadratic convergence leaves rounding
+_SETTLED_UPDATE = 1e-9  # largest entry of A: after a smaller one only rounding is left
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ QUICK = PublishedOptions(refinement="none")
 
 
 def matched(network: Network, found: PublishedRecovery) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weight errors, initial and refined shift errors of every neuron, signs included."""
+    """Weight errors, initial and refined shift errors of every unit, signs included."""
     distances = np.linalg.norm(network.weights[0][:, :, None] - found.weights[:, None, :], axis=0)
     rows, columns = linear_sum_assignment(distances)
     true = network.biases[0][rows]
@@ -150,15 +150,8 @@ def test_refinement_with_exact_weights_goes_to_the_true_shifts(refinement: str) 
     network, inputs, answers, start = refinement_problem()
     rate = 2e-2 if refinement == "sgd" else None
     options = PublishedOptions(refinement=refinement, learning_rate=rate, tolerance=1e-14, seconds=20.0)
-    found = refine_shifts(
-        inputs,
-        answers,
-        network.weights[0],
-        start,
-        get_activation("tanh"),
-        np.random.default_rng(1018),
-        options,
-    )
+    rng, g = np.random.default_rng(1018), get_activation("tanh")
+    found = refine_shifts(inputs, answers, network.weights[0], start, g, rng, options)
     assert found.converged
     assert_allclose(found.shifts, network.biases[0], atol=1e-5)
     assert found.training_mse[-1] <= 1e-14
@@ -232,7 +225,7 @@ def test_a_width_that_is_too_small_leaves_no_rank_one_matrix() -> None:
 
 
 def test_missing_directions_are_reported() -> None:
-    # One start cannot find three neurons, and no more are allowed.
+    # One start cannot find three units, and no more are allowed.
     network = random_network([6, 3, 1], seed=1024)
     options = PublishedOptions(refinement="none", restarts=1 / 3, max_restarts=1 / 3)
     found = recover_published(network, 6, 3, options=options)

@@ -29,7 +29,7 @@ from unweave.networks.activations import Activation
 from unweave.published.shallow.options import PublishedOptions
 
 _TRAINING_ROWS = 4096  # rows of N x m arrays formed at once: limits memory
-_NORM_STEPS = 100  # power steps for ||K||: a few percent off at worst
+_NORM_STEPS = 100  # power steps for ||K||, whose error the margin covers
 _NORM_MARGIN = 1.05  # factor on ||K|| that covers the power steps and the subsample
 
 
