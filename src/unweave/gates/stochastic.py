@@ -39,9 +39,8 @@ import scipy.linalg
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
-from unweave.gates.bounds import error_curve, error_floor
 from unweave.gates.checks import checked_positive, checked_rows, checked_theta, checked_vector
-from unweave.gates.constants import GateConstants, GateMoments
+from unweave.gates.constants import GateConstants, GateMoments, error_curve, error_floor
 from unweave.gates.gate_network import gate_network
 from unweave.networks.network import Network
 
