@@ -22,7 +22,7 @@ import numpy as np
 
 from harness import Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell, unasked
 from unweave.arrays import Array
-from unweave.experiments.energy_barrier import least_risk
+from unweave.experiments.quadratic import least_risk
 from unweave.quadratic import (
     counterexample,
     identity_start,

@@ -140,7 +140,7 @@ def test_kinks_and_wrong_ranks_are_refused() -> None:
     assert learnability_estimate(np.array([2.0, 1.0]), 2, 4) == (0.25, np.inf)
 
 
-def test_alpha_vanishes_with_parallel_neurons() -> None:
+def test_alpha_vanishes_with_parallel_units() -> None:
     weights, shifts = parts(5, 4, 1009)
     weights = weights.copy()
     weights[:, 1] = weights[:, 0]

@@ -15,11 +15,18 @@ from unweave.exact.pattern_tree import level_sizes, pattern_tree
 from unweave.exact.squared_bounds import all_signs, design, squared_bounds
 
 
-def tree_of(inputs=2, samples=12, width=2, seed=1000, noise=0.3):
+def tree_of(inputs=2, samples=12, width=2, seed=1000, noise=0.3, **options):
     _, x, y = planted(inputs, 2, samples, noise, seed)
     z = np.column_stack([x, np.ones(samples)])
     order = np.random.default_rng(seed).permutation(samples)
-    return pattern_tree(hyperplane_dichotomies(x), z, y, order, width)
+    return pattern_tree(hyperplane_dichotomies(x), z, y, order, width, **options)
+
+
+def labelled_level(samples, loss):
+    level = tree_of(samples=samples, noise=1.0).last
+    if isinstance(loss, Logistic):
+        level.y[:] = np.sign(level.y)
+    return level
 
 
 @pytest.mark.parametrize(("inputs", "width"), [(1, 1), (1, 2), (2, 2), (2, 3), (3, 2)])
@@ -56,10 +63,7 @@ def test_sign_bounds_hold_and_help():
     "loss", [Squared(), Absolute(), Huber(0.5), Logistic()], ids=lambda loss: type(loss).__name__
 )
 def test_dual_bounds_hold(loss):
-    tree = tree_of(samples=10, noise=1.0)
-    level = tree.last
-    if isinstance(loss, Logistic):
-        level.y[:] = np.sign(level.y)
+    level = labelled_level(10, loss)
     rng = np.random.default_rng(1000)
     tuples = np.sort(rng.integers(len(level.patterns), size=(100, 2)), axis=1)
     found = ConvexBounds(level, loss).bounds(tuples)
@@ -75,10 +79,7 @@ def test_dual_bounds_hold(loss):
 
 @pytest.mark.parametrize("loss", [Absolute(), Logistic()], ids=lambda loss: type(loss).__name__)
 def test_sign_bounds_of_other_losses_hold(loss):
-    tree = tree_of(samples=8, noise=1.0)
-    level = tree.last
-    if isinstance(loss, Logistic):
-        level.y[:] = np.sign(level.y)
+    level = labelled_level(8, loss)
     rng = np.random.default_rng(1001)
     tuples = np.sort(rng.integers(len(level.patterns), size=(8, 2)), axis=1)
     bounder = ConvexBounds(level, loss)
@@ -92,9 +93,8 @@ def test_sign_bounds_of_other_losses_hold(loss):
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
-def test_tree_reaches_every_tuple_once(width, monkeypatch):
-    monkeypatch.setattr("unweave.exact.pattern_tree._ROOT_TUPLES", 30)
-    tree = tree_of(samples=7, width=width)
+def test_tree_reaches_every_tuple_once(width):
+    tree = tree_of(samples=7, width=width, root_tuples=30)
     assert len(tree.levels) > 1
     tuples = tree.roots()
     assert len(np.unique(tuples, axis=0)) == len(tuples)
@@ -110,9 +110,8 @@ def test_tree_reaches_every_tuple_once(width, monkeypatch):
     np.testing.assert_array_equal(tuples[np.lexsort(tuples.T[::-1])], expected)
 
 
-def test_bounds_grow_along_the_tree(monkeypatch):
-    monkeypatch.setattr("unweave.exact.pattern_tree._ROOT_TUPLES", 200)
-    tree = tree_of(samples=12)
+def test_bounds_grow_along_the_tree():
+    tree = tree_of(samples=12, root_tuples=200)
     tuples = tree.roots()
     bounds = squared_bounds(tree.levels[0]).bounds(tuples)
     for number in range(len(tree.levels) - 1):

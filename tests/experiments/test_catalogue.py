@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pkgutil
 import re
 import subprocess
@@ -12,17 +13,16 @@ import pytest
 import unweave.experiments
 from unweave.experiments import EXPERIMENTS
 
-PARTS = {"catalogue", "experiment", "planted", "planted_bias_free", "rules"}
-"""Modules of the folder that are no experiments."""
 
-
-def test_every_module_is_registered_and_every_row_has_one():
-    modules = {module.name for module in pkgutil.iter_modules(unweave.experiments.__path__)}
-    assert modules - PARTS == {name.replace("-", "_") for name in EXPERIMENTS}
+def test_every_run_is_registered_and_every_row_has_one():
+    names = [module.name for module in pkgutil.iter_modules(unweave.experiments.__path__)]
+    modules = [importlib.import_module(f"unweave.experiments.{name}") for name in names]
+    runs = [name for module in modules for name in vars(module) if name.startswith("run_")]
+    assert sorted(runs) == sorted(f"run_{name.replace('-', '_')}" for name in EXPERIMENTS)
 
 
 def test_rows_do_not_hide_each_other():
-    assert len(EXPERIMENTS) == len(unweave.experiments.catalogue._TABLE)
+    assert len(EXPERIMENTS) == len(unweave.experiments.catalogue._EXPERIMENT_ROWS)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)

@@ -23,7 +23,7 @@ def test_as_many_directions_as_inputs_are_found_from_a_few_matrices(dimension: i
     assert direction_errors(weights, found.directions).max() < 1e-8
 
 
-def test_more_neurons_than_inputs_leave_a_residual_of_order_one() -> None:
+def test_more_units_than_inputs_leave_a_residual_of_order_one() -> None:
     rng = np.random.default_rng(1020)
     weights = unit_rows(9, 6, rng)
     found = jointly_diagonalise(hessians(weights, 8, rng), 6, rng)

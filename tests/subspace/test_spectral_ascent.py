@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from planted_spaces import direction_errors, planted_space
 
 from unweave.errors import InvalidInput
-from unweave.subspace.collecting import RankOneDirections
+from unweave.subspace.collector import RankOneDirections
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.spectral_ascent import SpectralAscentOptions, ascend_spectral_norm, spectral_ascent
 

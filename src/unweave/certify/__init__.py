@@ -1,4 +1,4 @@
-"""What can be guaranteed about a given network: noise it bears, bounds on its risk, pieces, curvature."""
+"""Guarantees for a given network: tolerated noise, bounds on its risk, pieces, curvature."""
 
 from unweave.certify.cluster import cluster_bound
 from unweave.certify.complexity import KinkEnd, LinePieces, kink_that_ends, line_pieces

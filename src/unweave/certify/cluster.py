@@ -1,4 +1,4 @@
-"""PAC-Bayes bound from a cluster of networks trained from starts near one another (Theorem 6.3.1).
+"""PAC-Bayes bound from a cluster of networks trained from starts near one another ([mathematics] Thm. 6.3.1).
 
 The prior is a mixture of Gaussians at the starts B_j, the posterior a Gaussian at one of the trained networks
 A_i, which must answer nearly like the network that is bounded. See `pac_bayes` for what all bounds share.
@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 
 from unweave.arrays import Array
 from unweave.certify.hypotheses import (
+    SMALLEST_MARGIN,
     balanced,
     checked,
     grid_point,
@@ -32,15 +33,10 @@ from unweave.certify.perturbation import LayerNorms
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 
-ANGLES = 314
-"""Clusters that were possible before training: half-angles 0.01, ..., 3.14 around the start."""
-
-PROOF_SHARE = 8
-"""The proof needs the noise and the cluster to stay within gamma/8 each (equation 6.26); gamma is printed."""
-
+_CLUSTER_ANGLES = 314  # clusters possible before training: half-angles 0.01, ..., 3.14 around the start
+_MARGIN_PARTS = 8  # the proof keeps noise and cluster within gamma/8 each, (6.26); gamma is printed
 _CLUSTER_REACH = 1.5  # "stated": the interval ends at this multiple of the largest beta
-_SMALLEST_MARGIN = 2.0**-60
-_STRICTLY = 1 + 1e-9  # niceness is a strict inequality
+_STRICT_EXCESS = 1 + 1e-9  # factor that makes the inequality of niceness strict
 
 
 def cluster_bound(
@@ -56,9 +52,9 @@ def cluster_bound(
 ) -> RiskBound:
     """Bound from a cluster: ``trained`` networks A_i, near ``network`` in answers, begun at ``initial`` B_j.
 
-    The samples must be *nice*: |f_{A_i}(x) - f(x)| <= eps |f(x)| on all of them for an eps with
-    gamma' > eps max |f(x)|; gamma' = gamma/8 is what the proof uses (equation 6.26). The bound is the least
-    over i of
+    The samples must be *nice*: |f_{A_i}(x) - f(x)| <= eps |f(x)| on all of them for an eps with gamma' > eps
+    max |f(x)|; gamma' = gamma/8 is what the proof uses ([mathematics] (6.26)). The bound is the least over i
+    of
 
         sqrt( (-log mean_j exp(-|A_i - B_j|^2 / (2 sigma_i^2)) + log(3 m / delta')) / (m - 1) ).
 
@@ -76,12 +72,12 @@ def cluster_bound(
             f"{len(initial)} and {form!r} instead. Train from several starts near the first one."
         )
     proved = form == "proved"
-    needed = _nice_margin(network, trained, data) * (PROOF_SHARE if proved else 1)
+    needed = _nice_margin(network, trained, data) * (_MARGIN_PARTS if proved else 1)
     if needed == np.inf:
         return infinite(1.0, np.inf, "an answer is zero, to which no other is relatively close", proved)
     cost = 0.0
     if margin is None:
-        margin = max(needed, _SMALLEST_MARGIN) * _STRICTLY
+        margin = max(needed, SMALLEST_MARGIN) * _STRICT_EXCESS
         if proved:
             exponent = int(np.ceil(np.log2(margin)))
             margin, cost = 2.0**exponent, integer_cost(exponent)
@@ -100,8 +96,7 @@ def cluster_bound(
     betas = np.array([n.geometric_mean for n in norms])
     dimension = max(map(max, norms[0].shapes)) if proved else max(network.hidden, default=1)
     distances = np.array([[sum(layer_distances(a, b)) for b in initial] for a in trained])
-    noise = _proved_noise if proved else _stated_noise
-    result = noise(setting, betas, len(norms[0].weights), dimension)
+    result = _noise(setting, betas, len(norms[0].weights), dimension, proved)
     if isinstance(result, str):
         return infinite(loss, margin, result, proved)
     sigmas, logs = result
@@ -129,34 +124,26 @@ class _ClusterSetting:
     cost: float
 
 
-def _proved_noise(
-    setting: _ClusterSetting, betas: Array, d: int, dimension: int
+def _noise(
+    setting: _ClusterSetting, betas: Array, d: int, dimension: int, proved: bool
 ) -> tuple[Array, float] | str:
-    """sigma_i (k,) and the logarithms to pay, with gamma/8 and the interval [low, 2^r low], r paid for."""
+    """sigma_i (k,) and the logarithms to pay, or why there are none.
+
+    Proved: gamma/8, and the interval [low, 2^r low] with r paid for. As stated: gamma itself, and the
+    interval that just holds every beta.
+    """
     low = (setting.margin / (2 * setting.input_norm)) ** (1 / d)
     if betas.min() < low:
         return f"beta = {betas.min():.3g} is below {low:.3g}: no margin can be reached"
     doublings = max(1, int(np.ceil(np.log2(betas.max() / low))))
-    high = low * 2.0**doublings
-    points = int(np.ceil(d / 2 * high / low))
-    share = setting.delta / (ANGLES * points * doublings * (doublings + 1))
-    grid = np.array([grid_point(beta, low, high, points) for beta in betas])
-    sigmas = _cluster_sigmas(grid, setting.margin / PROOF_SHARE, setting.input_norm, d, dimension, share)
-    return sigmas, float(np.log(3 * setting.m / share) + setting.cost)
-
-
-def _stated_noise(
-    setting: _ClusterSetting, betas: Array, d: int, dimension: int
-) -> tuple[Array, float] | str:
-    """The same as printed: gamma itself, d_min such that the interval just holds every beta."""
-    low, high = (setting.margin / (2 * setting.input_norm)) ** (1 / d), _CLUSTER_REACH * betas.max()
-    if betas.min() < low:
-        return f"beta = {betas.min():.3g} is below {low:.3g}: no margin can be reached"
+    high = low * 2.0**doublings if proved else _CLUSTER_REACH * betas.max()
     points = max(1, int(np.ceil(d / 2 * high / low)))
-    share = setting.delta / (ANGLES * points)
+    choices = points * (doublings * (doublings + 1) if proved else 1)
+    share = setting.delta / (_CLUSTER_ANGLES * choices)
     grid = np.array([grid_point(beta, low, high, points) for beta in betas])
-    sigmas = _cluster_sigmas(grid, setting.margin, setting.input_norm, d, dimension, share)
-    return sigmas, float(np.log(3 * setting.m / share))
+    margin = setting.margin / (_MARGIN_PARTS if proved else 1)
+    sigmas = _cluster_sigmas(grid, margin, setting.input_norm, d, dimension, share)
+    return sigmas, float(np.log(3 * setting.m / share) + setting.cost)
 
 
 def _cluster_sigmas(

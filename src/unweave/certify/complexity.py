@@ -1,11 +1,11 @@
-"""What the function of a ReLU network proves about every network that computes it: pieces, size, depth.
+"""Lower bounds on every network that computes a given ReLU function: pieces, size, depth.
 
 - Pieces on lines: a function with p pieces on some line needs `bounds.min_size(p, depth)` gates at that
   depth.
 - Kinks that end: with one hidden layer, the kinks of a unit fill a whole hyperplane, with one jump of the
   gradient along all of it. A kink that is missing elsewhere on its hyperplane, or jumps otherwise there,
-  proves that no network with one hidden layer computes the function (after Proposition 2.5.2: max(0, x1,
-  x2)).
+  proves that no network with one hidden layer computes the function (after [mathematics] Prop. 2.5.2: max(0,
+  x1, x2)).
 
 Both are counted in exact arithmetic, for networks of floats too, at random rational points: what they find is
 there. Neither finding nothing nor a small count proves anything.
@@ -24,7 +24,7 @@ from unweave.construct import affine_map_at, as_exact, bounds, pieces_on_line
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 
-_GRID = 1 << 30  # random coordinates are multiples of 1/_GRID: coincidences have probability about 1e-9
+_COORDINATE_GRID = 1 << 30  # random coordinates are multiples of 1/this: coincidences have probability 1e-9
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ def _random_line(network: Network, rng: np.random.Generator, scale: float) -> tu
 
 
 def _random_vector(n: int, rng: np.random.Generator, scale: float) -> AnyArray:
-    steps = np.rint(rng.standard_normal(n) * scale * _GRID)
-    return np.array([Fraction(int(step), _GRID) for step in steps], dtype=object)
+    steps = np.rint(rng.standard_normal(n) * scale * _COORDINATE_GRID)
+    return np.array([Fraction(int(step), _COORDINATE_GRID) for step in steps], dtype=object)
 
 
 def _check(lines: int, scale: float) -> None:

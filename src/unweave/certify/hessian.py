@@ -1,14 +1,14 @@
 """The smallest eigenvalue of the Hessian of the training loss, from Hessian-vector products.
 
 L(w) = 1/(2 N) sum_i |f_w(x_i) - y_i|^2. The product H v comes from one pass forward and one back in which
-every quantity q carries its derivative R q along v ([pearlmutter]): with z_l = a_{l-1} W_l + b_l and
-a_l = g_l(z_l),
+every quantity q carries its derivative R q along v (Pearlmutter [hessian-product]): with z_l = a_{l-1} W_l +
+b_l and a_l = g_l(z_l),
 
     R z_l = R a_{l-1} W_l + a_{l-1} V_l + v_l,                 R a_l = g_l'(z_l) R z_l,
     R delta_l = (R delta_{l+1} W^T + delta_{l+1} V^T) g_l' + (delta_{l+1} W^T) g_l'' R z_l,
     R dL/dW_l = (R a_{l-1})^T delta_l + a_{l-1}^T R delta_l.
 
-Few parameters: H is formed and diagonalised. Many: Lanczos, whose smallest Ritz value is never below the
+Few parameters: H is formed and diagonalized. Many: Lanczos, whose smallest Ritz value is never below the
 smallest eigenvalue and comes with a residual |H v - value v| within which some eigenvalue lies. Kinks count
 as having no curvature, so that for ReLU networks it is the Hessian of the piece around w.
 """
@@ -27,10 +27,7 @@ from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.lanczos import lanczos_extremes
 
-DENSE_PARAMETERS = 500
-"""Parameters up to which H is formed: 500 products, 2 MB."""
-
-_FIRST_STEPS = 40
+_FIRST_LANCZOS_STEPS = 40  # then doubled: seldom enough, but cheap
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +102,7 @@ def hessian_min_eig(
     steps: int = 320,
     tolerance: float = 1e-6,
     seed: int | np.random.Generator = 0,
-    dense_parameters: int = DENSE_PARAMETERS,
+    dense_parameters: int = 500,
 ) -> HessianMinimum:
     """Smallest eigenvalue of the Hessian of the loss at ``network``, samples x (N, n), y (N, K).
 
@@ -128,7 +125,7 @@ def hessian_min_eig(
     if hessian.size <= dense_parameters:
         return _dense(hessian)
     rng = np.random.default_rng(seed)
-    products, taken = 0, min(_FIRST_STEPS, steps)
+    products, taken = 0, min(_FIRST_LANCZOS_STEPS, steps)
     while True:
         (low, vector), (high, _) = lanczos_extremes(hessian.product, hessian.size, taken, rng)
         residual = float(np.linalg.norm(hessian.product(vector) - low * vector))

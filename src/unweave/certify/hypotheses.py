@@ -1,4 +1,4 @@
-"""What the bounds on risk assume, and the small tools they share: checks, balanced layers, grids paid for."""
+"""Hypotheses of the bounds on risk, and what the bounds share: checks, balanced layers, costs of choices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 
 BASEL = np.pi**2 / 6
-"""Sum of 1/j^2: what a choice among j = 1, 2, ... is paid by."""
+"""Sum of 1/j^2: the price of a choice among j = 1, 2, ..."""
+SMALLEST_MARGIN = 2.0**-60
+"""Smallest margin tried: below it, answers of order one differ by rounding."""
 
 
 def balanced(network: Network) -> Network:
@@ -30,7 +32,7 @@ def balanced(network: Network) -> Network:
 
 
 def homogeneous_problem(network: Network, norms: LayerNorms) -> str:
-    """Why factors cannot move between the layers, or nothing."""
+    """Reason why factors cannot move between the layers; empty if they can."""
     if len(norms.weights) < 2:
         return "the network must have a hidden layer"
     if network.skip is not None or any(norms.biases):
@@ -41,8 +43,8 @@ def homogeneous_problem(network: Network, norms: LayerNorms) -> str:
 
 
 def norm_problem(data: LabelledData, input_norm: float) -> str:
-    """Which |x| exceeds the bound on inputs, or nothing."""
-    allowed = input_norm * (1 + 4 * np.finfo(np.float64).eps)  # rows normalised to it may be off by rounding
+    """Report of an |x| that exceeds the bound on inputs; empty if none does."""
+    allowed = input_norm * (1 + 4 * np.finfo(np.float64).eps)  # rows normalized to it may be off by rounding
     return "" if data.largest_norm <= allowed else f"|x| = {data.largest_norm:.3g} exceeds {input_norm:.3g}"
 
 

@@ -1,7 +1,7 @@
 """Labelled data of a classifier: margins, margin loss, and what the bounds on risk all start from.
 
 The margin of (x, y) is f(x)[y] - max_{i != y} f(x)[i]; the margin loss L_gamma is the fraction of samples
-whose margin is at most gamma. All bounds here are of the form (Theorem 6.1.2)
+whose margin is at most gamma. All bounds here are of the form ([mathematics] Thm. 6.1.2)
 
     E L_0(f_w~) <= L^_{gamma/2}(f_w) + sqrt( (KL(posterior | prior) + log(3 m / delta)) / (m - 1) )
 
@@ -42,7 +42,7 @@ class RiskBound:
     proved: bool = True
     """False for forms that were published but do not follow from their proof."""
     reason: str = ""
-    """Which hypothesis fails, if one does."""
+    """The hypothesis that fails; empty if none does."""
 
     @property
     def vacuous(self) -> bool:

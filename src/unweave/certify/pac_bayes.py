@@ -1,11 +1,12 @@
-"""PAC-Bayes bounds on the risk of a classifier: from its norms, from its way, from a cluster of networks.
+"""PAC-Bayes bounds on the risk of a classifier: from norms, from the distance to the start, from a cluster.
 
-All of them have the form told in `margins`; they differ in the prior. Notation: d layers, D the largest
+All have the form given in `margins`; they differ in the prior. Notation: d layers, D the largest
 dimension of any layer, inputs and outputs included, beta^d = prod_l |W_l|, |x| <= B, m samples.
 
-- `nbs_bound` (Theorem 6.1.3, after Neyshabur and others): prior and posterior N(0, sigma^2), N(W, sigma^2),
-  sigma from the grid point next to beta in [(gamma/2B)^{1/d}, (sqrt(m-1) gamma/(4 e^{3-2/(d-1)} B))^{1/d}].
-- `cluster_bound` (Theorem 6.3.1): the prior is a mixture of Gaussians at networks that training began at.
+- `nbs_bound` ([mathematics] Thm. 6.1.3, after Neyshabur et al. [spectral-margin]): prior and posterior
+  N(0, sigma^2) and N(W, sigma^2), sigma from the grid point next to beta in [(gamma/2B)^{1/d}, (sqrt(m-1)
+  gamma/(4 e^{3-2/(d-1)} B))^{1/d}].
+- `cluster_bound` (Thm. 6.3.1): the prior is a mixture of Gaussians at networks that training began at.
 - `dist_from_init_bound`: prior N(W0, sigma^2) at the network that training began at; sigma from
   `noise_resilience_sigma`. Not in the source; the only one of them that covers biases.
 
@@ -28,6 +29,7 @@ from numpy.typing import ArrayLike
 from unweave.arrays import Array
 from unweave.certify.hypotheses import (
     BASEL,
+    SMALLEST_MARGIN,
     balanced,
     checked,
     grid_point,
@@ -47,14 +49,13 @@ from unweave.certify.perturbation import (
 )
 from unweave.networks.network import Network
 
-_SMALLEST_MARGIN = 2.0**-60  # below it a margin is not looked for
-_MARGINS = 12  # powers of two below the largest one that are tried
+_MARGINS_TRIED = 12  # powers of two tried below the largest margin: the complexity doubles with each
 
 
 def nbs_bound(
     network: Network, x: ArrayLike, y: ArrayLike, margin: float, input_norm: float, delta: float = 0.05
 ) -> RiskBound:
-    """Spectrally normalised margin bound, with probability 1 - ``delta`` over the samples x (m, n), y (m,).
+    """Spectrally normalized margin bound, with probability 1 - ``delta`` over the samples x (m, n), y (m,).
 
     ``margin`` (gamma) and ``input_norm`` (B) must be chosen before the samples are seen. Infinite if the
     network has biases or other units than relu, if some |x| > B, or if beta is outside its interval.
@@ -146,6 +147,6 @@ def _from_start(
 
 def _margin_grid(sample_margins: Array) -> list[tuple[float, float]]:
     """Powers of two up to twice the largest margin, each with the logarithm that its choice costs."""
-    top = max(float(sample_margins.max()), _SMALLEST_MARGIN)
+    top = max(float(sample_margins.max()), SMALLEST_MARGIN)
     last = int(np.ceil(np.log2(2 * top)))
-    return [(2.0**j, integer_cost(j)) for j in range(last - _MARGINS, last + 1)]
+    return [(2.0**j, integer_cost(j)) for j in range(last - _MARGINS_TRIED, last + 1)]

@@ -1,4 +1,4 @@
-"""How much noise the parameters of a network bear before its answers move by more than a margin.
+"""How much noise the parameters of a network tolerate before its answers move by more than a margin.
 
 For layers y_l = g_l(y_{l-1} W_l + b_l), all g_l 1-Lipschitz with g_l(0) = 0, and inputs |x| <= B, noise U_l
 on the weights and u_l on the biases moves the output by at most Delta_d, where
@@ -11,14 +11,14 @@ sigma (sqrt r + sqrt c + s) with probability 1 - exp(-s^2/2), a vector of c entr
 largest sigma with Delta_d <= margin, all layers holding at once with probability 1 - failure, is one
 bisection (``form="recursion"``, the default).
 
-Two other forms are there to compare with, both for networks without biases, D being the largest dimension:
+Two other forms serve for comparison, both for networks without biases, D being the largest dimension:
 
 - ``"closed"``: sigma = t / sqrt(2 D log(S/failure)), S = sum_l (r_l + c_l) and
   t = min( min_l |W_l|/d, margin/(e B prod|W| sum 1/|W_l|) ): the same guarantee by looser inequalities;
-- ``"published"`` (Theorem 6.2.1 for one network): t = min( beta/d, margin/(e d B beta^{d-1}) ), beta^d =
-  prod|W|, h the widest hidden layer. It assumes "without loss of generality" that all layers have one norm.
-  Rescaling to that leaves the function as it is, but not the effect of the noise: with layers scaled by 100
-  and 1/100 it is exceeded in every draw. It is no guarantee.
+- ``"published"`` ([mathematics] Thm. 6.2.1 for one network): t = min( beta/d, margin/(e d B beta^{d-1}) ),
+  beta^d = prod|W|, h the widest hidden layer. It assumes "without loss of generality" that all layers have
+  one norm. Rescaling to that leaves the function as it is, but not the effect of the noise: with layers
+  scaled by 100 and 1/100 it is exceeded in every draw. It is no guarantee.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Form = Literal["recursion", "closed", "published"]
 LIPSCHITZ_ONE = ("relu", "leaky_relu", "tanh", "sine", "identity")
 """Activations with |g(a) - g(b)| <= |a - b| and g(0) = 0."""
 
-_BISECTIONS = 200  # halvings of the logarithm of sigma between the smallest and the largest float64
+_SIGMA_BISECTIONS = 200  # of log sigma over the range of float64: down to rounding
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def noise_resilience_sigma(
     failure: float = 0.5,
     form: Form = "recursion",
 ) -> float:
-    """Standard deviation of Gaussian noise, the same on all parameters, that the network bears.
+    """Standard deviation of Gaussian noise, the same on all parameters, that the network tolerates.
 
     With probability at least 1 - ``failure`` over the noise, the answers at all |x| <= ``input_norm`` at once
     move by at most ``margin`` in Euclidean norm. Biases are perturbed too if the network has any that is not
@@ -172,7 +172,7 @@ def _largest_where(holds: Callable[[float], bool]) -> float:
     low, high = np.log(np.finfo(np.float64).tiny), np.log(np.finfo(np.float64).max) / 4
     if not holds(float(np.exp(low))):
         return 0.0
-    for _ in range(_BISECTIONS):
+    for _ in range(_SIGMA_BISECTIONS):
         middle = (low + high) / 2
         low, high = (middle, high) if holds(float(np.exp(middle))) else (low, middle)
     return float(np.exp(low))

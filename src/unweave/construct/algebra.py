@@ -1,4 +1,4 @@
-"""Networks put together from networks: composition, sums, stacked outputs. Exact ones stay exact.
+"""Combine networks: composition, sums, stacked outputs. Exact ones stay exact.
 
     compose:  (f o g)(x) = f(g(x))          hidden layers add up, and so do the sizes: the affine maps between
                                             g's last and f's first gates are multiplied into one;
@@ -6,7 +6,7 @@
     stack:    (f_1(x), f_2(x), ...)         side by side, outputs one after the other.
 
 Networks put side by side need equally many layers. A shallower one is padded at its outputs with
-z = relu(z) - relu(-z): two gates per output and missing layer (Lemmas 2.A.2 to 2.A.5).
+z = relu(z) - relu(-z): two gates per output and missing layer ([mathematics] Lemmas 2.A.2 to 2.A.5).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def pad(network: Network, layers: int) -> Network:
     unit = identity(n_outputs, exact)
     last = np.concatenate([network.weights[-1], -network.weights[-1]], axis=1)
     bias = np.concatenate([network.biases[-1], -network.biases[-1]])
-    # Both halves are non-negative from here on, and relu leaves them as they are.
+    # Both halves are non-negative from here on, and relu leaves them unchanged.
     through = [identity(2 * n_outputs, exact)] * (missing - 1)
     weights = [*network.weights[:-1], last, *through, np.concatenate([unit, -unit])]
     biases = [

@@ -1,6 +1,7 @@
 """Boolean functions as ReLU networks: any table, threshold functions, parity, Andreev's function.
 
-- any f on {-1, 1}^n: sum_v f(v) relu(<x, v> - (n - 1)), a gate per vertex where f is not 0 (Lemma 2.5.1);
+- any f on {-1, 1}^n: sum_v f(v) relu(<x, v> - (n - 1)), a gate per vertex where f is not 0
+  ([mathematics] Lemma 2.5.1);
 - a threshold function sign(<a, x> + b), sign(0) = 1: with z = <a, x> + b and any p > 0 such that no z lies in
   (-p, 0), it is -1 + (2/p) (relu(z + p) - relu(z)): two gates (Claim 4);
 - parity on {0, 1}^k: s = sum_i x_i, relu(s) + 2 sum_{j=1}^{k-1} (-1)^j relu(s - j): k gates (the source takes
@@ -27,9 +28,6 @@ from unweave.networks.rationals import rational_array
 
 Domain = Literal["signs", "bits"]
 """{-1, 1}^n or {0, 1}^n."""
-
-MAX_SUMS = 1 << 20
-"""Distinct values of <a, x> + b listed to find the largest negative one; beyond, their grid is used."""
 
 
 def vertex_net(values: Any, exact: bool | None = None) -> Network:
@@ -60,10 +58,13 @@ def vertex_net(values: Any, exact: bool | None = None) -> Network:
     )
 
 
-def ltf_gate(weights: Any, bias: Any = 0, domain: Domain = "signs", exact: bool | None = None) -> Network:
+def ltf_gate(
+    weights: Any, bias: Any = 0, domain: Domain = "signs", exact: bool | None = None, max_sums: int = 1 << 20
+) -> Network:
     """sign(<weights, x> + bias) on {-1, 1}^n (or {0, 1}^n), sign(0) = 1: two gates, or none if constant 1.
 
-    The gap p below zero is found exactly, also for floats, whose sums are rational numbers.
+    The gap p below zero is exact, also for floats, whose sums are rational numbers. With more than
+    ``max_sums`` distinct values of <weights, x> + bias it is the step of their common grid.
 
     Example:
         >>> majority = ltf_gate([1, 1, 1])
@@ -77,7 +78,7 @@ def ltf_gate(weights: Any, bias: Any = 0, domain: Domain = "signs", exact: bool 
             f'weights must be a vector and domain "signs" or "bits". Got shape {a.shape} and {domain!r} '
             f"instead. Give one weight per input."
         )
-    gap = _gap_below_zero(a, b, domain)
+    gap = _gap_below_zero(a, b, domain, max_sums)
     if gap is None:
         return affine_network(zeros((a.size, 1), exact), array([1], exact), exact)
     # Divided by p here: the gates are then relu(z/p + 1) and relu(z/p), and floats stay of order one.
@@ -105,7 +106,7 @@ def parity_net(k: int, exact: bool = False) -> Network:
 
 @dataclass(frozen=True)
 class AndreevLayout:
-    """Where the n inputs of Andreev's function are: ``table`` bits, then ``rows`` x ``columns`` bits."""
+    """Layout of the n inputs of Andreev's function: ``table`` bits, then ``rows`` x ``columns`` bits."""
 
     n: int
     table: int
@@ -132,7 +133,7 @@ def andreev(bits: Any) -> IntArray:
     """Andreev's function of the rows of ``bits`` (N, n), entries 0 and 1: (N,) table[address].
 
     The first floor(n/2) bits are the table; the next ones, in rows, give the address by their parities, first
-    row first (Definition 10).
+    row first ([mathematics] Def. 10).
     """
     rows = np.asarray(bits)
     if rows.ndim != 2 or not np.isin(rows, (0, 1)).all():
@@ -183,7 +184,7 @@ def _parity_gates(k: int) -> tuple[IntArray, IntArray, IntArray]:
     return np.ones((k, k), dtype=np.int64), -np.arange(k), outer[:, None]
 
 
-def _gap_below_zero(a: AnyArray, b: Fraction, domain: Domain) -> Fraction | None:
+def _gap_below_zero(a: AnyArray, b: Fraction, domain: Domain, max_sums: int) -> Fraction | None:
     """p > 0 with no value of <a, x> + b in (-p, 0), as large as is cheap to find; None if none is below 0."""
     grid = lcm(b.denominator, *(entry.denominator for entry in a))
     steps = [int(entry * grid) for entry in a]
@@ -197,7 +198,7 @@ def _gap_below_zero(a: AnyArray, b: Fraction, domain: Domain) -> Fraction | None
         sums = {
             total + move for total in sums for move in ((-step, step) if domain == "signs" else (0, step))
         }
-        if len(sums) > MAX_SUMS:
+        if len(sums) > max_sums:
             return Fraction(1, grid)  # all values are multiples of it
     return Fraction(-max(total for total in sums if total < 0), grid)
 

@@ -5,10 +5,10 @@ On a line, one hidden layer of w units cuts each of p intervals at most w times:
     pieces <= (w_1 + 1) (w_2 + 1) ... (w_k + 1),
 
 and a network with k hidden layers and p pieces on some line has at least the size of the most even split
-whose product reaches p. The source's forms (Lemmas 2.A.6 and 2.A.7) are pieces <= 2^{k-1} (w_1 + 1) w_2 ...
-w_k and size >= k p^{1/k} / 2 - 1; the first is weaker, since
-w + 1 <= 2 w, and the second too once p >= 2^k. (Below that it counts that no layer is empty; here a network
-may have fewer layers than ``depth``.)
+whose product reaches p. The source's forms ([mathematics] Lemmas 2.A.6 and 2.A.7) are pieces <= 2^{k-1} (w_1
++ 1) w_2 ... w_k and size >= k p^{1/k} / 2 - 1; the first is weaker, since w + 1 <= 2 w, and the second too
+once p >= 2^k. (Below that it counts that no layer is empty; here a network may have fewer layers than
+``depth``.)
 
 ``depth`` counts layers with weights: hidden layers plus one. All integers here are exact, however large.
 """
@@ -20,7 +20,7 @@ from math import ceil, exp, isfinite, log, prod
 
 from unweave.errors import InvalidInput
 
-_SLACK = 1e-9  # keeps rounding from lifting a published bound over the next integer
+_CEILING_SLACK = 1e-9  # keeps rounding from lifting a bound over the next integer
 
 
 def max_pieces(widths: Sequence[int], published: bool = False) -> int:
@@ -54,7 +54,7 @@ def min_size(pieces: int, depth: int, published: bool = False) -> int:
             )
         return 0
     if published:
-        return max(0, ceil(layers / 2 * exp(log(pieces) / layers) - 1 - _SLACK))
+        return max(0, ceil(layers / 2 * exp(log(pieces) / layers) - 1 - _CEILING_SLACK))
     # One layer of p - 1 gates is enough, and so are equal layers of width 2^b - 1 with k b bits for p.
     low, high = 0, min(pieces - 1, layers * (2 ** -(-pieces.bit_length() // layers) - 1))
     while low < high:
@@ -100,7 +100,7 @@ def approximation_pieces(pieces: int, error: float) -> int:
     """Fewest pieces of a function within ``error`` of the even sawtooth of ``pieces`` = w^k teeth sides.
 
     In the mean over [0, 1] of |f - g|, a g with p pieces leaves at least 1/4 - (2 p - 1)/(4 w^k)
-    (Theorem 2.3.6), so that p >= (w^k (1 - 4 error) + 1)/2.
+    ([mathematics] Thm. 2.3.6), so that p >= (w^k (1 - 4 error) + 1)/2.
 
     Example:
         >>> approximation_pieces(1024, 0.1), min_size(approximation_pieces(1024, 0.1), 2)
@@ -109,7 +109,7 @@ def approximation_pieces(pieces: int, error: float) -> int:
     pieces = _positive(pieces, "pieces")
     if not (isfinite(error) and error >= 0):
         raise InvalidInput(f"error must be a finite number, 0 or more. Got {error} instead. For example 0.1.")
-    return max(1, ceil((pieces * (1 - 4 * error) + 1) / 2 - _SLACK))
+    return max(1, ceil((pieces * (1 - 4 * error) + 1) / 2 - _CEILING_SLACK))
 
 
 def _most_pieces(size: int, layers: int) -> int:

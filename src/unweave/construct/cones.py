@@ -30,7 +30,7 @@ class Cone:
 
 
 def arrangement_cones(normals: Any) -> tuple[Cone, ...]:
-    """All cones of the hyperplanes with ``normals`` (m, n), in general position.
+    """Enumerate the cones of the hyperplanes with ``normals`` (m, n), in general position.
 
     Example:
         >>> [cone.signs for cone in arrangement_cones([[1, 0], [0, 1]])]
@@ -67,7 +67,7 @@ def zonotope_maps(network: Network, generators: Any, height: Any = 1) -> set[Aff
     """The affine maps of a `hard.zonotope` network where its support function is below ``height``, exactly.
 
     Inside a cone the support function is linear, and the network a function of it alone: one ray per cone
-    meets every piece. The number of maps is the number of pieces, because neighbouring ones differ.
+    meets every piece. The number of maps is the number of pieces, because neighboring ones differ.
     """
     rows = rational_array(generators, "generators")
     top = rational_array([height], "height")[0]

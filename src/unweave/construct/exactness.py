@@ -1,4 +1,4 @@
-"""Float or exact: a network in fractions or rounded, and what decides in which of them one is built."""
+"""Networks in fractions or in floats, and the choice between the two."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def as_float(network: Network) -> Network:
 
 
 def alike(networks: Sequence[Network]) -> list[Network]:
-    """All of them exact if one is, so that they can be put together without rounding."""
+    """Make all networks exact if one is, so that they combine without rounding."""
     exact = any(network.is_exact for network in networks)
     return [as_exact(network) for network in networks] if exact else list(networks)
 
@@ -59,7 +59,7 @@ def depth(network: Network) -> int:
 
 
 def is_exact(exact: bool | None, *values: Any) -> bool:
-    """What was asked for; where nothing was (None), whether a Fraction is among the numbers given."""
+    """``exact``; if it is None, whether a Fraction is among the numbers given."""
     return any(holds_fractions(value) for value in values) if exact is None else exact
 
 

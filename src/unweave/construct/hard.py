@@ -1,11 +1,11 @@
 """Functions that deep networks hold in few gates and shallow ones cannot, with their numbers of pieces.
 
-**Sawtooth** (Definition 5, Theorems 2.3.1 and 2.3.2). For 0 < a_1 < ... < a_p < M, the function h_a is 0
+**Sawtooth** ([mathematics] Def. 5, Thms. 2.3.1 and 2.3.2). For 0 < a_1 < ... < a_p < M, the function h_a is 0
 for x <= 0, M (i mod 2) at a_i, M - h_a(a_p) at M, linear between and beyond: w = p + 1 pieces on [0, M], each
 onto [0, M]. A composition of k of them has w^k pieces there and takes w k gates in k hidden layers; a network
 of k' hidden layers takes at least `bounds.min_size(w^k, k' + 1)`.
 
-**Zonotope** (Theorem 2.3.10). gamma(r) = sum_i |<r, b_i>|, i = 1..m, is linear on the cones into which the
+**Zonotope** (Thm. 2.3.10). gamma(r) = sum_i |<r, b_i>|, i = 1..m, is linear on the cones into which the
 hyperplanes <r, b_i> = 0 divide R^n: for generators in general position
 
     2 sum_{i=0}^{n-1} C(m-1, i)

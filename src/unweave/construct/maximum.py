@@ -1,4 +1,4 @@
-"""The maximum of n numbers as a ReLU network: a binary tree of ceil(log2 n) hidden layers (Lemma 2.A.3).
+"""The maximum of n numbers as a ReLU network: ceil(log2 n) hidden layers ([mathematics] Lemma 2.A.3).
 
 One maximum of two takes three gates,
 
@@ -20,10 +20,14 @@ from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 from unweave.networks.rationals import sparse_product
 
-_HALF = Fraction(1, 2)
 _PAIR: dict[int, tuple[tuple[tuple[int, int], Fraction | int], ...]] = {
     3: (((1, 0), 1), ((-1, 0), -1), ((-1, 1), 1)),
-    4: (((1, 1), _HALF), ((-1, -1), -_HALF), ((1, -1), _HALF), ((-1, 1), _HALF)),
+    4: (
+        ((1, 1), Fraction(1, 2)),
+        ((-1, -1), Fraction(-1, 2)),
+        ((1, -1), Fraction(1, 2)),
+        ((-1, 1), Fraction(1, 2)),
+    ),
 }
 """Gates of a pair (x, y): the weights of x and y, and the weight in the sum."""
 _SINGLE = ((1, 1), (-1, -1))  # gates of a number passed on: its weight, and the weight in the sum

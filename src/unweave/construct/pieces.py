@@ -1,7 +1,7 @@
 """The affine pieces of a ReLU network, counted exactly.
 
 Along a line x(t) = p + t v every unit is piecewise affine in t. Layer by layer, the intervals on which all
-units so far are affine are cut where a unit changes sign; at the end neighbours with the same output are
+units so far are affine are cut where a unit changes sign; at the end neighbors with the same output are
 merged. All of it is integer arithmetic: relu(c z) = c relu(z) for c > 0, so that each layer may be multiplied
 by the common denominator of its parameters. Floats are rational numbers, so that the count is exact for a
 network of floats as well: it is that of the real-valued function which its parameters define.

@@ -1,8 +1,8 @@
 """Piecewise linear functions as ReLU networks, exactly.
 
-**One variable** (Theorem 2.2.2): breakpoints a_1 < ... < a_{m-1}, values b_i there, a slope to the left and
-one to the right: m pieces. Each kink is a *flap*, relu(x - a_i) or relu(a_i - x), weighted by the jump of the
-slope. Around any breakpoint a_s
+**One variable** ([mathematics] Thm. 2.2.2): breakpoints a_1 < ... < a_{m-1}, values b_i there, a slope to the
+left and one to the right: m pieces. Each kink is a *flap*, relu(x - a_i) or relu(a_i - x), weighted by the
+jump of the slope. Around any breakpoint a_s
 
     f(x) = b_s + r relu(x - a_s) + sum_{i>s} d_i relu(x - a_i)
                - l relu(a_s - x) + sum_{i<s} d_i relu(a_i - x),
@@ -15,7 +15,7 @@ has the left slope -sum_L d_i: it is possible if and only if some subset L of th
 left slope, and m - 1 is least because every kink needs a gate. A flat end is the empty or the full subset; in
 exact arithmetic the other subsets are searched too, as long as that is cheap.
 
-**Several variables** (Theorem 2.2.1): f = sum_j s_j max_{i in S_j} (<a_i, x> + b_i) with s_j = +-1, as a sum
+**Several variables** (Thm. 2.2.1): f = sum_j s_j max_{i in S_j} (<a_i, x> + b_i) with s_j = +-1, as a sum
 of trees of maxima, of ceil(log2 max |S_j|) hidden layers. Every continuous piecewise linear function on R^n
 has such a form with |S_j| <= n + 1; finding it is not part of the theorem, and not of this module.
 """
@@ -35,17 +35,18 @@ from unweave.construct.maximum import max_net
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 
-MAX_SUBSET_KINKS = 28
-"""Kinks up to which a subset of jumps with the right sum is searched for: 2 * 2^14 sums, meeting in the
-middle."""
-
-_ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of each operand of a difference quotient
+_QUOTIENT_ROUNDING = 4 * float(np.finfo(np.float64).eps)  # relative rounding of the operands of a quotient
 
 Flap = tuple[int, Number, Number]  # orientation +1 or -1, kink, coefficient
 
 
 def pwl1d_to_relu(
-    left_slope: Any, right_slope: Any, breakpoints: Any, values: Any, exact: bool | None = None
+    left_slope: Any,
+    right_slope: Any,
+    breakpoints: Any,
+    values: Any,
+    exact: bool | None = None,
+    max_subset_kinks: int = 28,
 ) -> Network:
     """The function with these slopes at its ends and ``values`` at ``breakpoints``, linear between.
 
@@ -55,6 +56,7 @@ def pwl1d_to_relu(
         breakpoints: a_1 < ... < a_{m-1}, at least one. Where the slope does not change, none is counted.
         values: b_1, ..., b_{m-1}.
         exact: in fractions or in floats; None: fractions if one of the numbers is a `fractions.Fraction`.
+        max_subset_kinks: kinks up to which subsets of jumps are searched; 28 kinks take 2 * 2^14 sums.
 
     Size: m - 1 where an end is flat (or, exact, where some subset of the jumps allows it), else m. An affine
     function is a network without gates. In floats the error at x is about eps sum_i |d_i| |x - a_i|; the
@@ -73,7 +75,8 @@ def pwl1d_to_relu(
     jumps = [after - before for before, after in pairwise(slopes)]
     if len(kinks) == 1 and not jumps[0]:
         return affine_network([[left]], [heights[0] - left * kinks[0]], exact)
-    turned = _turned_flaps(jumps, left, right, exact)
+    searched = exact and len(jumps) <= max_subset_kinks
+    turned = _turned_flaps(jumps, left, right, searched)
     if turned is None:
         flaps, constant = _around_middle(kinks, heights, slopes, jumps)
     else:
@@ -149,16 +152,16 @@ def _slope_error(kinks: list[Number], heights: list[Number], i: int) -> float:
     if isinstance(a, Fraction):
         return 0.0
     slope = abs((high - low) / (b - a))
-    return _ROUNDING * float((abs(low) + abs(high) + slope * (abs(a) + abs(b))) / (b - a))
+    return _QUOTIENT_ROUNDING * float((abs(low) + abs(high) + slope * (abs(a) + abs(b))) / (b - a))
 
 
-def _turned_flaps(jumps: list[Number], left: Number, right: Number, exact: bool) -> frozenset[int] | None:
-    """Indices of jumps that sum to minus the left slope; None if there are none or they were not searched."""
+def _turned_flaps(jumps: list[Number], left: Number, right: Number, search: bool) -> frozenset[int] | None:
+    """Indices of jumps that sum to minus the left slope; None if there are none, or without ``search``."""
     if left == 0:
         return frozenset()
     if right == 0:  # all jumps sum to right - left
         return frozenset(range(len(jumps)))
-    if not exact or len(jumps) > MAX_SUBSET_KINKS:
+    if not search:
         return None
     half = len(jumps) // 2
     first, second = _subset_sums(jumps, range(half)), _subset_sums(jumps, range(half, len(jumps)))

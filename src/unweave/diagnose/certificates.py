@@ -1,4 +1,4 @@
-"""What a found direction and a span say about themselves: alignment, rate, sensitivity, distance of spans."""
+"""Certificates of found directions and spans: alignment, rate, sensitivity, distance of spans."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class DirectionCertificates:
     """(n,) 1 - Phi(u), the squared distance of u u^T to the span: of the order of the span's squared error
     for a true weight, of order one for anything else."""
     stationarity: Array
-    """(n,) |P(u u^T) u - Phi(u) u|: zero at a maximiser; above the convergence tolerance the search stopped
+    """(n,) |P(u u^T) u - Phi(u) u|: zero at a maximizer; above the convergence tolerance the search stopped
     early."""
     rate: Array
-    """(n,) rho, contraction of the power step at u: one or more means that u is no isolated maximiser."""
+    """(n,) rho, contraction of the power step at u: one or more means that u is no isolated maximizer."""
     sensitivity: Array
     """(n,) 1/(1 - rho): how much an error of the span is magnified in u; inf when rho >= 1."""
 

@@ -1,4 +1,4 @@
-"""What the linear-regime theorems promise for nearly tight frames, with their hypotheses checked.
+"""Guarantees of the linear-regime theorems for nearly tight frames, with their hypotheses checked.
 
 Weights satisfy the frame condition with constant nu when (1 - nu)|x|^2 <= sum_k <w_k, x>^2 <= (1 + nu)|x|^2;
 delta is the error of the subspace, the norm of the difference of the projections onto span{w_k w_k^T} and
@@ -18,32 +18,32 @@ from unweave.errors import InvalidInput
 
 @dataclass(frozen=True)
 class TwoLevels:
-    """A dichotomy of maximisers: good ones lie at or above one level, spurious ones at or below another."""
+    """A dichotomy of maximizers: good ones lie at or above one level, spurious ones at or below another."""
 
     holds: bool
     """Whether the theorem's hypotheses hold; if not, both levels are nan."""
     good_at_least: float
-    """Every maximiser above ``spurious_at_most`` reaches at least this: nearer to one is nearer to a
+    """Every maximizer above ``spurious_at_most`` reaches at least this: nearer to one is nearer to a
     weight."""
     spurious_at_most: float
-    """No spurious maximiser exceeds this: a threshold anywhere between the two levels separates them."""
+    """No spurious maximizer exceeds this: a threshold anywhere between the two levels separates them."""
 
 
 @dataclass(frozen=True)
 class MaximiserNearWeight:
-    """Existence of a maximiser near every weight (Proposition 2.1)."""
+    """Existence of a maximizer near every weight ([identification] Prop. 2.1)."""
 
     holds: bool
     """Whether 4 nu + nu^2 + 6 delta < 1; if not, both bounds are nan."""
     objective_at_least: float
-    """Phi of that maximiser: no weight is lost by a threshold below this."""
+    """Phi of that maximizer: no weight is lost by a threshold below this."""
     squared_overlap_at_least: float
-    """<u, w_k>^2 of that maximiser."""
+    """<u, w_k>^2 of that maximizer."""
 
 
 @dataclass(frozen=True)
 class CountOfMaximisers:
-    """Exactly the weights above a threshold (Theorem 2.8)."""
+    """Exactly the weights above a threshold ([identification] Thm. 2.8)."""
 
     holds: bool
     """Whether 44 delta + 60 nu - 120 delta nu < 1; if not, both bounds are nan."""
@@ -56,7 +56,7 @@ class CountOfMaximisers:
 
 @dataclass(frozen=True)
 class DistanceToWeight:
-    """A posteriori distance of a leading eigenvector to a weight (Theorem 2.1, Corollary 2.2)."""
+    """A posteriori distance of a leading eigenvector to a weight ([identification] Thm. 2.1, Cor. 2.2)."""
 
     holds: bool
     """Whether the spectral gap exceeds what nu and delta can hide; if not, the bound is infinite."""
@@ -73,13 +73,13 @@ class FrameTheory:
     subspace_error: float
     """delta; zero for the exact span."""
     spectral_ascent: TwoLevels
-    """Theorem 2.2, levels of lambda_1^2: what Algorithm 2.1 may converge to."""
+    """[identification] Thm. 2.2, levels of lambda_1^2: what Alg. 2.1 may converge to."""
     power_method: TwoLevels
-    """Theorem 2.7, levels of Phi: what Algorithm 2.2 may converge to."""
+    """[identification] Thm. 2.7, levels of Phi: what Alg. 2.2 may converge to."""
     maximiser: MaximiserNearWeight
-    """Proposition 2.1: whether every weight can be found."""
+    """[identification] Prop. 2.1: whether every weight can be found."""
     count: CountOfMaximisers
-    """Theorem 2.8: whether the threshold is exact."""
+    """[identification] Thm. 2.8: whether the threshold is exact."""
 
 
 def frame_theory(frame_constant: float, subspace_error: float = 0.0) -> FrameTheory:
@@ -96,7 +96,7 @@ def frame_theory(frame_constant: float, subspace_error: float = 0.0) -> FrameThe
 
 
 def spectral_ascent_guarantee(nu: float, delta: float) -> TwoLevels:
-    """Theorem 2.2: lambda_1^2 >= 1 - 38 delta - 13 nu or <= 38 delta + 13 nu, if that sum is below 1/4."""
+    """[identification] Thm. 2.2: lambda_1^2 >= 1 - s or <= s for s = 38 delta + 13 nu < 1/4."""
     _check(nu, delta)
     loss = 38 * delta + 13 * nu
     holds = loss < 1 / 4
@@ -104,7 +104,8 @@ def spectral_ascent_guarantee(nu: float, delta: float) -> TwoLevels:
 
 
 def power_method_guarantee(nu: float, delta: float) -> TwoLevels:
-    """Theorem 2.7: Phi >= 1 - 6 nu/(1+nu) - 18 delta or <= 9 (1+nu)/(1-nu) delta at every local maximiser."""
+    """[identification] Thm. 2.7: Phi >= 1 - 6 nu/(1+nu) - 18 delta or <= 9 (1+nu)/(1-nu) delta at every
+    local maximizer."""
     _check(nu, delta)
     c = 3 * nu / (1 + nu)
     holds = nu < 1 and c + 11 * delta < 1 and delta < (1 - c) ** 2 / 22
@@ -114,7 +115,7 @@ def power_method_guarantee(nu: float, delta: float) -> TwoLevels:
 
 
 def maximiser_guarantee(nu: float, delta: float) -> MaximiserNearWeight:
-    """Proposition 2.1: near every weight a maximiser with Phi >= 1 - delta."""
+    """[identification] Prop. 2.1: near every weight a maximizer with Phi >= 1 - delta."""
     _check(nu, delta)
     if not 4 * nu + nu**2 + 6 * delta < 1:
         return MaximiserNearWeight(False, np.nan, np.nan)
@@ -122,7 +123,8 @@ def maximiser_guarantee(nu: float, delta: float) -> MaximiserNearWeight:
 
 
 def count_guarantee(nu: float, delta: float) -> CountOfMaximisers:
-    """Theorem 2.8: exactly 2m critical points above (43 - 60 nu)/(1 - 60 nu) delta, within sqrt(delta)."""
+    """[identification] Thm. 2.8: exactly 2m critical points above (43 - 60 nu)/(1 - 60 nu) delta, each within
+    sqrt(delta) of a weight."""
     _check(nu, delta)
     if not (60 * nu < 1 and 44 * delta + 60 * nu - 120 * delta * nu < 1):
         return CountOfMaximisers(False, np.nan, np.nan)
@@ -132,8 +134,9 @@ def count_guarantee(nu: float, delta: float) -> CountOfMaximisers:
 def eigenvector_distance(
     leading: float, second: float, remaining: float, nu: float, delta: float
 ) -> DistanceToWeight:
-    """Theorem 2.1: distance of the leading eigenvector of M = sum_k sigma_k P(w_k w_k^T), |M|_F <= 1, to a
-    weight.
+    """[identification] Thm. 2.1: distance of the leading eigenvector u of M to a weight.
+
+    For M = sum_k sigma_k P(w_k w_k^T), |M|_F <= 1,
 
         min_s |u - s w_1| <= sqrt(2) (sqrt(nu) |sigma_2..m| + 2 delta) / ((1 - nu) lambda_1 - lambda_2 - 2
         delta)
@@ -150,9 +153,9 @@ def eigenvector_distance(
 def direction_distance(
     objective: float, nu: float, delta: float, remaining: float | None = None
 ) -> DistanceToWeight:
-    """Corollary 2.2: the same for a maximiser u of Phi, with lambda_1 = Phi(u), lambda_2 <= sqrt(Phi (1 -
-    Phi)).
+    """[identification] Cor. 2.2: the same for a maximizer u of Phi.
 
+    There lambda_1 = Phi(u) and lambda_2 <= sqrt(Phi (1 - Phi)).
     Without ``remaining`` it is bounded by |sigma| <= sqrt(Phi) / ((1 - delta) sqrt(1 - nu)), because
     lambda_min(G_2) >= 1 - nu under the frame condition and the projection shrinks by at most 1 - delta.
     """

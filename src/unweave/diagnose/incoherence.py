@@ -1,9 +1,10 @@
 """How far weights are from orthonormal: coherence, conditioning of their Gram matrices, frame constant.
 
-For unit columns w_1..w_m of W (D, m) the matrices w_k w_k^T are independent exactly when
-G_2 = (W^T W)^{elementwise 2} is regular, and every step of a recovery from Hessians (learnability, the power
-method's rate, signs and shifts) loses digits in proportion to the condition of G_2 or G_3. Random weights
-on the sphere are incoherent in this sense with high probability up to m log^2 m = O(D^2) (Proposition 2.2).
+For unit columns w_1..w_m of W (D, m) the matrices w_k w_k^T are independent exactly when G_2 = (W^T
+W)^{elementwise 2} is regular, and every step of a recovery from Hessians (learnability, the power method's
+rate, signs and shifts) loses digits in proportion to the condition of G_2 or G_3. Random weights on the
+sphere are incoherent in this sense with high probability up to m log^2 m = O(D^2) ([identification] Prop.
+2.2).
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ class Incoherence:
     dimension: int
     """D, the number of inputs."""
     width: int
-    """m, the number of neurons; recovery from Hessians needs m < D(D+1)/2, and generically m <= D(D-1)/2."""
+    """m, the number of units; recovery from Hessians needs m < D(D+1)/2, and generically m <= D(D-1)/2."""
     coherence: float
-    """mu_2 = max_{k != l} <w_k, w_l>^2: one means that two neurons share a direction and cannot be told
-    apart."""
+    """mu_2 = max_{k != l} <w_k, w_l>^2: one means that two units share a direction and cannot be
+    separated."""
     coherence_constant: float
-    """c_2 = mu_2 D / log m: the theory wants it bounded; a few units for random weights. nan for m < 2."""
+    """c_2 = mu_2 D / log m: bounded in the theory; a few for random weights. nan for m < 2."""
     welch_bound: float
     """(m - D) / (D (m - 1)) or 0, below which mu_2 of m vectors cannot fall: as incoherent as possible."""
     gram2_smallest: float
@@ -46,7 +47,7 @@ class Incoherence:
     gram3_condition: float
     """cond(G_3): the same factor for the third derivatives that decide the signs."""
     gershgorin2: float
-    """1 + (m - 1) mu_2, the bound on ||G_2|| that coherence alone gives (Lemma 2.23)."""
+    """1 + (m - 1) mu_2, the bound on ||G_2|| that coherence alone gives ([identification] Lemma 2.23)."""
     gershgorin3: float
     """1 + (m - 1) mu_2^{3/2}, the same for ||G_3||."""
     frame_lower: float
@@ -59,7 +60,7 @@ class Incoherence:
 
     @property
     def independent(self) -> bool:
-        """Whether the squares are independent in floating point: the span of Hessians shows all m neurons."""
+        """Whether the squares are independent in floating point: the span of Hessians shows all m units."""
         return bool(np.isfinite(self.gram2_condition))
 
 
@@ -119,7 +120,7 @@ def unit_columns(weights: Array) -> tuple[Array, Array]:
     if not (norms > 0).all():
         raise InvalidInput(
             f"weights must have nonzero columns. Got {int((norms == 0).sum())} zero columns instead. "
-            "Drop neurons that do not depend on the input."
+            "Drop units that do not depend on the input."
         )
     return weights / norms, norms
 

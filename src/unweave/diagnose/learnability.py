@@ -1,12 +1,12 @@
-"""How well Hessians show the neurons: the learnability alpha, estimated from a spectrum or exact.
+"""How well Hessians show the units: the learnability alpha, estimated from a spectrum or exact.
 
 alpha is the m-th eigenvalue of E[vec H vec H^T], H the Hessian of f(x) = sum_k a_k g(w_k . x + tau_k) at
 Gaussian x. With the packed squares of the weights as columns of U this matrix is U E_2 U^T, where
 
     (E_n)_kl = E[ g^(n)(w_k.X + tau_k) g^(n)(w_l.X + tau_l) ] = sum_r mu_r(k) mu_r(l) <w_k, w_l>^r,
 
-mu_r(k) being the Hermite coefficients of g^(n)(. + tau_k). Hence alpha = lambda_min(E_2^{1/2} G_2
-E_2^{1/2}), which is at least lambda_min(G_2) lambda_min(E_2) (Theorem 3.5). The error of the span is (error
+mu_r(k) being the Hermite coefficients of g^(n)(. + tau_k). Hence alpha = lambda_min(E_2^{1/2} G_2 E_2^{1/2}),
+which is at least lambda_min(G_2) lambda_min(E_2) ([identification] Thm. 3.5). The error of the span is (error
 of a Hessian) / sqrt(alpha).
 """
 
@@ -22,11 +22,8 @@ from unweave.diagnose.incoherence import checked_unit_columns, hadamard_gram
 from unweave.errors import InvalidInput
 from unweave.networks.activations import Activation
 
-NODES = 200
-"""Gauss-Hermite nodes, and as many coefficients: their squares then sum to the quadrature of the square."""
-
-_TAIL_FROM = 4  # the source's lower bound leaves out the terms r < 4
-_OMEGA_GRID = 61  # shifts at which the minimum that defines omega is looked for
+_HERMITE_NODES = 200  # also coefficients: their squares then sum to the quadrature of the square
+_OMEGA_SHIFTS = 61  # shifts over which the minimum that defines omega is taken
 
 
 @dataclass(frozen=True)
@@ -35,21 +32,21 @@ class Learnability:
 
     alpha: float
     """lambda_m(E[vec H vec H^T]): the sampled sigma_m^2 / N_h tends to it; small means that many Hessians,
-    or very exact ones, are needed before all neurons show."""
+    or very exact ones, are needed before all units show."""
     alpha_lower_bound: float
-    """lambda_min(G_2) lambda_min(E_2) <= alpha (Theorem 3.5); usually within a factor of two."""
+    """lambda_min(G_2) lambda_min(E_2) <= alpha ([identification] Thm. 3.5), usually within a factor of 2."""
     curvature_smallest: float
     """lambda_min(E_2): hardly depends on the weights, so alpha is governed by lambda_min(G_2)."""
     curvature_largest: float
     """lambda_max(E_2): sigma_1^2 / N_h is at most this times lambda_max(G_2)."""
     slope_smallest: float
-    """lambda_min(E_1): curvature of the shift problem, zero when shifts cannot be told apart."""
+    """lambda_min(E_1): curvature of the shift problem, zero when shifts cannot be separated."""
     omega: float
     """Half the least sum_{r >= 4} mu_r(g'(. + tau))^2 over the network's range of shifts: the part of g'
     beyond cubic polynomials, on which the source's bound rests. Zero for polynomial activations."""
     slope_lower_bound: float
-    """2 omega - (m - 1) mu_2^2 max_tau sum_{r >= 4} mu_r^2 <= lambda_min(E_1) (Lemma 3.9 with its
-    constant); negative means that the lemma says nothing."""
+    """2 omega - (m - 1) mu_2^2 max_tau sum_{r >= 4} mu_r^2 <= lambda_min(E_1) ([identification] Lemma 3.9
+    with its constant); negative means that the lemma says nothing."""
 
 
 def expected_learnability(
@@ -67,7 +64,7 @@ def expected_learnability(
     off = np.abs(weights.T @ weights - np.eye(weights.shape[1]))
     bends = scipy.linalg.eigvalsh(weighted)
     reach = float(np.abs(shifts).max(initial=0.0))
-    tails = hermite_tail(activation, np.concatenate([shifts, np.linspace(-reach, reach, _OMEGA_GRID)]), 1)
+    tails = hermite_tail(activation, np.concatenate([shifts, np.linspace(-reach, reach, _OMEGA_SHIFTS)]), 1)
     coherence = float(off.max(initial=0.0)) ** 2
     return Learnability(
         alpha=_smallest_of_product(gram, weighted),
@@ -88,7 +85,7 @@ def learnability_estimate(singular_values: Array, rank: int, count: int) -> tupl
     if not 1 <= rank <= len(singular_values):
         raise InvalidInput(
             f"rank must be between 1 and {len(singular_values)}. Got {rank} instead. "
-            "Sample at least as many Hessians as there are neurons."
+            "Sample at least as many Hessians as there are units."
         )
     last = float(singular_values[rank - 1])
     below = float(singular_values[rank]) if rank < len(singular_values) else 0.0
@@ -107,7 +104,7 @@ def derivative_gram(weights: Array, shifts: Array, activation: Activation, deriv
     np.fill_diagonal(cosines, 0.0)
     largest = float(np.abs(cosines).max(initial=0.0))
     power, total = np.ones_like(cosines), np.zeros_like(cosines)
-    for r in range(NODES):
+    for r in range(_HERMITE_NODES):
         total += np.outer(coefficients[:, r], coefficients[:, r]) * power
         power *= cosines
         if largest ** (r + 1) < np.finfo(np.float64).eps:
@@ -116,21 +113,21 @@ def derivative_gram(weights: Array, shifts: Array, activation: Activation, deriv
     return total
 
 
-def hermite_tail(activation: Activation, shifts: Array, derivative: int, start: int = _TAIL_FROM) -> Array:
+def hermite_tail(activation: Activation, shifts: Array, derivative: int, start: int = 4) -> Array:
     """sum_{r >= start} mu_r(g^(n)(. + tau))^2 at every shift tau of ``shifts`` (m,): what no polynomial of
-    lower degree explains, n = ``derivative``."""
+    lower degree explains, n = ``derivative``. The source's bound starts at 4."""
     coefficients = _coefficients(activation, shifts, derivative)[:, start:]
     return np.asarray(np.einsum("kr,kr->k", coefficients, coefficients))
 
 
 def _coefficients(activation: Activation, shifts: Array, derivative: int) -> Array:
-    """(m, NODES) Hermite coefficients of g^(n)(. + tau_k)."""
+    """(m, _HERMITE_NODES) Hermite coefficients of g^(n)(. + tau_k)."""
     if not activation.smooth:
         raise InvalidInput(
             f"activation must be smooth. Got {activation.name!r} instead. "
             "Networks with kinks are recovered without Hessians, and this theory does not cover them."
         )
-    return activation.hermite_coefficients(NODES, shifts, derivative, nodes=NODES)
+    return activation.hermite_coefficients(_HERMITE_NODES, shifts, derivative, nodes=_HERMITE_NODES)
 
 
 def _smallest_of_product(gram: Array, curvature: Array) -> float:

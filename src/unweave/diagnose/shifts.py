@@ -22,7 +22,7 @@ from unweave.diagnose.learnability import derivative_gram
 from unweave.errors import InvalidInput
 from unweave.networks.activations import Activation
 
-_ROWS = 4096  # rows of N x m slopes formed at once
+_SLOPE_ROWS = 4096  # rows of N x m slopes formed at once: limits memory
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ShiftProblem:
 
 @dataclass(frozen=True)
 class WeightErrorTerms:
-    """How the errors of estimated weights enter the shifts (section 3.4)."""
+    """Terms by which errors of estimated weights enter the shifts ([identification] sec. 3.4)."""
 
     largest: float
     """delta_max = max_k |w_k - what_k|."""
@@ -63,18 +63,21 @@ class WeightErrorTerms:
     """Delta_W1 = m^{1/2} log(m)^{3/4} D^{-1/4} (frobenius + (cross/D)^{1/2} + accumulated), C = 1: what the
     refinement cannot go below."""
     admissible: float
-    """D^{1/2} / (m sqrt(log m)), C = 1: the largest delta_max for which (3.50) covers the initialisation."""
+    """D^{1/2} / (m sqrt(log m)), C = 1: the largest delta_max for which
+    [identification] (3.50) covers the initialization."""
     initial_second: float
-    """m^{3/2} (log m / D)^{3/4} delta_max, C = 1: (3.51) for n = 2 and (3.62), error of the initial shifts
-    without that of the differences."""
+    """m^{3/2} (log m / D)^{3/4} delta_max, C = 1: [identification] (3.51) for n = 2 and (3.62), error of the
+    initial shifts without that of the differences."""
     initial_third: float
-    """m^{3/2} (log m / D)^{5/4} delta_max, C = 1: (3.51) for n = 3, error of the coefficients that decide
-    the signs."""
+    """m^{3/2} (log m / D)^{5/4} delta_max, C = 1: [identification] (3.51) for n = 3, error of the
+    coefficients that decide the signs."""
 
     @property
     def initialisation_covered(self) -> bool:
-        """Whether delta_max is within (3.50) with C = 1: signs and shifts then follow from derivatives at
-        the origin."""
+        """Whether delta_max is within [identification] (3.50) with C = 1.
+
+        Signs and shifts then follow from derivatives at the origin.
+        """
         return self.largest <= self.admissible
 
 
@@ -104,8 +107,8 @@ def shift_problem(
 def shift_gram(weights: Array, shifts: Array, activation: Activation, inputs: Array) -> Array:
     """K (m, m) on ``inputs`` (N, D), a block of rows at a time: 2 N m (D + m) flops."""
     total = np.zeros((weights.shape[1], weights.shape[1]))
-    for start in range(0, len(inputs), _ROWS):
-        slopes = activation.jet(inputs[start : start + _ROWS] @ weights + shifts, 1)[1]
+    for start in range(0, len(inputs), _SLOPE_ROWS):
+        slopes = activation.jet(inputs[start : start + _SLOPE_ROWS] @ weights + shifts, 1)[1]
         total += slopes.T @ slopes
     return total / len(inputs)
 

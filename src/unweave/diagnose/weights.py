@@ -16,20 +16,19 @@ from unweave.networks.network import Network
 
 @dataclass(frozen=True, eq=False)
 class WeightDiagnostics:
-    """What the weights of a one-hidden-layer network say about recovering it.
+    """How hard a one-hidden-layer network is to recover, judged by its weights.
 
-    The figures belong to the directions w_k / |w_k| and the shifts as they are: the network with unit
-    weights.
+    The figures are those of the network with weights w_k / |w_k| and unchanged shifts.
     """
 
     norms: Array
-    """(m,) norms of the weights; spread over orders of magnitude, the faint neurons show last."""
+    """(m,) norms of the weights; spread over orders of magnitude, the faint units show last."""
     incoherence: Incoherence
-    """Whether the neurons can be told apart, and at what loss of digits."""
+    """Whether the units can be separated, and at what loss of digits."""
     frame: FrameTheory
-    """What the linear-regime theorems promise; they hold only for weights close to orthonormal."""
+    """Guarantees of the linear-regime theorems; they hold only for weights close to orthonormal."""
     learnability: Learnability | None
-    """How well Gaussian Hessians show the neurons; None for activations with a kink."""
+    """How well Gaussian Hessians show the units; None for activations with a kink."""
     shifts: ShiftProblem | None
     """How well the shifts are conditioned on Gaussian inputs; None for activations with a kink."""
 

@@ -2,11 +2,11 @@
 
     { ( 1[a . x_1 + b > 0], ..., 1[a . x_N + b > 0] ) :  a in R^d, b in R, no point on the hyperplane }
 
-Points in general position have 2 sum_{i <= d} C(N - 1, i) of them (Cover 1965; the figure 2 C(N, d) that is
-sometimes quoted is too small). A hyperplane without points on it can be moved, without crossing one, until
-the points on it span it. So every dichotomy is: a hyperplane H spanned by points, the sides of the points off
-H, and a dichotomy, within H, of the points on H. In general position the last are the 2^d choices of
-sides for d points; otherwise they are found by recursion, one dimension lower. Nothing is solved, and
+Points in general position have 2 sum_{i <= d} C(N - 1, i) of them (Cover [dichotomies]; the figure 2 C(N, d)
+that is sometimes quoted is too small). A hyperplane without points on it can be moved, without crossing one,
+until the points on it span it. So every dichotomy is: a hyperplane H spanned by points, the sides of the
+points off H, and a dichotomy, within H, of the points on H. In general position the last are the 2^d choices
+of sides for d points; otherwise they are found by recursion, one dimension lower. Nothing is solved, and
 grids, duplicates and collinear points come out right.
 """
 
@@ -23,10 +23,10 @@ from unweave.arrays import Array, BoolArray
 from unweave.errors import InvalidInput
 from unweave.exact.data import affine_coordinates, checked_points
 
-_ON = 1e-11  # distance, in units of the points' spread, up to which a point lies on a hyperplane
-_BLOCK_ENTRIES = 4_000_000  # sides computed at once
-_MOST_BYTES = 2_000_000_000  # packed dichotomies before duplicates are dropped
-_DEPENDENT = 1e-10  # smallest over largest singular value of points that do not span a hyperplane
+_ON_PLANE_DISTANCE = 1e-11  # in standard deviations of the points: nearer ones lie on the hyperplane
+_SIDES_PER_BLOCK = 4_000_000  # sides computed at once: 32 MB of distances
+_MAX_PACKED_BYTES = 2_000_000_000  # 2 GB of packed dichotomies before duplicates are dropped
+_DEPENDENT_POINTS = 1e-10  # smallest over largest singular value: below, the points span no hyperplane
 
 Packed = NDArray[np.uint8]
 
@@ -47,7 +47,7 @@ def cover_count(points: int, dimension: int) -> int:
 
 
 def hyperplane_dichotomies(x: ArrayLike) -> BoolArray:
-    """All dichotomies (M, N) of the points x (N, d) by hyperplanes, in lexicographic order.
+    """Enumerate the dichotomies (M, N) of the points x (N, d) by hyperplanes, in lexicographic order.
 
     The first is all False, the last all True. Equal points are never separated. Cost: C(N, r) hyperplanes
     times 2^(r+1) N bits, r the dimension of the points' affine hull; r = 1 is a sort.
@@ -72,11 +72,11 @@ def hyperplane_dichotomies(x: ArrayLike) -> BoolArray:
 def check_size(points: int, dimension: int) -> None:
     """Refuse what would not fit into memory before any work is done."""
     rows = 2 * points if dimension <= 1 else comb(points, dimension) * 2 ** (dimension + 1)
-    if rows * ((points + 7) // 8) > _MOST_BYTES:
+    if rows * ((points + 7) // 8) > _MAX_PACKED_BYTES:
         raise InvalidInput(
             f"x must have few enough points for its dimension: {points} distinct points that span "
             f"{dimension} dimensions have {cover_count(points, dimension):,} dichotomies. "
-            f"Got more than {_MOST_BYTES / 1e9:.0f} GB of them instead. Use fewer points or inputs."
+            f"Got more than {_MAX_PACKED_BYTES / 1e9:.0f} GB of them instead. Use fewer points or inputs."
         )
 
 
@@ -90,11 +90,13 @@ def _dichotomies(points: Array) -> BoolArray:
     z = np.column_stack([points, np.ones(count)])
     constant = np.packbits(np.array([[False] * count, [True] * count]), axis=1)
     found, done = [constant], set[bytes]()
-    for subsets in _blocks(itertools.combinations(range(count), dimension), max(1, _BLOCK_ENTRIES // count)):
+    for subsets in _blocks(
+        itertools.combinations(range(count), dimension), max(1, _SIDES_PER_BLOCK // count)
+    ):
         normals, spanning = _normals(z[subsets])
         subsets, normals = subsets[spanning], normals[spanning]
         distances = normals @ z.T
-        on = np.abs(distances) <= _ON
+        on = np.abs(distances) <= _ON_PLANE_DISTANCE
         np.put_along_axis(on, subsets, True, axis=1)
         general = on.sum(axis=1) == dimension
         found.append(_all_sides(distances[general] > 0, subsets[general]))
@@ -124,7 +126,7 @@ def _normals(z: Array) -> tuple[Array, BoolArray]:
     _, extents, directions = np.linalg.svd(z)
     planes = directions[:, -1, :]
     slope = np.linalg.norm(planes[:, :-1], axis=1)
-    spanning = (extents[:, -1] > _DEPENDENT * extents[:, 0]) & (slope > _DEPENDENT)
+    spanning = (extents[:, -1] > _DEPENDENT_POINTS * extents[:, 0]) & (slope > _DEPENDENT_POINTS)
     return planes / np.where(slope > 0, slope, 1.0)[:, None], spanning
 
 

@@ -1,4 +1,4 @@
-"""One run of branch and bound: prepare, bound, solve, and say what is certain whenever it ends."""
+"""One run of branch and bound: prepare, bound, solve, and certify what is known whenever it ends."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from unweave.exact.search import (
     solve_programs,
 )
 
-_POLISHED = 5  # best local optima whose convex programs are solved before the search
-_LARGEST_WIDTH = 3
-_ROUNDING = 1e-11  # relative residual that is rounding: with it, no search is needed
-_CLAIMED = 0.5  # of the gap: how far below the best loss the bound lies after an exhaustive search
-_SMALLEST = 1e-30  # of the loss: squared rounding of residuals, which float64 should still hold
-_STREAM = 5_003  # second word of the seed, so that the search shares no random numbers with planted data
+_POLISHED_STARTS = 5  # best local optima whose convex programs are solved before the search
+_LARGEST_WIDTH = 3  # units: the number of tuples grows with its power
+_RESIDUAL_ROUNDING = 1e-11  # residual over the labels: a smaller one is rounding and needs no search
+_CLAIMED_SHARE = 0.5  # of the gap: distance of the bound below the best loss after an exhaustive search
+_SQUARED_ROUNDING = 1e-30  # of the loss: rounding of squared residuals, which float64 must still hold
+_SEARCH_STREAM = 5_003  # second word of the seed: the search shares no random numbers with planted data
 
 
 @dataclass(frozen=True)
 class ExactOptions:
-    """How the search is done; the optimum does not depend on it."""
+    """Options of the search; the optimum does not depend on them."""
 
     tolerance: float = 1e-9
     """Certified gap between loss and lower bound, relative to the loss of the zero network."""
@@ -58,7 +58,7 @@ class ExactOptions:
 
 
 class Search:
-    """The data in plain coordinates, the best network so far, and what has not been ruled out."""
+    """The data in standardized coordinates, the best network so far, and the bounds still open."""
 
     def __init__(
         self, x: ArrayLike, y: ArrayLike, width: int, loss: ConvexLoss, options: ExactOptions
@@ -79,8 +79,8 @@ class Search:
         self.tree: PatternTree | None = None
         self.order = np.arange(len(self.x))
         self._began = time.perf_counter()
-        self._left = 0.0  # least bound of what is yet to be looked at
-        self._late = math.inf  # least bound of what there was no time for
+        self._left = 0.0  # least bound of what is not explored yet
+        self._late = math.inf  # least bound of what time ran out for
         self._unsolved: list[float] = []  # bounds of programs that no solver closed
 
     def run(self) -> ExactFit:
@@ -95,7 +95,7 @@ class Search:
         """Enumerate the patterns and start from the best of the local search."""
         self._tell("dichotomies", 0, 1)
         patterns = hyperplane_dichotomies(self.x)
-        rng = np.random.default_rng([self.options.seed, _STREAM])
+        rng = np.random.default_rng([self.options.seed, _SEARCH_STREAM])
         self.order = rng.permutation(len(self.x))
         self.tree = pattern_tree(patterns, self.z, self.y, self.order, self.width)
         problem = Problem(self.tree, self.loss, self.gap)
@@ -106,7 +106,7 @@ class Search:
     @property
     def fits_exactly(self) -> bool:
         """Whether the best loss is rounding."""
-        rounding = _ROUNDING**2 if isinstance(self.loss, Squared) else _ROUNDING
+        rounding = _RESIDUAL_ROUNDING**2 if isinstance(self.loss, Squared) else _RESIDUAL_ROUNDING
         return self.best.loss <= rounding * self.scale
 
     def surviving_programs(self, problem: Problem) -> Programs:
@@ -148,10 +148,10 @@ class Search:
         self._left = math.inf
 
     def result(self, stop: Stop) -> ExactFit:
-        """What is known now."""
+        """The best network so far, with its certificate."""
         network = self.coordinates.network(self.best.units, self.best.signs)
         loss = float(np.sum(self.loss.value(network(self.x)[:, 0], self.y)))
-        claimed = self.best.loss - _CLAIMED * self.gap
+        claimed = self.best.loss - _CLAIMED_SHARE * self.gap
         unsolved = [bound for bound in self._unsolved if bound < claimed]
         if stop is Stop.EXHAUSTED and unsolved:
             stop = Stop.UNRESOLVED
@@ -174,7 +174,7 @@ class Search:
             seconds=time.perf_counter() - self._began,
         )
 
-    def minimise(self, problem: Problem) -> Stop:
+    def minimize(self, problem: Problem) -> Stop:
         """Find the optimum, unless the start already is one."""
         if self.fits_exactly:
             return Stop.ZERO_LOSS
@@ -183,18 +183,18 @@ class Search:
 
     @property
     def end(self) -> Stop:
-        """Whether there was time for everything."""
+        """EXHAUSTED if there was time for everything."""
         return Stop.EXHAUSTED if math.isinf(self._late) else Stop.TIME_LIMIT
 
     def _searched(self) -> Stop:
         if self.scale == 0:
             return Stop.ZERO_LOSS  # the zero network fits
-        return self.minimise(self.prepare())
+        return self.minimize(self.prepare())
 
     def _look_around(self, problem: Problem, rng: np.random.Generator) -> None:
-        """The best local optima, each replaced by the optimum of its own patterns and signs."""
+        """Replace the best local optima by the optima of their own patterns and signs."""
         units, signs, losses = local_search(self.z, self.y, self.width, self.loss, self.options.starts, rng)
-        for one, sign, reached in zip(units[:_POLISHED], signs, losses, strict=False):
+        for one, sign, reached in zip(units[:_POLISHED_STARTS], signs, losses, strict=False):
             if reached < self.best.loss:
                 self.best = ConeFit(one, sign, float(reached), 0.0)
             program = cone_program(one @ self.z.T > 0, sign, self.z, self.y)
@@ -205,14 +205,14 @@ class Search:
         self.local_loss = self.best.loss
 
     def _accept(self, fits: list[ConeFit | None]) -> None:
-        """Take networks that are better; remember programs that stay open."""
+        """Keep better networks and the bounds of programs that stay open."""
         for fit in fits:
             if fit is None:
                 continue
             self.n_programs += 1
             if fit.loss < self.best.loss:
                 self.best = fit
-            if fit.lower_bound < self.best.loss - _CLAIMED * self.gap:
+            if fit.lower_bound < self.best.loss - _CLAIMED_SHARE * self.gap:
                 self._unsolved.append(fit.lower_bound)
 
     def _tell(self, stage: str, done: int, total: int) -> None:
@@ -226,7 +226,7 @@ def _zero_loss(loss: ConvexLoss, y: Array) -> float:
     with np.errstate(over="ignore", under="ignore"):
         scale = float(np.sum(loss.value(np.zeros(len(y)), y)))
     limits = np.finfo(np.float64)
-    if not scale < _SMALLEST * limits.max or (scale < limits.tiny / _SMALLEST and y.any()):
+    if not scale < _SQUARED_ROUNDING * limits.max or (scale < limits.tiny / _SQUARED_ROUNDING and y.any()):
         raise InvalidInput(
             f"y must have a loss that float64 can hold. Got labels of size {np.abs(y).max():.1e} instead. "
             f"Divide them by their size; the outer weights scale with them."

@@ -1,12 +1,12 @@
-"""The convex program of fixed patterns and signs, and what makes its answer trustworthy.
+"""The convex program of fixed patterns and signs, with a bound that certifies its answer.
 
     min_c  sum_j l((A c)_j, y_j)    such that    C c >= 0,
 
 A = [P_1 Z, ..., P_w Z], and C holds s_i z_j on the active points of unit i and -s_i z_j on the others. For
 any v and lambda >= 0 with A^T v = C^T lambda, no feasible c has a loss below -sum_j l*(v_j, y_j). So every
-answer comes with a lower bound from its own multipliers, and with the loss recomputed from the network
-itself. A solver's word is never taken: an infeasible point has a network whose loss is what it is, and
-multipliers that do not balance lower the bound.
+answer comes with a lower bound from its own multipliers, and with the loss recomputed from the network. No
+solver is trusted: an infeasible point has the loss of its network, and unbalanced multipliers lower the
+bound.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from scipy.optimize import linprog
 
 from unweave.arrays import Array, BoolArray
 from unweave.exact.cone_projection import project_on_cone
-from unweave.exact.duality import dual_bounds
 from unweave.exact.lawson_hanson import nonnegative_least_squares
-from unweave.exact.losses import Absolute, ConvexLoss, Squared
+from unweave.exact.losses import Absolute, ConvexLoss, Squared, dual_bounds
 from unweave.exact.sequential_projections import sequential_projections
 
-_FARTHER = 4.0  # how much farther than the answer, or the labels, the optimum may lie from the origin
-_UNBALANCED = 1e-7  # of the terms summed: what multipliers may leave over as rounding
-_OUTSIDE = 1e-4  # how far v may lie outside the domain of l*; charged for, times the predictions
+_OPTIMUM_REACH = 4.0  # norm of the optimum over that of the answer or of the labels: a safe upper limit
+_IMBALANCE_ROUNDING = 1e-7  # imbalance of the multipliers over the terms summed: smaller ones are rounding
+_DOMAIN_EXCESS = 1e-4  # distance of v outside the domain of l* that is clipped and charged to the bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +96,8 @@ def predictions(units: Array, signs: Array, z: Array) -> Array:
 def _judged(program: ConeProgram, loss: ConvexLoss, point: Array, v: Array, multipliers: Array) -> ConeFit:
     """Loss of the network at ``point`` (w q,), and the bound that v (n,), multipliers (w n,) >= 0 give.
 
-    v is first moved by as little as makes A^T v = C^T lambda hold. What cannot be mended that way must be
-    rounding, and is charged for; else there is no bound but zero.
+    First move v by the least amount that makes A^T v = C^T lambda hold. The imbalance that remains is charged
+    to the bound if it is rounding; otherwise the bound is zero.
     """
     a, y = program.design, program.y
     units = program.signs[:, None] * point.reshape(len(program.signs), -1)
@@ -108,16 +107,16 @@ def _judged(program: ConeProgram, loss: ConvexLoss, point: Array, v: Array, mult
     left_over = float(np.linalg.norm(a.T @ dual - pull))
     at_zero = np.abs(loss.derivative(np.zeros(len(y)), y))
     terms = float(np.linalg.norm(np.abs(a).T @ np.maximum(np.abs(dual), at_zero)))
-    if left_over > _UNBALANCED * terms:
+    if left_over > _IMBALANCE_ROUNDING * terms:
         return ConeFit(units, program.signs, reached, 0.0)
-    charge = _FARTHER * left_over * max(float(np.linalg.norm(point)), float(np.linalg.norm(y)))
+    charge = _OPTIMUM_REACH * left_over * max(float(np.linalg.norm(point)), float(np.linalg.norm(y)))
     value, multiple = dual_bounds(loss, dual[None, :], y)
     bounds = [0.0, float(value[0] - multiple[0] * charge)]
     inside = np.clip(dual, *loss.dual_range(y))
     moved = float(np.abs(inside - dual).max())
-    if moved <= _OUTSIDE:  # tiny v of either sign: scaling all of them would lose the others
+    if moved <= _DOMAIN_EXCESS:  # tiny v of either sign: scaling all of them would lose the others
         largest = max(1.0, float(np.abs(a @ point).max()))
-        charge += _FARTHER * float(np.abs(inside - dual).sum()) * largest
+        charge += _OPTIMUM_REACH * float(np.abs(inside - dual).sum()) * largest
         bounds.append(-float(np.sum(loss.conjugate(inside, y))) - charge)
     return ConeFit(units, program.signs, reached, max(bounds))
 
@@ -143,7 +142,7 @@ def _from_the_end(program: ConeProgram, loss: ConvexLoss, point: Array) -> tuple
 
 
 def _linear_program(program: ConeProgram) -> tuple[Array, Array, Array]:
-    """The absolute loss: minimise sum t with -t <= A c - y <= t; its multipliers come with it."""
+    """The absolute loss: minimize sum t with -t <= A c - y <= t; its multipliers come with it."""
     n, p = program.design.shape
     none, eye = np.zeros((len(program.conditions), n)), np.eye(n)
     answer = linprog(

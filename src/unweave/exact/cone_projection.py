@@ -8,8 +8,8 @@ G = C R^{-1}. By Moreau's decomposition b is the sum of its projections onto the
 
     lambda = argmin_{lambda >= 0} | G^T lambda + b |,       u = b + G^T lambda.
 
-There is no division by a small number, as there is when the problem is written as one of least distance; that
-form returns infeasible points on rank-deficient patterns. Directions that A does not see get a small
+Unlike the least-distance form, which returns infeasible points on rank-deficient patterns, it divides by no
+small number. Directions that A does not see get a small
 weight, whose effect is removed afterwards: on the conditions found active, the problem is a linear one.
 """
 
@@ -20,13 +20,13 @@ import numpy as np
 from unweave.arrays import Array, BoolArray
 from unweave.exact.lawson_hanson import nonnegative_least_squares
 
-_ZERO = 1e-12  # of the largest: singular values that are rounding
-_ATTEMPTS = ((_ZERO, 1e-4), (_ZERO, 1e-6), (_ZERO, 1e-8), (1e-9, 1e-3), (1e-7, 1e-2))
-"""Singular values, of the largest, up to which a direction counts as unseen, and the weight it gets then."""
-_BALANCED = 1e-11  # of |y|^2: what multipliers may leave of the derivative along c
-_FEASIBLE = 1e-10  # of |c|: violation of a condition that is rounding
-_PULLS = 1e-10  # of the labels: pull of a condition that holds the optimum back
-_NEARLY = 1e-8  # of the labels: violation up to which an answer is worth judging
+_RANK_TOLERANCE = 1e-12  # singular value over the largest: smaller ones are rounding
+# Attempts: singular value, over the largest, up to which a direction is unseen, and the weight it then gets.
+_UNSEEN_DIRECTIONS = ((1e-12, 1e-4), (1e-12, 1e-6), (1e-12, 1e-8), (1e-9, 1e-3), (1e-7, 1e-2))
+_BALANCE_TOLERANCE = 1e-11  # derivative along c left by the multipliers, over |y|^2: ends the attempts
+_VIOLATION_ROUNDING = 1e-10  # violation of a condition over |c|: smaller ones are rounding
+_ACTIVE_PULL = 1e-10  # pull of a condition over |y|: stronger ones hold the optimum back
+_LARGEST_VIOLATION = 1e-8  # violation over |y| up to which an answer is worth judging
 
 
 def project_on_cone(design: Array, y: Array, conditions: Array) -> tuple[Array, Array] | None:
@@ -38,7 +38,7 @@ def project_on_cone(design: Array, y: Array, conditions: Array) -> tuple[Array, 
     left, values, right = np.linalg.svd(design, full_matrices=False)
     size = float(np.linalg.norm(y))
     best, least = None, np.inf
-    for zero, unseen in _ATTEMPTS:
+    for zero, unseen in _UNSEEN_DIRECTIONS:
         seen = int(np.sum(values > zero * values[0])) if values[0] > 0 else 0
         scale = np.full(design.shape[1], unseen * (values[0] if values[0] > 0 else 1.0))
         scale[:seen] = values[:seen]
@@ -49,16 +49,16 @@ def project_on_cone(design: Array, y: Array, conditions: Array) -> tuple[Array, 
         if multipliers is None:
             continue
         point = right.T @ ((b + cone.T @ multipliers) / scale)
-        active = multipliers * np.linalg.norm(cone, axis=1) > _PULLS * size
+        active = multipliers * np.linalg.norm(cone, axis=1) > _ACTIVE_PULL * size
         # The derivative of |A c - y|^2 is twice A^T (A c - y), and so are the multipliers.
         point, multipliers = _polished(design, y, conditions, point, 2 * multipliers, active)
-        if not _feasible(conditions, point, _NEARLY * size):
+        if not _feasible(conditions, point, _LARGEST_VIOLATION * size):
             continue
         balance = 2 * design.T @ (design @ point - y) - conditions.T @ multipliers
         left_over = float(np.linalg.norm(balance) * np.linalg.norm(point))
         if left_over < least:
             best, least = (point, multipliers), left_over
-        if left_over <= _BALANCED * size**2:
+        if left_over <= _BALANCE_TOLERANCE * size**2:
             break
     return best
 
@@ -73,18 +73,18 @@ def _polished(
     """The same point, exact on the conditions found active, where that is feasible and no worse."""
     held = conditions[active]
     _, sizes, directions = np.linalg.svd(held)
-    free = directions[int(np.sum(sizes > _ZERO)) :].T  # conditions have unit length
+    free = directions[int(np.sum(sizes > _RANK_TOLERANCE)) :].T  # conditions have unit length
     start = free @ (free.T @ point)
     # Along free directions A may be rounding and nothing else: small against A, not against A on these.
     left, values, right = np.linalg.svd(design @ free, full_matrices=False)
-    seen = values > _ZERO * np.linalg.norm(design)
+    seen = values > _RANK_TOLERANCE * np.linalg.norm(design)
     step = right[seen].T @ ((left[:, seen].T @ (y - design @ start)) / values[seen])
     exact = start + free @ step
     # A condition wrongly held would cost loss; one wrongly free, feasibility.
     worse = np.linalg.norm(design @ exact - y) > np.linalg.norm(
         design @ point - y
-    ) + _FEASIBLE * np.linalg.norm(y)
-    if worse or not _feasible(conditions, exact, _FEASIBLE * float(np.linalg.norm(exact))):
+    ) + _VIOLATION_ROUNDING * np.linalg.norm(y)
+    if worse or not _feasible(conditions, exact, _VIOLATION_ROUNDING * float(np.linalg.norm(exact))):
         return point, multipliers
     if not len(held):
         return exact, np.zeros(len(conditions))

@@ -5,7 +5,7 @@ For v with A^T v = 0, A = [P_1 Z, ..., P_w Z],
     min_c sum_j l((A c)_j, y_j)  >=  - sum_j l*(v_j, y_j).
 
 Such v come from reweighted least squares: at predictions f with derivatives g and weights h, the step d that
-minimises sum g_j (A d)_j + h_j (A d)_j^2 / 2 leaves v = g + h A d with A^T v = 0. Scaled into the domain of
+minimizes sum g_j (A d)_j + h_j (A d)_j^2 / 2 leaves v = g + h A d with A^T v = 0. Scaled into the domain of
 l*, every step gives a bound; the largest is kept. A bound is never wrong for stopping early, only smaller.
 """
 
@@ -16,13 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array, IntArray
-from unweave.exact.duality import dual_bounds
-from unweave.exact.losses import ConvexLoss
+from unweave.exact.losses import ConvexLoss, dual_bounds
 from unweave.exact.pattern_tree import Level
 from unweave.exact.squared_bounds import all_signs, range_basis
 
-_STEPS = 6
-_ENTRIES = 1_000_000  # entries of the design matrices of one block
+_REWEIGHTED_STEPS = 6  # later steps do not raise the bound
+_DESIGN_ENTRIES = 1_000_000  # entries of design matrices held at once: 8 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +34,7 @@ class ConvexBounds:
     def bounds(self, tuples: IntArray) -> Array:
         """Bounds (K,) of tuples (K, w) of patterns of the level."""
         n, q = self.level.z.shape
-        block = max(1, _ENTRIES // (n * q * tuples.shape[1]))
+        block = max(1, _DESIGN_ENTRIES // (n * q * tuples.shape[1]))
         parts = [self._block(tuples[start : start + block]) for start in range(0, len(tuples), block)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
@@ -49,7 +48,7 @@ class ConvexBounds:
         at_zero, slope = loss.value(np.zeros(len(y)), y), loss.derivative(np.zeros(len(y)), y)
         signs = all_signs(tuples.shape[1])
         result = np.repeat(bounds[:, None], len(signs), axis=1)
-        block = max(1, _ENTRIES // tuples.shape[1] // len(y))
+        block = max(1, _DESIGN_ENTRIES // tuples.shape[1] // len(y))
         for start in range(0, len(tuples), block):
             active = self.level.patterns[tuples[start : start + block]].astype(np.bool_)
             for column, sign in enumerate(signs):
@@ -66,7 +65,7 @@ class ConvexBounds:
         unused = np.eye(basis.shape[2]) * (~kept)[:, None, :]  # keeps the systems of deficient rank solvable
         coefficients = np.zeros((len(tuples), basis.shape[2]))
         best = np.zeros(len(tuples))
-        for _ in range(_STEPS):
+        for _ in range(_REWEIGHTED_STEPS):
             f = _times(basis, coefficients)
             weight = loss.weight(f, y)
             gradient = loss.derivative(f, y)

@@ -1,10 +1,10 @@
-"""The data of an exact fit: checked, and written in coordinates in which its geometry is plain.
+"""Check the data of an exact fit, and map it to standardized coordinates.
 
 Dichotomies and losses do not change under affine maps of the inputs, so all work is done in
 
     t = (x - mean) V / sigma,        z = (t, 1),
 
-with the r singular directions V of the centred points that are not zero. Points on a line thus become a
+with the r nonzero singular directions V of the centered points. Points on a line thus become a
 one-dimensional problem, and N points in more than N - 1 dimensions one in at most N - 1. A unit c . z of
 these coordinates is the unit with weights V / sigma c and, of all that agree on the data, smallest norm.
 """
@@ -20,8 +20,8 @@ from unweave.arrays import Array, real_numbers
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 
-_FLAT = 1e-12  # of the largest extent: directions thinner than this hold rounding, not data
-_ROUNDING = 4.0  # relative rounding of a coordinate, in units of eps
+_FLAT_EXTENT = 1e-12  # extent over the largest: thinner directions hold rounding, not data
+_COORDINATE_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)  # of a centered coordinate over its size
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +49,17 @@ def affine_coordinates(x: Array) -> Coordinates:
     size = np.abs(x).max(axis=0)
     size[size == 0] = 1.0
     mean = (x / size).mean(axis=0) * size
-    centred = x / size - mean / size
-    spread = np.abs(centred).max(axis=0)
-    rounding = _ROUNDING * np.finfo(np.float64).eps
-    varies = spread > rounding
+    centered = x / size - mean / size
+    spread = np.abs(centered).max(axis=0)
+    varies = spread > _COORDINATE_ROUNDING
     unit = size[varies] * spread[varies]  # columns in their own units: they may differ by orders of magnitude
     if not varies.any():
         return Coordinates(mean, np.zeros((x.shape[1], 0)))
-    _, extents, directions = np.linalg.svd(centred[:, varies] / spread[varies], full_matrices=False)
+    _, extents, directions = np.linalg.svd(centered[:, varies] / spread[varies], full_matrices=False)
     # Points far from the origin carry the rounding of their distance.
-    floor = max(_FLAT * extents[0], rounding * float(np.sqrt(len(x)) / spread[varies].min()))
+    floor = max(
+        _FLAT_EXTENT * extents[0], _COORDINATE_ROUNDING * float(np.sqrt(len(x)) / spread[varies].min())
+    )
     kept = extents > floor
     basis = np.zeros((x.shape[1], int(kept.sum())))
     basis[varies] = directions[kept].T * (np.sqrt(len(x)) / extents[kept]) / unit[:, None]

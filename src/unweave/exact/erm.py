@@ -1,10 +1,10 @@
-"""Global empirical risk minimisation of a small ReLU network, with a certificate.
+"""Global empirical risk minimization of a small ReLU network, with a certificate.
 
     min over a_i, b_i, s_i = +-1 of   sum_j l( sum_i s_i relu(a_i . x_j + b_i), y_j ),      i = 1..w,
 
 l convex in the prediction. Only finitely many patterns of active points are possible, and for each the
-problem is convex: Theorem 2.4.1 of "A Study of the Mathematics of Deep Learning" enumerates all of them. Here
-the enumeration is a branch and bound (`unweave.exact.search`) with bounds that need no signs.
+problem is convex. [mathematics] Thm. 2.4.1 enumerates all of them; here the enumeration is a branch and bound
+(`unweave.exact.search`) with bounds that need no signs.
 
 Departures from the published algorithm: the loss is applied to the sum of the units (as printed, each unit
 fits the label alone); the number of dichotomies is Cover's; one input is treated like several.
@@ -21,9 +21,6 @@ from unweave.exact.branch_and_bound import ExactOptions, Search
 from unweave.exact.losses import Absolute, ConvexLoss, Squared, loss_named
 from unweave.exact.result import ExactFit, ExactProgress
 from unweave.exact.search import Executor, Serial
-
-_TOLERANCE = 1e-9
-_LOOSER_TOLERANCE = 1e-6
 
 
 def exact_erm(
@@ -74,6 +71,6 @@ def exact_erm(
     """
     kind = loss_named(loss)
     if tolerance is None:
-        tolerance = _TOLERANCE if isinstance(kind, Squared | Absolute) else _LOOSER_TOLERANCE
+        tolerance = 1e-9 if isinstance(kind, Squared | Absolute) else 1e-6
     options = ExactOptions(tolerance, time_limit, starts, seed, executor or Serial(), progress)
     return Search(x, y, width, kind, options).run()

@@ -1,15 +1,15 @@
-"""Nonnegative least squares that can be relied on.
+"""Nonnegative least squares with a check of optimality.
 
     min_{x >= 0} | A x - b |
 
 SciPy's solver is fast and mostly right, but on degenerate problems (b on the border of the polar cone, as
-for patterns that fit exactly) it may return any vector and call the residual zero. So its answer is checked
-against the conditions of optimality
+for patterns that fit exactly) it may return any vector with a residual of zero. So check its answer against
+the conditions of optimality
 
     x >= 0,      A^T (b - A x) <= 0,      with equality where x > 0,
 
-and where it fails, the active-set method of Lawson and Hanson is run as they wrote it, with every least
-squares problem solved through singular values and columns that cannot enter passed over.
+and where it fails, run the active-set method of Lawson and Hanson [nnls], with every least squares problem
+solved by singular values and columns that cannot enter skipped.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from scipy.optimize import nnls
 
 from unweave.arrays import Array, BoolArray
 
-_OPTIMAL = 1e-10  # of |b|: gradient, along unit columns, that is rounding
-_ENTERS = 1e-13  # of |b|: gradient above which a column is tried
-_STEPS_PER_COLUMN = 3
+_ZERO_GRADIENT = 1e-10  # gradient along unit columns over |b|: smaller ones are rounding
+_ENTERING_GRADIENT = 1e-13  # gradient over |b| above which a column is tried: below the former, to be safe
+_STEPS_PER_COLUMN = 3  # the limit of Lawson and Hanson; columns seldom enter twice
 
 
 def nonnegative_least_squares(matrix: Array, right: Array) -> Array | None:
     """x (m,) for A (p, m), b (p,), columns of any length; None if no answer satisfies the conditions."""
     length = np.linalg.norm(matrix, axis=0)
     unit = matrix / np.where(length > 0, length, 1.0)
-    tolerance = _OPTIMAL * float(np.linalg.norm(right))
+    tolerance = _ZERO_GRADIENT * float(np.linalg.norm(right))
     for solver in (_fast, _careful):
         x = solver(unit, right)
         if x is not None and _optimal(unit, right, x, tolerance):
@@ -53,7 +53,7 @@ def _fast(unit: Array, right: Array) -> Array | None:
 def _careful(unit: Array, right: Array) -> Array | None:
     count = unit.shape[1]
     x, passive = np.zeros(count), np.zeros(count, dtype=np.bool_)
-    enters = _ENTERS * float(np.linalg.norm(right))
+    enters = _ENTERING_GRADIENT * float(np.linalg.norm(right))
     refused = np.zeros(count, dtype=np.bool_)
     for _ in range(_STEPS_PER_COLUMN * count):
         gradient = np.where(passive | refused, -np.inf, unit.T @ (right - unit @ x))

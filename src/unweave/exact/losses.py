@@ -1,4 +1,4 @@
-"""Convex losses l(f, y) >= 0 of a prediction f, with what bounds need: derivative, weights, conjugate.
+"""Convex losses l(f, y) >= 0 of a prediction f: derivative, weights, conjugate.
 
     l*(v, y) = sup_f  v f - l(f, y)
 
@@ -16,8 +16,9 @@ from scipy.special import expit, xlogy
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 
-_KINK = 1e-6  # residual below which the weight of an absolute value stops growing
-_FLAT = 1e-3  # |f| below which the logistic weight is its limit
+_KINK_RESIDUAL = 1e-6  # residual below which the weight of an absolute value stops growing
+_FLAT_LOG_ODDS = 1e-3  # |f| below which the logistic weight equals its limit to 1e-7
+_DUAL_MULTIPLES = (0.5, 0.8, 0.95, 1.0)  # t tried, over the largest admissible t, or for v itself
 
 
 class ConvexLoss(Protocol):
@@ -58,7 +59,7 @@ class ConvexLoss(Protocol):
 
 
 class _Regression:
-    """What losses of the residual f - y share."""
+    """Losses of the residual f - y."""
 
     def check_labels(self, y: Array) -> None:
         """Any real labels will do."""
@@ -113,7 +114,7 @@ class Absolute(_Regression):
 
     def weight(self, f: Array, y: Array) -> Array:
         """1 / |f - y|."""
-        return np.asarray(1 / np.maximum(np.abs(f - y), _KINK))
+        return np.asarray(1 / np.maximum(np.abs(f - y), _KINK_RESIDUAL))
 
     def conjugate(self, v: Array, y: Array) -> Array:
         """v y."""
@@ -184,7 +185,7 @@ class Logistic:
 
     def weight(self, f: Array, y: Array) -> Array:
         """tanh(f/2) / (2 f)."""
-        size = np.maximum(np.abs(f), _FLAT)
+        size = np.maximum(np.abs(f), _FLAT_LOG_ODDS)
         return np.asarray(np.tanh(size / 2) / (2 * size)) + np.zeros(y.shape)
 
     def conjugate(self, v: Array, y: Array) -> Array:
@@ -223,3 +224,29 @@ def loss_named(loss: str | ConvexLoss) -> ConvexLoss:
             f"Huber(threshold) sets the threshold."
         )
     return _NAMED[loss]
+
+
+def dual_bounds(loss: ConvexLoss, v: Array, y: Array) -> tuple[Array, Array]:
+    """Largest bounds (K,) over a few multiples t v of v (K, n), and these t (K,).
+
+    If A^T v = C^T lambda with lambda >= 0, so it is for t v and t lambda, t >= 0, and no c with C c >= 0 has
+
+        sum_j l((A c)_j, y_j)  <  - sum_j l*(t v_j, y_j).
+
+    The bound is concave in t; a few values of t come close enough to the best.
+    """
+    low, high = loss.dual_range(y)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        room = np.where(v > 0, high / v, np.where(v < 0, low / v, np.inf))
+    most = np.min(room, axis=1, initial=np.inf)
+    best, multiple = np.zeros(len(v)), np.zeros(len(v))
+    bounded = bool(np.isfinite(most).any())
+    for part in _DUAL_MULTIPLES if bounded else (1.0,):
+        for t in (part * most, np.minimum(part, most)) if bounded else (most,):
+            # An unbounded domain admits any multiple: there v itself is the natural one.
+            t = np.where(np.isfinite(t), t, part)
+            inside = np.clip(t[:, None] * v, low, high)  # rounding may carry t v over the edge
+            bound = -np.sum(loss.conjugate(inside, y), axis=1)
+            better = bound > best
+            best, multiple = np.where(better, bound, best), np.where(better, t, multiple)
+    return best, multiple

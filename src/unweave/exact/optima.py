@@ -32,14 +32,14 @@ from unweave.exact.result import ExactFit, ExactProgress, SearchInterrupted, Sto
 from unweave.exact.search import Executor, Programs, Serial
 from unweave.networks.network import Network
 
-_BOUND_SLACK = 1e-9  # of the zero network's loss: rounding of lower bounds, which must not lose an optimum
-_PROBES = 1_000  # points at which optima are compared
-_PROBE_SPREAD = 2.0  # standard deviation of these points, in those of the data
-_AGREE = 1e-6  # relative disagreement up to which optima are one function
-_SAME_UNITS = 1e-7  # relative difference of units that is rounding
-_UNSEEN = 1e-10  # relative singular value of directions that no prediction sees
-_TIGHT = 1e-9  # slack, relative to the units, that is rounding
-_LARGEST_MULTIPLE = 1e7  # slack smaller than one over this, relative to the units, counts as none
+_BOUND_SLACK = 1e-9  # in losses of the zero network: rounding of a lower bound must not lose an optimum
+_PROBE_POINTS = 1_000  # random points at which optima are compared
+_PROBE_SPREAD = 2.0  # their standard deviation, in those of the data: reaches beyond the data
+_AGREEMENT = 1e-6  # disagreement over the largest label up to which optima are one function
+_UNIT_ROUNDING = 1e-7  # difference of units over the largest weight: smaller ones are rounding
+_UNSEEN_SINGULAR_VALUE = 1e-10  # singular value over the largest: along smaller ones no prediction changes
+_TIGHT_SLACK = 1e-9  # slack over the norm of the units: smaller ones are rounding
+_LARGEST_MULTIPLE = 1e7  # of the linear program: a slack over the units below 1/this counts as none
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Optima:
     def decided(self) -> bool:
         """Whether the data decides the network: all optima are known and are one function."""
         unique = bool(self.optima) and all(one.freedom == 0 for one in self.optima)
-        return self.complete and self.spans and unique and self.disagreement <= _AGREE
+        return self.complete and self.spans and unique and self.disagreement <= _AGREEMENT
 
     @property
     def networks(self) -> tuple[Network, ...]:
@@ -107,7 +107,7 @@ def enumerate_optima(
     executor: Executor | None = None,
     progress: Callable[[ExactProgress], None] | None = None,
 ) -> Optima:
-    """All networks of ``width`` ReLU units with the least loss on samples x (N, d), y (N,).
+    """List all networks of ``width`` ReLU units with the least loss on samples x (N, d), y (N,).
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class _Collection:
     def run(self) -> Optima:
         search, began = self._search, time.perf_counter()
         problem = search.prepare()
-        stop = search.minimise(problem)
+        stop = search.minimize(problem)
         fit = search.result(stop)
         self._limit = search.best.loss + self._tolerance
         collecting = replace(problem, collect=max(_BOUND_SLACK * search.scale, self._tolerance))
@@ -231,7 +231,9 @@ class _Collection:
         networks = [one.network for one in optima] + [one.other for one in optima if one.other is not None]
         if not networks:
             return np.inf
-        probes = np.random.default_rng(0).standard_normal((_PROBES, search.z.shape[1] - 1)) * _PROBE_SPREAD
+        probes = (
+            np.random.default_rng(0).standard_normal((_PROBE_POINTS, search.z.shape[1] - 1)) * _PROBE_SPREAD
+        )
         # Back to the inputs along the affine hull of the data.
         points = search.coordinates.mean + probes @ np.linalg.pinv(search.coordinates.basis)
         low = high = networks[0](points)[:, 0]
@@ -244,7 +246,7 @@ class _Collection:
 def _key(fit: ConeFit) -> bytes:
     """The same for networks that differ by rounding, or by the order of their units."""
     size = max(float(np.abs(fit.units).max()), np.finfo(np.float64).tiny)
-    rows = np.column_stack([fit.signs, np.round(fit.units / (size * _SAME_UNITS))]) + 0.0
+    rows = np.column_stack([fit.signs, np.round(fit.units / (size * _UNIT_ROUNDING))]) + 0.0
     return bytes(rows[np.lexsort(rows.T[::-1])].tobytes())
 
 
@@ -258,13 +260,13 @@ def _face(program: ConeProgram, point: Array) -> tuple[int, Array]:
     With t free, all that can have slack have slack 1 at once; the others hold with equality on all of the
     face. c* + V b / t lies in its relative interior.
     """
-    unseen = null_space(program.design, rcond=_UNSEEN)
+    unseen = null_space(program.design, rcond=_UNSEEN_SINGULAR_VALUE)
     count, m = unseen.shape[1], len(program.conditions)
     if not count:
         return 0, point
     size = max(float(np.linalg.norm(point)), np.finfo(np.float64).tiny)
     along, held = program.conditions @ unseen, program.conditions @ point / size
-    held[held < _TIGHT] = 0.0
+    held[held < _TIGHT_SLACK] = 0.0
     answer = linprog(
         np.concatenate([[0.0], np.zeros(count), -np.ones(m)]),
         A_ub=np.hstack([-held[:, None], -along, np.eye(m)]),
@@ -276,7 +278,7 @@ def _face(program: ConeProgram, point: Array) -> tuple[int, Array]:
         return count, point  # not known to be unique
     multiple, step, slack = answer.x[0], answer.x[1 : count + 1], answer.x[count + 1 :]
     tight = along[slack < 0.5]
-    rank = int(np.linalg.matrix_rank(tight, tol=_UNSEEN)) if len(tight) else 0
+    rank = int(np.linalg.matrix_rank(tight, tol=_UNSEEN_SINGULAR_VALUE)) if len(tight) else 0
     return count - rank, _halfway_out(program, point, unseen @ step * (size / multiple))
 
 
@@ -286,6 +288,6 @@ def _halfway_out(program: ConeProgram, point: Array, inward: Array) -> Array:
     length = float(np.linalg.norm(inward))
     if not length:
         return point
-    falling = change < -_TIGHT * length
+    falling = change < -_TIGHT_SLACK * length
     border = float(np.min(slack[falling] / -change[falling], initial=np.inf))
     return point + max(1.0, min(border / 2, float(np.linalg.norm(point)) / length)) * inward

@@ -4,7 +4,7 @@ With the points in a fixed order, the dichotomies of the first n points are the 
 of all points (every dichotomy of a subset extends). Sorted lexicographically, the extensions of a prefix
 are a contiguous range of the next level, so a level is its patterns and where the children of each begin.
 
-A tuple of w patterns, one per unit, bounds all its descendants: the loss on the first n points, minimised
+A tuple of w patterns, one per unit, bounds all its descendants: the loss on the first n points, minimized
 without further conditions, is at most the loss on all points of any network with one of these patterns.
 """
 
@@ -17,9 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unweave.arrays import Array, BoolArray, IntArray
-
-_ROOT_TUPLES = 40_000  # tuples of patterns at the first level, which are bounded one and all
-_BRANCHING = 24.0  # children of a tuple, on average, from one level to the next
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +81,13 @@ class PatternTree:
         return np.asarray(np.prod(first[tuples + 1] - first[tuples], axis=1))
 
 
-def pattern_tree(patterns: BoolArray, z: Array, y: Array, order: IntArray, width: int) -> PatternTree:
-    """The tree of the dichotomies (M, N) of points z (N, q), with the points taken in ``order`` (N,)."""
+def pattern_tree(
+    patterns: BoolArray, z: Array, y: Array, order: IntArray, width: int, root_tuples: int = 40_000
+) -> PatternTree:
+    """Build the tree of dichotomies (M, N) of points z (N, q), with the points taken in ``order`` (N,).
+
+    All tuples of the first level are bounded; ``root_tuples`` limits their number.
+    """
     bits = patterns[:, order].astype(np.uint8)
     bits = bits[np.lexsort(bits.T[::-1])]
     bits = bits[bits.any(axis=1)]  # a unit that never acts is also one with weights zero
@@ -93,7 +95,7 @@ def pattern_tree(patterns: BoolArray, z: Array, y: Array, order: IntArray, width
     # Where a prefix differs from the one before it: from this column on, the two are separate.
     differs = np.argmax(bits[1:] != bits[:-1], axis=1) if len(bits) > 1 else np.zeros(0, dtype=np.int64)
     counts = 1 + np.cumsum(np.bincount(differs, minlength=total))  # distinct prefixes of length 1, ..., N
-    sizes = level_sizes(counts, width)
+    sizes = level_sizes(counts, width, root_tuples)
     starts = [np.concatenate([[0], 1 + np.flatnonzero(differs < size)]) for size in sizes]
     levels = []
     for number, size in enumerate(sizes):
@@ -107,16 +109,18 @@ def pattern_tree(patterns: BoolArray, z: Array, y: Array, order: IntArray, width
     return PatternTree(tuple(levels), width)
 
 
-def level_sizes(counts: IntArray, width: int) -> list[int]:
-    """Numbers of points of the levels, from the numbers (N,) of dichotomies of the first 1, ..., N points."""
+def level_sizes(
+    counts: IntArray, width: int, root_tuples: int = 40_000, branching: float = 24.0
+) -> list[int]:
+    """Number of points of every level, given the number (N,) of dichotomies of the first 1, ..., N points.
+
+    The first level has at most ``root_tuples`` tuples; each tuple has about ``branching`` children.
+    """
     total = len(counts)
-    if _tuples(int(counts[-1]), width) <= _ROOT_TUPLES:
-        return [total]
-    sizes = [
-        max(n for n in range(1, total + 1) if n == 1 or _tuples(int(counts[n - 1]), width) <= _ROOT_TUPLES)
-    ]
+    fitting = [n for n in range(1, total + 1) if _tuples(int(counts[n - 1]), width) <= root_tuples]
+    sizes = [max(fitting, default=1)]
     while sizes[-1] < total:
-        most = counts[sizes[-1] - 1] * _BRANCHING ** (1 / width)
+        most = counts[sizes[-1] - 1] * branching ** (1 / width)
         sizes.append(max(sizes[-1] + 1, int(np.searchsorted(counts, most, side="right"))))
     return sizes
 

@@ -1,4 +1,4 @@
-"""What an exact fit returns, how it ended, and what it tells on the way."""
+"""Result, stopping reasons and progress of an exact fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unweave.networks.network import Network
 
 
 class Stop(Enum):
-    """Why the search ended; the value says it in words."""
+    """Reason why the search ended; the value is the message."""
 
     EXHAUSTED = "every pattern was ruled out or solved"
     ZERO_LOSS = "the network fits every label to rounding, and no loss is below zero"
@@ -24,7 +24,7 @@ class Stop(Enum):
 
 @dataclass(frozen=True)
 class ExactProgress:
-    """Where a search is."""
+    """Progress of a search."""
 
     stage: str
     """"dichotomies", "local search", "patterns" or "programs"."""
@@ -50,17 +50,17 @@ class ExactFit:
     stop: Stop
     width: int
     local_loss: float
-    """What local search alone had found."""
+    """Best loss of the local search alone."""
     n_patterns: int
-    """Dichotomies of the points with an active one."""
+    """Number of dichotomies of the points with an active point."""
     n_tuples: int
-    """Tuples of patterns there are: the candidates of exhaustive search, each with 2^width signs."""
+    """Number of tuples of patterns: the candidates of an exhaustive search, each with 2^width signs."""
     n_bounded: int
-    """Tuples, of some or all points, that were bounded."""
+    """Number of tuples bounded, on some or all points."""
     n_programs: int
-    """Convex programs that were solved."""
+    """Number of convex programs solved."""
     n_unresolved: int
-    """Programs that are neither solved to the tolerance nor ruled out."""
+    """Number of programs neither solved to the tolerance nor ruled out."""
     seconds: float
 
     @property

@@ -1,10 +1,10 @@
 """Branch and bound over tuples of patterns: from few points to all, then convex programs.
 
-Tuples of patterns of the first few points are bounded, those above the threshold dropped with everything
-below them, the others extended by more points and bounded again. What is left at all points is a list of
-programs (patterns and signs), solved in the order of their bounds until the next bound exceeds the best loss.
-Blocks of tuples are independent of each other, and so are programs of one round: both go through an
-executor, and results do not depend on how many workers it has.
+Bound the tuples of patterns of the first few points. Drop those above the threshold with all their
+descendants; extend the others by more points and bound them again. The survivors at all points are programs
+(patterns and signs), solved in the order of their bounds until the next bound exceeds the best loss. Blocks
+of tuples are independent, and so are programs of one round: an executor maps over both, and results do not
+depend on its number of workers.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from unweave.exact.losses import ConvexLoss, Squared
 from unweave.exact.pattern_tree import PatternTree
 from unweave.exact.squared_bounds import all_signs, squared_bounds
 
-_BLOCKS = 64  # parts into which the surviving roots are divided
-_EXPANDED = 100_000  # children bounded at once
-_FIRST_ROUND, _LAST_ROUND = 32, 4_096  # programs until the best loss is updated: doubles every round
-_PROGRAMS_PER_TASK = 32
-_DROPPED, _SOLVED = 0.25, 0.05  # of the gap: slack of dropped bounds, precision of solved programs
+_ROOT_BLOCKS = 64  # tasks made of the surviving roots, fixed so that results do not depend on the workers
+_CHILDREN_PER_STEP = 100_000  # children bounded at once: limits memory
+_FIRST_ROUND, _LAST_ROUND = 32, 4_096  # programs between updates of the best loss: doubles every round
+_PROGRAMS_PER_TASK = 32  # convex programs per task: some 40 ms of work
+_DROP_SHARE, _SOLVE_SHARE = 0.25, 0.05  # of the gap: slack of dropped bounds, precision of solved programs
 
 
 class Executor(Protocol):
-    """Whoever maps a function over independent items, in this process or elsewhere."""
+    """Map a function over independent items, in this process or elsewhere."""
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
         """Results in the order of the items."""
@@ -39,10 +39,10 @@ class Executor(Protocol):
 
 
 class Serial:
-    """Everything in this process, one after the other."""
+    """Run everything in this process, one item after the other."""
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-        """Results in the order of the items, each computed when it is asked for."""
+        """Results in the order of the items, computed lazily."""
         return map(function, items)
 
 
@@ -67,7 +67,7 @@ class Nodes:
     bounds: Array
 
     def take(self, rows: Any) -> Nodes:
-        """Some of them."""
+        """The selected rows."""
         return Nodes(self.level, self.tuples[rows], self.bounds[rows])
 
 
@@ -80,36 +80,36 @@ class Programs:
     bounds: Array
 
     def take(self, rows: Any) -> Programs:
-        """Some of them."""
+        """The selected rows."""
         return Programs(self.tuples[rows], self.signs[rows], self.bounds[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Explored:
-    """What is left of a block."""
+    """What remains of a block after exploration."""
 
     programs: Programs
     open_bound: float
-    """Least bound of what time did not allow to look at; inf if nothing."""
+    """Least bound of the nodes not explored for lack of time; inf if there are none."""
     bounded: int
-    """Tuples that were bounded."""
+    """Number of tuples bounded."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Everything a worker needs."""
+    """All that a worker needs."""
 
     tree: PatternTree
     loss: ConvexLoss
     gap: float
-    """How far from the optimum a certified loss may be."""
+    """Largest distance of a certified loss from the optimum."""
     collect: float = 0.0
-    """How far above the best loss programs are still solved: zero for one optimum, positive for all."""
+    """Solve programs up to this much above the best loss: zero for one optimum, positive for all."""
 
     @property
     def precision(self) -> float:
         """Gap between loss and bound at which a program counts as solved."""
-        return max(_SOLVED * self.gap, float(np.finfo(np.float64).tiny))
+        return max(_SOLVE_SHARE * self.gap, float(np.finfo(np.float64).tiny))
 
     def threshold(self, best: float) -> float:
         """Bounds above this are dropped: nothing below them beats ``best`` by more than the gap allows.
@@ -117,7 +117,7 @@ class Problem:
         A quarter of the gap is used here, a quarter is left for rounding. Where the best loss is itself
         smaller than the gap, the search goes on for half of it.
         """
-        return best + self.collect if self.collect else max(best - _DROPPED * self.gap, best / 2)
+        return best + self.collect if self.collect else max(best - _DROP_SHARE * self.gap, best / 2)
 
     def bounder(self, level: int) -> Bounds:
         """Lower bounds at a level."""
@@ -126,16 +126,16 @@ class Problem:
 
 
 def bounded_roots(problem: Problem, threshold: float) -> tuple[Nodes, int]:
-    """Tuples of the first level with bounds up to the threshold, and how many were bounded."""
+    """Tuples of the first level with bounds up to the threshold, and the number of tuples bounded."""
     tuples = problem.tree.roots()
     roots = Nodes(0, tuples, np.zeros(len(tuples)))
     return _raised(problem.bounder(0), roots, threshold), len(tuples)
 
 
 def blocks(nodes: Nodes) -> list[Nodes]:
-    """The nodes dealt out into blocks of about equal promise."""
+    """Deal the nodes out into blocks with similar bounds."""
     order = np.argsort(nodes.bounds, kind="stable")
-    count = min(_BLOCKS, max(1, len(order)))
+    count = min(_ROOT_BLOCKS, max(1, len(order)))
     return [nodes.take(order[start::count]) for start in range(count)]
 
 
@@ -155,7 +155,7 @@ def explore(problem: Problem, threshold: float, deadline: float, block: Nodes) -
             found.append(_programs(bounders[last], nodes, threshold))
             continue
         total = np.cumsum(tree.n_children(nodes.level, nodes.tuples))
-        now = max(1, int(np.searchsorted(total, _EXPANDED)))
+        now = max(1, int(np.searchsorted(total, _CHILDREN_PER_STEP)))
         if now < len(nodes.tuples):
             stack.append(nodes.take(slice(now, None)))
         tuples, parents = tree.children(nodes.level, nodes.tuples[:now])

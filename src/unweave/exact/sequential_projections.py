@@ -1,6 +1,6 @@
 """Convex losses over a polyhedral cone by a sequence of projections.
 
-At predictions f with derivatives g and weights h, a parabola through the loss is minimised over the cone,
+At predictions f with derivatives g and weights h, a parabola through the loss is minimized over the cone,
 
     c+ = argmin_{C c >= 0}  sum_j h_j ((A c)_j - f_j + g_j / h_j)^2,
 
@@ -17,31 +17,30 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.exact.cone_projection import project_on_cone
-from unweave.exact.duality import dual_bounds
-from unweave.exact.losses import ConvexLoss
+from unweave.exact.losses import ConvexLoss, dual_bounds
 
-_FIRST_STEPS = 4  # with the parabola from above
-_STEPS = 60
-_LEAST_CURVATURE = 1e-6  # of that parabola's
-_HALVINGS = 20
-_SETTLED = 1e-5  # of the precision: predicted gain of a step that is not worth taking
+_MAJORIZED_STEPS = 4  # first steps, which use the parabola from above: Newton may overshoot at the start
+_MAX_PROJECTIONS = 60  # nine of ten programs close within three
+_LEAST_NEWTON_CURVATURE = 1e-6  # over that of the parabola: keeps the least squares problem regular
+_MAX_HALVINGS = 20  # of a step, and doublings of a point: a factor of 1e6
+_NEGLIGIBLE_GAIN = 1e-5  # predicted gain over the precision: a smaller one ends the iteration
 
 
 def sequential_projections(
     design: Array, y: Array, conditions: Array, loss: ConvexLoss, precision: float, cutoff: float
 ) -> tuple[Array, Array, Array]:
-    """c (p,), v (n,) and multipliers (m,): the last point, and the best bound on the way.
+    """Return the last point c (p,), and v (n,) and multipliers (m,) of the best bound.
 
-    Ends early when loss and bound are within ``precision``, or the bound is beyond ``cutoff``.
+    End early when loss and bound agree to ``precision``, or the bound exceeds ``cutoff``.
     """
     point = np.zeros(design.shape[1])
     v, multipliers, bound = np.zeros(len(y)), np.zeros(len(conditions)), 0.0
     reached = float(np.sum(loss.value(np.zeros(len(y)), y)))
-    for number in range(_STEPS):
+    for number in range(_MAX_PROJECTIONS):
         f = design @ point
         weight, slope = loss.weight(f, y), loss.derivative(f, y)
-        if number >= _FIRST_STEPS:
-            weight = np.maximum(loss.curvature(f, y), _LEAST_CURVATURE * weight)
+        if number >= _MAJORIZED_STEPS:
+            weight = np.maximum(loss.curvature(f, y), _LEAST_NEWTON_CURVATURE * weight)
         root = np.sqrt(weight)
         answer = project_on_cone(root[:, None] * design, root * f - slope / root, conditions)
         if answer is None:
@@ -58,8 +57,13 @@ def sequential_projections(
         if length:
             point = point + length * (trial - point)
             reached = float(np.sum(loss.value(design @ point, y)))
-            point, reached = _stretched(loss, design, y, point, reached, _SETTLED * precision)
-        if bound > cutoff or reached - bound <= precision or predicted <= _SETTLED * precision or not length:
+            point, reached = _stretched(loss, design, y, point, reached, _NEGLIGIBLE_GAIN * precision)
+        if (
+            bound > cutoff
+            or reached - bound <= precision
+            or predicted <= _NEGLIGIBLE_GAIN * precision
+            or not length
+        ):
             break
     return point, v, multipliers
 
@@ -69,7 +73,7 @@ def _stretched(
 ) -> tuple[Array, float]:
     """The first of c, 2 c, 4 c, ... that is not improved by the next: optima may lie at infinity."""
     f = design @ point
-    for _ in range(_HALVINGS):
+    for _ in range(_MAX_HALVINGS):
         trial = float(np.sum(loss.value(2 * f, y)))
         if not trial < reached - worthwhile:
             break
@@ -80,7 +84,7 @@ def _stretched(
 def _shortened(loss: ConvexLoss, f: Array, y: Array, change: Array, reached: float) -> float:
     """The first of 1, 1/2, 1/4, ... with a smaller loss; 0 if none has."""
     length = 1.0
-    for _ in range(_HALVINGS):
+    for _ in range(_MAX_HALVINGS):
         if float(np.sum(loss.value(f + length * change, y))) < reached:
             return length
         length /= 2

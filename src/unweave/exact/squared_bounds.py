@@ -6,9 +6,9 @@ c_i, and the least squares value without further conditions,
     B = min_c | y - sum_i P_i Z c_i |^2 = |y|^2 - r^T G^{-1} r,     G_ij = Z^T P_i P_j Z,   r_i = Z^T P_i y,
 
 bounds every network with these patterns from below, whatever its signs. The blocks G_ij are one BLAS product
-of the common active points with the products z_a z_b; B is the last pivot of elimination on the Gram
-matrix bordered by r and |y|^2, done on all tuples of a block at once. Tuples with a small pivot are taken
-again through the singular values of P Z, where rank is told from rounding.
+of the common active points with the products z_a z_b. B is the last pivot of elimination on the Gram matrix
+bordered by r and |y|^2, done on all tuples of a block at once. Tuples with a small pivot are computed again
+from the singular values of P Z, which separate rank from rounding.
 
 With signs, every point gives a condition g . c >= 0. One violated condition alone raises the bound to
 
@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.exact.pattern_tree import Level
 
-_SMALL_PIVOT = 1e-6  # of the diagonal entry: below, elimination loses the digits the bound needs
-_ZERO = 1e-12  # of the largest: singular values that are rounding
-_BLOCK = 4_096  # tuples eliminated at once: their Gram matrices stay in cache
-_SVD_ENTRIES = 2_000_000  # entries of the matrices factorised at once
+_LEAST_RELATIVE_PIVOT = 1e-6  # over the diagonal entry: smaller pivots lose digits that the bound needs
+_DESIGN_RANK_TOLERANCE = 1e-12  # singular value over the largest: smaller ones are rounding
+_TUPLES_PER_BLOCK = 4_096  # tuples eliminated at once, so that their Gram matrices stay in cache
+_ENTRIES_PER_SVD = 2_000_000  # design matrix entries factorized at once: 16 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +48,12 @@ class SquaredBounds:
     def bounds(self, tuples: IntArray) -> Array:
         """B (K,) of tuples (K, w) of patterns of the level."""
         result = np.empty(len(tuples))
-        for start in range(0, len(tuples), _BLOCK):
-            block = tuples[start : start + _BLOCK]
+        for start in range(0, len(tuples), _TUPLES_PER_BLOCK):
+            block = tuples[start : start + _TUPLES_PER_BLOCK]
             values, trusted = _eliminate(self._bordered(block))
             if not trusted.all():
                 values[~trusted] = self._careful(block[~trusted])
-            result[start : start + _BLOCK] = values
+            result[start : start + _TUPLES_PER_BLOCK] = values
         return np.maximum(result, 0.0)
 
     def sign_bounds(self, tuples: IntArray, bounds: Array) -> Array:
@@ -63,8 +63,8 @@ class SquaredBounds:
         """
         count, width = tuples.shape
         raised = np.zeros((count, width, 2))
-        for start in range(0, count, _BLOCK // 4):
-            rows = slice(start, start + _BLOCK // 4)
+        for start in range(0, count, _TUPLES_PER_BLOCK // 4):
+            rows = slice(start, start + _TUPLES_PER_BLOCK // 4)
             solution, spread, trusted = self._solved(tuples[rows])
             for unit in range(width):
                 value = solution[unit].T @ self.level.z.T
@@ -117,7 +117,7 @@ class SquaredBounds:
         z, y = self.level.z, self.level.y
         n, q = z.shape
         width = tuples.shape[1]
-        block = max(1, _SVD_ENTRIES // (n * q * width))
+        block = max(1, _ENTRIES_PER_SVD // (n * q * width))
         result = np.empty(len(tuples))
         for start in range(0, len(tuples), block):
             basis, kept = range_basis(self.level, tuples[start : start + block])
@@ -150,7 +150,7 @@ def design(level: Level, tuples: IntArray) -> Array:
 def range_basis(level: Level, tuples: IntArray) -> tuple[Array, BoolArray]:
     """Orthonormal vectors (K, n, p) and which of them (K, p) span the range of the design matrices."""
     basis, values, _ = np.linalg.svd(design(level, tuples), full_matrices=False)
-    return basis, values > _ZERO * np.maximum(values[:, :1], np.finfo(np.float64).tiny)
+    return basis, values > _DESIGN_RANK_TOLERANCE * np.maximum(values[:, :1], np.finfo(np.float64).tiny)
 
 
 def all_signs(width: int) -> Array:
@@ -167,7 +167,7 @@ def _eliminate(rows: list[list[Array]]) -> tuple[Array, BoolArray]:
     diagonal = [rows[k][k] for k in range(size)]
     for k in range(size):
         pivot = rows[k][k]
-        good = pivot > _SMALL_PIVOT * diagonal[k]
+        good = pivot > _LEAST_RELATIVE_PIVOT * diagonal[k]
         trusted &= good
         inverse = 1.0 / np.where(good, pivot, 1.0)
         for i in range(k + 1, size + 1):
@@ -184,7 +184,7 @@ def _sweep(rows: list[list[Array]]) -> tuple[list[list[Array]], BoolArray]:
     rows = [list(row) for row in rows]
     diagonal = [rows[k][k] for k in range(size)]
     for k in range(size):
-        good = rows[k][k] > _SMALL_PIVOT * diagonal[k]
+        good = rows[k][k] > _LEAST_RELATIVE_PIVOT * diagonal[k]
         trusted &= good
         inverse = 1.0 / np.where(good, rows[k][k], 1.0)
         column = [rows[min(i, k)][max(i, k)] for i in range(size + 1)]

@@ -1,4 +1,4 @@
-"""Published tables, figures and claims, measured again: what the source says beside what comes out here.
+"""Published tables, figures and claims, measured again: published values beside measured ones.
 
 >>> from unweave.experiments import EXPERIMENTS
 >>> figures = EXPERIMENTS["sign-ambiguity"].run(0, print)

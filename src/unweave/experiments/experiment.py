@@ -1,4 +1,4 @@
-"""What an experiment is: a published claim, the setting it is checked in, and the figures that come out."""
+"""An experiment: a published claim, the setting that checks it, and the measured figures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 Progress = Callable[[str], None]
-"""Called with a few words about what is measured now."""
+"""Called with a few words about the current measurement."""
 
 Value = float | int | str
 
@@ -17,21 +17,21 @@ class Figure:
 
     quantity: str
     published: Value
-    """What the source says; a bound where ``relation`` is an inequality."""
+    """Value in the source; a bound where ``relation`` is an inequality."""
     measured: Value
     agrees: bool | None
     """Whether ``measured`` obeys ``rule``; None for figures that are shown and decide nothing, such as
     seconds on other hardware."""
     rule: str
-    """By what is decided, in words."""
+    """The rule of agreement, in words."""
     relation: str = ""
-    """How ``measured`` should stand to ``published``: "<=", ">=", or nothing for equality."""
+    """Expected relation of ``measured`` to ``published``: "<=", ">=", or empty for equality."""
     note: str = ""
-    """What a reader must know: that a published value is a corrected one, for instance."""
+    """Remark for the reader, for instance that a published value was corrected."""
 
 
 Run = Callable[[int, Progress], Iterable[Figure]]
-"""Measures with a seed; figures come as they are known, so that an interrupt keeps the earlier ones."""
+"""Measure with a seed; yield figures as they are known, so that an interrupt keeps the earlier ones."""
 
 
 @dataclass(frozen=True)

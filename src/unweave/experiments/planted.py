@@ -1,4 +1,4 @@
-"""What several experiments plant and compare: unit directions, and deep networks of unit columns."""
+"""Deep networks of unit columns that several experiments plant, and distances of directions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.networks.network import Network
-
-
-def unit_rows(rng: np.random.Generator, count: int, dimension: int) -> Array:
-    """(count, D) rows, uniform on the unit sphere."""
-    rows = rng.standard_normal((count, dimension))
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+from unweave.subspace.power_method import uniform_starts
 
 
 def distances(rows: Array, others: Array) -> Array:
@@ -33,6 +28,6 @@ def deep_network(
     """A tanh network of ``widths``, the output's last: unit columns, biases N(0, ``shifts``^2)."""
     weights, biases = [], []
     for before, after in pairwise((inputs, *widths)):
-        weights.append(unit_rows(rng, after, before).T)
+        weights.append(uniform_starts(after, before, rng).T)
         biases.append(shifts * rng.standard_normal(after))
     return Network(weights, biases, ["tanh"] * (len(widths) - 1) + [output])

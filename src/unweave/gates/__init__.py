@@ -12,8 +12,7 @@ Each has a class with `partial_fit` behind it, for data that does not fit into m
 """
 
 from unweave.gates.attacks import Attack, poison
-from unweave.gates.bounds import error_curve, error_floor
-from unweave.gates.constants import GateConstants, GateMoments, gate_constants
+from unweave.gates.constants import GateConstants, GateMoments, error_curve, error_floor, gate_constants
 from unweave.gates.gate_network import gate_network
 from unweave.gates.glm_tron import LIPSCHITZ, GlmTron, GlmTronFit, glm_tron
 from unweave.gates.least_squares import GateLeastSquares, ReluGateLeastSquares, relu_gate_ols

@@ -1,4 +1,4 @@
-"""Label errors within [-theta, theta] that an adversary may add: what the poisoned gate has to stand."""
+"""Label errors within [-theta, theta] that an adversary may add to a gate's answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every gate learner requires of its arguments."""
+"""Checks of the arguments of all gate learners."""
 
 from __future__ import annotations
 

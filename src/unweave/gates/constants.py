@@ -1,4 +1,4 @@
-"""The numbers that set the steps of a gate learner and bound its error.
+"""Constants that set the step of a gate learner and bound its error.
 
 Labels are y = relu(w* . x) + xi with |xi| <= theta. Over the law of x, with the inner set
 I = {w* . x > 2 theta} and the outer set O = {w* . x > 0},
@@ -10,6 +10,16 @@ The learner updates on rows with y > theta, a set between I and O whatever the x
 I = O = {y > 0}: everything is estimated from labels alone. With theta > 0 and w* unknown, I is replaced by
 its subset {y > 3 theta} and O by its superset {y > -theta}, which keeps every bound valid and makes it wider
 (kappa about doubles when half of the labels are zero).
+
+Predicted errors iterate the recursion of `unweave.gates.stochastic`. With z_t = sqrt(E|w_t - w*|^2), step eta
+and share beta of poisoned labels,
+
+    z_{t+1}^2 = rho z_t^2 + 2 eta beta theta kappa z_t + 2 eta^2 beta theta^2 m2,
+
+rho = 1 - 2 eta lambda + s eta^2 Lambda, s = 1 for clean and 2 for poisoned labels. Its right side grows with
+z, so that iterating it bounds every later error; its fixed point solves
+
+    (lambda - eta Lambda) z^2 - beta theta kappa z - eta beta theta^2 m2 = 0.
 """
 
 from __future__ import annotations
@@ -20,9 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.errors import InvalidInput
 from unweave.gates.checks import checked_rows, checked_theta, checked_vector
+
+_FIXED_POINT_TOLERANCE = 1e-12  # relative distance to the fixed point: nearer, the curve is constant
 
 
 @dataclass(frozen=True)
@@ -52,7 +64,7 @@ class GateConstants:
 
     @property
     def theorem_step(self) -> float:
-        """lambda/c1, the step of Theorem 3.3.1."""
+        """lambda/c1, the step of [mathematics] Thm. 3.3.1."""
         return self.smallest / self.fourth
 
     @property
@@ -125,7 +137,7 @@ class GateMoments:
         if not self._active:
             raise InvalidInput(
                 f"y must have labels above {3 * self._theta:g}. Got none in {self._rows} rows instead. Give "
-                f"more samples; a gate that never opens cannot be learnt."
+                f"more samples; a gate that never opens cannot be learned."
             )
         n = self._rows
         return GateConstants(
@@ -140,7 +152,7 @@ class GateMoments:
         )
 
     def _sets(self, x: Array, y: Array) -> tuple[BoolArray, BoolArray]:
-        """Rows in I and in O, or in what stands for them when w* is not known."""
+        """Rows in I and in O, or in the sets that replace them when w* is not known."""
         if self._truth is not None:
             z = x @ self._truth
             return z > 2 * self._theta, z > 0
@@ -163,3 +175,36 @@ def gate_constants(x: Any, y: Any, theta: float = 0.0, truth: Any = None) -> Gat
         (0.5, 3, 12)
     """
     return GateMoments(theta, truth).partial_fit(x, y).constants()
+
+
+def error_curve(
+    constants: GateConstants, step: float, first: float, times: IntArray, fraction: float = 1.0
+) -> Array:
+    """Bounds (H,) on sqrt(E|w - w*|^2) after ``times`` (H,) samples, ascending, from |w_1 - w*| = first."""
+    if constants.theta * fraction == 0:
+        with np.errstate(over="ignore", under="ignore"):  # a step that is too long has no finite bound
+            return np.asarray(first * max(constants.factor(step), 0.0) ** (times / 2))
+    rho = constants.factor(step) + step**2 * constants.weighted
+    linear = 2 * step * fraction * constants.theta * constants.directional
+    constant = 2 * step**2 * fraction * constants.theta**2 * constants.second
+    floor = error_floor(constants, step, fraction)
+    bounds, z, now = np.empty(len(times)), first, 0
+    for entry, time in enumerate(times.tolist()):
+        while now < time and not abs(z - floor) <= _FIXED_POINT_TOLERANCE * floor:
+            z = math.sqrt(rho * z * z + linear * z + constant)
+            now += 1
+        now, bounds[entry] = time, z
+    return bounds
+
+
+def error_floor(constants: GateConstants, step: float = 0.0, fraction: float = 1.0) -> float:
+    """Limit of the bounds: theta kappa/lambda as the step goes to zero; inf if the step is too long."""
+    theta = constants.theta
+    if theta * fraction == 0:
+        return 0.0
+    slope = constants.smallest - step * constants.weighted
+    if slope <= 0:
+        return math.inf
+    push = fraction * theta * constants.directional
+    noise = step * fraction * theta**2 * constants.second
+    return (push + math.sqrt(push**2 + 4 * slope * noise)) / (2 * slope)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from unweave.arrays import Array
 from unweave.networks.network import Network
 
@@ -14,12 +12,8 @@ def gate_network(weights: Array, activation: str = "relu") -> Network:
     This is the form in which `unweave.recover` returns a single unit, so that both compare.
 
     Example:
+        >>> import numpy as np
         >>> gate_network(np.array([1.0, -2.0]))
         Network(2-1-1, relu, identity output, 5 parameters)
     """
     return Network([weights[:, None], [[1.0]]], [[0.0], [0.0]], [activation, "identity"])
-
-
-def relu(z: Array) -> Array:
-    """max(z, 0)."""
-    return np.maximum(z, 0.0)

@@ -1,4 +1,4 @@
-"""GLM-Tron: a monotone gate without its derivative (Algorithm 4).
+"""GLM-Tron: a monotone gate without its derivative ([mathematics] Alg. 4).
 
 Labels y_i = s(w* . x_i) + xi_i with s non-decreasing and L-Lipschitz, L < 2, |x_i| <= C, |xi_i| <= theta;
 from w = 0, one pass over all S samples per step:
@@ -16,7 +16,7 @@ so that some iterate among the first W^2/eps (not W/eps: the squared distance fa
 
 L~ cannot be seen. The iterate returned has the least empirical loss (1/S) sum (y_i - s(w . x_i))^2, for which
 sqrt(L~) <= sqrt(B) + 2 theta, since empirical and effective root mean squares differ by at most theta. The
-bound speaks of predictions; with theta > 0 it is far from what is measured.
+bound is on predictions; with theta > 0 measured losses are far below it.
 
 Cost: 4 S n flops per pass; blocks of a pass may be given one after the other.
 """
@@ -46,12 +46,12 @@ LIPSCHITZ = {
     "erf": 2 / math.sqrt(math.pi),
 }
 """Lipschitz constants of the monotone activations."""
-_INSIDE = 1e-12  # relative excess of |x| over the radius that is rounding
+_RADIUS_ROUNDING = 1e-12  # relative excess of |x| over the radius: smaller ones are rounding
 
 
 @dataclass(frozen=True, eq=False)
 class GlmTronFit:
-    """The best iterate, beside what theory predicts."""
+    """The best iterate, with the loss that theory predicts."""
 
     weights: Array
     """(n,) the iterate with the least empirical loss."""
@@ -128,7 +128,7 @@ class GlmTron:
         known = self._weights if self._weights is not None else self._truth
         x, y = checked_rows(x, y, None if known is None else len(known))
         longest = float(np.sqrt(np.max(np.sum(x**2, axis=1), initial=0.0)))
-        if longest > self._radius * (1 + _INSIDE):
+        if longest > self._radius * (1 + _RADIUS_ROUNDING):
             raise InvalidInput(
                 f"x must have rows no longer than the radius {self._radius:g}. Got one of length {longest:g} "
                 f"instead. Give the largest length over all blocks as radius."

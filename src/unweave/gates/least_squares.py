@@ -6,7 +6,7 @@ Rows with y > theta have w* . x > 0 for certain; there y = w* . x + xi. With X t
 
 exact for clean labels from n independent rows, and for poisoned ones a bound that holds for every choice of
 the errors, needs no law of x and is read off the data. Blocks are folded into the triangular factor R of
-[X y], (n+1, n+1), so that nothing is squared: accuracy is that of a QR factorisation of all rows at once.
+[X y], (n+1, n+1), so that nothing is squared: accuracy is that of a QR factorization of all rows at once.
 
 Cost: 2 n^2 flops per open row.
 """
@@ -26,7 +26,7 @@ from unweave.gates.checks import checked_rows, checked_theta, checked_vector
 from unweave.gates.gate_network import gate_network
 from unweave.networks.network import Network
 
-_BLOCK = 4096  # rows folded into R at once
+_ROWS_PER_FACTORIZATION = 4096  # rows folded into R at once: limits memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,8 @@ class ReluGateLeastSquares:
             self._triangle = np.zeros((0, x.shape[1] + 1))
         open_rows = y > self._theta
         system = np.column_stack([x[open_rows], y[open_rows]])
-        for begin in range(0, len(system), _BLOCK):
-            stacked = np.vstack([self._triangle, system[begin : begin + _BLOCK]])
+        for begin in range(0, len(system), _ROWS_PER_FACTORIZATION):
+            stacked = np.vstack([self._triangle, system[begin : begin + _ROWS_PER_FACTORIZATION]])
             self._triangle = scipy.linalg.qr(stacked, mode="r", check_finite=False)[0][: stacked.shape[1]]
         self._rows += len(x)
         self._used += len(system)
@@ -99,7 +99,7 @@ class ReluGateLeastSquares:
         weights = right[:rank].T @ ((left[:, :rank].T @ target) / values[:rank])
         residual = float(np.linalg.norm(self._triangle[:, :n] @ weights - target))
         smallest = float(values[n - 1]) if rank == n else 0.0
-        # Errors of the factorisation act like errors of the labels of relative size eps.
+        # Errors of the factorization act like errors of the labels of relative size eps.
         noise = self._theta * math.sqrt(self._used) + rounding * float(np.linalg.norm(weights))
         return GateLeastSquares(
             weights=weights,

@@ -1,4 +1,4 @@
-"""Noise-assisted descent on a ReLU gate, and how far it may wander (Algorithm 3).
+"""Noise-assisted descent on a ReLU gate, and how far it may wander ([mathematics] Alg. 3).
 
 Clean labels y_i = relu(w* . x_i), |x_i| <= C. Per step, one pass over all S samples:
 
@@ -15,7 +15,7 @@ so (1 + a)^{-t} D_t plus the noise still to come is a supermartingale, and by Vi
 
     P[some t <= T has |w_t - w*| > r] <= ((1 + a)^T D_0 + c ((1 + a)^T - 1)/a) / r^2.        (maximal)
 
-Theorem 3.4.1 bounds the same probability through bounded differences, for
+Thm. 3.4.1 bounds the same probability through bounded differences, for
 r^2 = (margin + D_0 + T (eta n + 2 eta^2 S1^2)) / (1 - 2 T eta^2 C^4) and any b < sqrt(n), by
 
     T (P[|v| > b] + exp(-margin^2 / (2 T k^2))),                                              (azuma)
@@ -39,11 +39,10 @@ from scipy.special import gammaincc
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.gates.checks import checked_positive, checked_rows, checked_vector
-from unweave.gates.gate_network import gate_network, relu
+from unweave.gates.gate_network import gate_network
 from unweave.networks.network import Network
 
-_STEP_SHARE = 0.5  # of the largest step of Theorem 3.4.1, 1/(C^2 sqrt(2 T))
-_JUMP_GRID = np.linspace(0.05, 0.999, 200)  # b / sqrt(n) over which the second bound is minimised
+_JUMP_GRID = np.linspace(0.05, 0.999, 200)  # values of b / sqrt(n) over which the second bound is minimized
 
 
 @dataclass(frozen=True)
@@ -69,12 +68,12 @@ class Confinement:
     maximal: float
     """Ville's bound on the probability of leaving within all steps; one at most."""
     azuma: float
-    """That of Theorem 3.4.1; one at most."""
+    """That of [mathematics] Thm. 3.4.1; one at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyDescentFit:
-    """Where the iterates went."""
+    """Best and last iterate, with losses and distances on the way."""
 
     weights: Array
     """(n,) the iterate with the least empirical loss."""
@@ -120,7 +119,7 @@ class NoisyDescent:
                 f"instead. Change those."
             )
         longest = 1 / (self._radius**2 * math.sqrt(2 * options.steps))
-        self._step = _STEP_SHARE * longest if options.step is None else options.step
+        self._step = longest / 2 if options.step is None else options.step
         if not 0 < self._step < longest:
             raise InvalidInput(
                 f"step must be above 0 and below 1/(C^2 sqrt(2 steps)) = {longest:g}. Got {self._step:g} "
@@ -140,7 +139,7 @@ class NoisyDescent:
         """Add samples x (N, n), y (N,) to the pass under way."""
         x, y = checked_rows(x, y, len(self._weights))
         z = x @ self._weights
-        residual = y - relu(z)
+        residual = y - np.maximum(z, 0.0)
         self._sum = self._sum - np.where(z >= 0, residual, 0.0) @ x
         self._squares += float(np.sum(residual**2))
         self._rows += len(x)
@@ -193,7 +192,7 @@ class NoisyDescent:
 def confinement(
     inputs: int, distance: float, radius: float, step: float, options: NoisyDescentOptions
 ) -> Confinement:
-    """The ball of Theorem 3.4.1 for |w_0 - w*| = distance and |x| <= radius, with both probabilities."""
+    """The ball of [mathematics] Thm. 3.4.1 for |w_0 - w*| = distance, |x| <= radius; both probabilities."""
     n, eta, steps, s1 = inputs, step, options.steps, options.bounded_noise
     growth = eta**2 * radius**4
     squared = (options.margin + distance**2 + steps * (eta * n + 2 * eta**2 * s1**2)) / (

@@ -1,4 +1,4 @@
-"""A ReLU gate from a stream of samples (Algorithm 2, and its form for poisoned labels).
+"""A ReLU gate from a stream of samples ([mathematics] Alg. 2, and its form for poisoned labels).
 
 Labels are y = relu(w* . x) + xi, |xi| <= theta. Every row with y > theta has w* . x > 0 for certain, and
 there the label is linear in w*; the learner steps on these rows alone:
@@ -9,7 +9,7 @@ Clean labels (theta = 0): with the constants of `unweave.gates.constants`,
 
     E|w_{t+1} - w*|^2 <= (1 - 2 eta lambda + eta^2 Lambda) E|w_t - w*|^2,
 
-for any law of x with a fourth moment and lambda > 0 (Theorem 3.3.1, which has c1 >= Lambda in the place of
+for any law of x with a fourth moment and lambda > 0 (Thm. 3.3.1, which has c1 >= Lambda in the place of
 Lambda; its step lambda/c1 costs about n/2 times as many samples as lambda/Lambda).
 
 Poisoned labels: z = sqrt(E|w - w*|^2) obeys
@@ -22,7 +22,7 @@ becomes beta theta^2 m2. A gate at y > 0 instead would let the errors of all ina
 of order one for any theta > 0.
 
 Cost: 2 n flops per row. Rows are taken in blocks of b: with X, y the block's active rows and r_i the residual
-that row i meets, w_i = w_0 + eta sum_{j<i} r_j x_j makes r the solution of
+at row i, w_i = w_0 + eta sum_{j<i} r_j x_j makes r the solution of
 
     (1 + eta tril(X X^T, -1)) r = y - X w_0,
 
@@ -39,20 +39,18 @@ import scipy.linalg
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
-from unweave.gates.bounds import error_curve, error_floor
 from unweave.gates.checks import checked_positive, checked_rows, checked_theta, checked_vector
-from unweave.gates.constants import GateConstants, GateMoments
+from unweave.gates.constants import GateConstants, GateMoments, error_curve, error_floor
 from unweave.gates.gate_network import gate_network
 from unweave.networks.network import Network
 
 StepRule = Literal["theorem", "sharper", "robust"]
-_BLOCK = 64  # rows per triangular solve; also the spacing of the recorded history
-_WARM_UP = 40  # active rows per input from which the constants are estimated when they are not given
+_ROWS_PER_SOLVE = 64  # rows per triangular solve, where it is fastest; also the spacing of the history
 
 
 @dataclass(frozen=True, eq=False)
 class GateFit:
-    """A gate learnt from a stream, beside what theory predicts for it."""
+    """A gate learned from a stream, with the errors that theory predicts."""
 
     weights: Array
     """(n,)"""
@@ -83,10 +81,11 @@ class ReluGateLearner:
     Args:
         step: "theorem" (lambda/c1), "sharper" (lambda/Lambda), "robust" (lambda/(4 Lambda)) or a number;
             by default sharper for clean and robust for poisoned labels.
-        theta: bound on the error of a label.
-        poisoned_fraction: bound on the share of labels with an error, drawn independently of x.
-        constants: of `gate_constants`; otherwise estimated from the first 40 n active rows, which are held
-            back until then.
+        theta: bound on the error of a label. poisoned_fraction: bound on the share of labels with an error,
+        drawn independently of x. constants: of `gate_constants`; otherwise estimated from the first
+        ``warm_up`` n active rows, which are
+            held back until then.
+        warm_up: active rows per input for that estimate.
         start: w_1 (n,), zero if not given.
         radius: a bound on |w_1 - w*|, from which the predicted errors start when the truth is not known.
         truth: w* (n,), to record errors; never used for learning.
@@ -108,6 +107,7 @@ class ReluGateLearner:
         theta: float = 0.0,
         poisoned_fraction: float = 1.0,
         constants: GateConstants | None = None,
+        warm_up: int = 40,
         start: Any = None,
         radius: float | None = None,
         truth: Any = None,
@@ -120,7 +120,7 @@ class ReluGateLearner:
             )
         self._fraction = float(poisoned_fraction)
         self._rule = _checked_rule(step, self._theta)
-        self._given = constants
+        self._given, self._warm_up = constants, warm_up
         if constants is not None and constants.theta != self._theta:
             raise InvalidInput(
                 f"constants must be those of theta {self._theta:g}. Got ones of {constants.theta:g} instead. "
@@ -152,7 +152,7 @@ class ReluGateLearner:
             # Copied: what the caller does with its block afterwards must not reach the rows held back.
             self._held.append((x.copy(), y.copy()))
             self._active += int(np.sum(y > 3 * self._theta))
-            if self._given is None and self._active < _WARM_UP * x.shape[1]:
+            if self._given is None and self._active < self._warm_up * x.shape[1]:
                 return self
             self._begin()
         else:
@@ -160,7 +160,7 @@ class ReluGateLearner:
         return self
 
     def fit(self) -> GateFit:
-        """The gate as learnt so far."""
+        """The gate as learned so far."""
         if self._weights is None:
             raise InvalidInput("partial_fit must be called before fit. Got no samples instead. Give some.")
         if self._constants is None:
@@ -204,8 +204,8 @@ class ReluGateLearner:
 
     def _learn(self, x: Array, y: Array) -> None:
         assert self._weights is not None
-        for begin in range(0, len(x), _BLOCK):
-            rows, labels = x[begin : begin + _BLOCK], y[begin : begin + _BLOCK]
+        for begin in range(0, len(x), _ROWS_PER_SOLVE):
+            rows, labels = x[begin : begin + _ROWS_PER_SOLVE], y[begin : begin + _ROWS_PER_SOLVE]
             active = labels > self._theta
             self._weights = block_update(self._weights, rows[active], labels[active], self._step)
             self._rows += len(rows)

@@ -1,4 +1,4 @@
-"""NAG, RMSProp and ADAM, in the forms that the convergence theorems speak of.
+"""NAG, RMSProp and ADAM, in the forms of the convergence theorems.
 
 With g_t the gradient at x_t:
 
@@ -8,7 +8,7 @@ With g_t the gradient at x_t:
               v <- beta2 v + (1 - beta2) g^2,                   x <- x - alpha_t m / (sqrt(v) + xi),
 
 all from v = m = 0. They differ from those of deep learning libraries: the shift xi of RMSProp is inside the
-average, and steps alpha_t carry the correction sqrt(1 - beta2^t)/(1 - beta1^t) only if asked for
+average, and steps alpha_t carry the correction sqrt(1 - beta2^t)/(1 - beta1^t) only on request
 (`corrected`). Where v = 0, so is g, and the coordinate stays.
 
 `unweave.optimize.first_order_steps` gives steps with which RMSProp and ADAM provably reach a small gradient.
@@ -42,7 +42,7 @@ class FirstOrderMethod(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a method is."""
+    """Point and running averages of a method."""
 
     x: Array
     """(d,)"""
@@ -54,18 +54,21 @@ class State:
     """Steps taken."""
 
 
-def begin(start: Array) -> State:
-    """All averages at zero."""
-    x = np.array(start, dtype=np.float64)
-    if x.ndim != 1 or not np.isfinite(x).all():
-        raise InvalidInput(
-            f"start must be a finite vector (d,). Got shape {x.shape} instead. Flatten the parameters."
-        )
-    return State(x, np.zeros_like(x), np.zeros_like(x))
+class _FromRest:
+    """A method that begins with all averages at zero."""
+
+    def begin(self, start: Array) -> State:
+        """The state before the first step."""
+        x = np.array(start, dtype=np.float64)
+        if x.ndim != 1 or not np.isfinite(x).all():
+            raise InvalidInput(
+                f"start must be a finite vector (d,). Got shape {x.shape} instead. Flatten the parameters."
+            )
+        return State(x, np.zeros_like(x), np.zeros_like(x))
 
 
 @dataclass(frozen=True)
-class NesterovGradient:
+class NesterovGradient(_FromRest):
     """NAG with step alpha and momentum mu."""
 
     step_size: float
@@ -75,10 +78,6 @@ class NesterovGradient:
         _check_positive(self.step_size, "step_size")
         _check_share(self.momentum, "momentum")
 
-    def begin(self, start: Array) -> State:
-        """The state before the first step."""
-        return begin(start)
-
     def step(self, state: State, gradient: Array) -> State:
         """One step."""
         velocity = self.momentum * state.first + gradient
@@ -87,7 +86,7 @@ class NesterovGradient:
 
 
 @dataclass(frozen=True)
-class RMSProp:
+class RMSProp(_FromRest):
     """RMSProp with step alpha_t, average beta2 and shift xi (inside the average)."""
 
     step_size: float | StepRule
@@ -98,10 +97,6 @@ class RMSProp:
         _check_step(self.step_size)
         _check_share(self.beta2, "beta2")
         _check_shift(self.shift)
-
-    def begin(self, start: Array) -> State:
-        """The state before the first step."""
-        return begin(start)
 
     def step(self, state: State, gradient: Array) -> State:
         """One step."""
@@ -114,7 +109,7 @@ class RMSProp:
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(_FromRest):
     """ADAM with step alpha_t, averages beta1 and beta2, and shift xi (beside the root)."""
 
     step_size: float | StepRule
@@ -127,10 +122,6 @@ class Adam:
         _check_share(self.beta1, "beta1")
         _check_share(self.beta2, "beta2")
         _check_shift(self.shift)
-
-    def begin(self, start: Array) -> State:
-        """The state before the first step."""
-        return begin(start)
 
     def step(self, state: State, gradient: Array) -> State:
         """One step."""
@@ -156,7 +147,7 @@ def corrected(step_size: float, beta1: float, beta2: float) -> StepRule:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Where a method ended."""
+    """End point of a method."""
 
     x: Array
     """The last point."""

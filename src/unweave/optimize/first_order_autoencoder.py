@@ -57,7 +57,7 @@ class TiedAutoencoder:
         return np.concatenate(parts)
 
     def loss(self, x: Array, images: Array | None = None) -> float:
-        """Mean of |yhat - y|^2 over ``images``, by default the ones to be learnt."""
+        """Mean of |yhat - y|^2 over ``images``, by default the ones to be learned."""
         images = self.images if images is None else images
         output = self._forward(self._unpack(x), images)[0][-1]
         return float(np.sum((output - images) ** 2) / len(images))

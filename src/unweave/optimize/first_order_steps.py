@@ -6,11 +6,11 @@ from f(x') <= f(x) - alpha <g, p> + L alpha^2 |p|^2/2 for a step x' = x - alpha 
 | method | alpha_t | T |
 |---|---|---|
 | gradient descent | 1/L | 2 L Delta/eps^2 |
-| RMSProp, published (Thm 5.4.1) | (1-b2) xi/(L s) | 2 L s^2 Delta/((1-b2) xi eps^2) |
+| RMSProp, published ([mathematics] Thm. 5.4.1) | (1-b2) xi/(L s) | 2 L s^2 Delta/((1-b2) xi eps^2) |
 | RMSProp, sharper | sqrt(1-b2^t) xi/(L s) | 2 L s^2 Delta/(xi eps^2) |
 | RMSProp without shift | sqrt(2 (1-b2) Delta/(L d T)) | 2 L d sigma^2 Delta/((1-b2) eps^4) |
-| stochastic RMSProp (Thm 5.3.3) | sqrt(2 xi (1-b2) Delta/(L T))/sigma | that of RMSProp times sigma^2/eps^2 |
-| ADAM, published (Thm 5.4.3) | 4 eps |g|^2/(3 L (1-b1^t)^2 e^2) | (9/2) L e^4 Delta/eps^6 |
+| stochastic RMSProp (Thm. 5.3.3) | sqrt(2 xi (1-b2) Delta/(L T))/sigma | RMSProp's times sigma^2/eps^2 |
+| ADAM, published (Thm. 5.4.3) | 4 eps |g|^2/(3 L (1-b1^t)^2 e^2) | (9/2) L e^4 Delta/eps^6 |
 | ADAM, sharper | c xi^2 |g|^2/(L (1-b1^t)^2 sigma^2) | 2 L sigma^2 Delta/(c^2 xi^2 eps^4) |
 
 s^2 = sigma^2 + xi, e = eps + 2 sigma. The published ADAM has b1 = eps/e and xi = 2 sigma; its T is corrected

@@ -1,1 +1,3 @@
 """The sources' algorithms as printed."""
+
+__all__ = ["deep", "relu", "shallow"]

@@ -76,9 +76,7 @@ def counterexample(
     direction = np.asarray(packing.unpack(basis[:, -1]))
     half = scipy.linalg.solve_triangular(lower, direction, lower=True)
     relative, frame = np.linalg.eigh(scipy.linalg.solve_triangular(lower, half.T, lower=True))
-    if (
-        -relative[0] < relative[-1]
-    ):  # of A and -A, the one whose negative side is larger: it needs the smaller t
+    if -relative[0] < relative[-1]:  # of A and -A, take the one with the larger negative side: smaller t
         relative, frame = -relative[::-1], frame[:, ::-1]
     # M + t A = L (I + t F) L^T: its factor without the square root of a singular matrix.
     kept = np.maximum(1 - relative / relative[0], 0.0)[1:]

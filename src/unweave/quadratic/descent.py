@@ -1,8 +1,6 @@
 """Descent on a quadratic network from W0 W0^T = t I.
 
-    W <- W - eta grad Lhat(W),
-
-eta halved until Lhat falls by 0.3 eta |grad|^2 (Armijo), and grown after success.
+    W <- W - eta grad Lhat(W),      eta by backtracking (`unweave.optimize.armijo`).
 
 If the truth W* (d, m) has i.i.d. entries of variance one, W* W*^T is close to m I, and the start t = m is
 below the energy barrier once m is some 5 d^2: for Gaussian inputs and entries E L(W0) = 2 m d (d + 2),
@@ -20,17 +18,14 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.optimize.armijo import armijo_descent
 from unweave.quadratic.energy import empirical_gradient, empirical_risk
 from unweave.quadratic.span_test import checked_inputs, checked_labels
-
-_DECREASE = 0.3
-_GROWTH = 1.3
-_SMALLEST_STEP = 1e-12  # of the first: no step lowers the risk any more, which is rounding
 
 
 @dataclass(frozen=True)
 class QuadraticDescentOptions:
-    """When to stop."""
+    """Stopping rules of the descent."""
 
     steps: int = 3000
     tolerance: float = 1e-26
@@ -39,7 +34,7 @@ class QuadraticDescentOptions:
 
 @dataclass(frozen=True, eq=False)
 class QuadraticDescent:
-    """Where descent ended."""
+    """End point of the descent."""
 
     weights: Array
     """(d, m)."""
@@ -78,23 +73,18 @@ def quadratic_descent(
     x = checked_inputs(x)
     y = checked_labels(x, y)
     size = float(np.mean(y**2)) or 1.0
-    weights, risk = start, empirical_risk(x, y, start)
-    history = [risk / size]
-    # The Hessian of Lhat is at most 12 |x|^4 times the size of W W^T: this step is safe, and grows from
-    # there.
-    step = first = 1 / (
+    # The Hessian of Lhat is at most 12 |x|^4 times the size of W W^T: this step is safe, and grows.
+    curvature = (
         12 * float(np.mean(np.sum(x**2, axis=1) ** 2)) * max(float(np.linalg.norm(start, 2)) ** 2, 1e-300)
     )
-    while len(history) <= options.steps and history[-1] > options.tolerance and step > _SMALLEST_STEP * first:
-        gradient = empirical_gradient(x, y, weights)
-        square = float(np.sum(gradient**2))
-        while step > _SMALLEST_STEP * first:
-            trial = weights - step * gradient
-            trial_risk = empirical_risk(x, y, trial)
-            if trial_risk <= risk - _DECREASE * step * square:
-                weights, risk = trial, trial_risk
-                history.append(risk / size)
-                step *= _GROWTH
-                break
-            step /= 2
-    return QuadraticDescent(weights, np.array(history), bool(history[-1] <= options.tolerance))
+    found = armijo_descent(
+        lambda weights: empirical_risk(x, y, weights),
+        lambda weights: empirical_gradient(x, y, weights),
+        start,
+        1 / curvature,
+        options.steps,
+        lambda risk, _: risk / size <= options.tolerance,
+        decrease=0.3,
+    )
+    history = found.losses / size
+    return QuadraticDescent(found.point, history, bool(history[-1] <= options.tolerance))

@@ -1,6 +1,6 @@
 """The landscape of a quadratic network: risk, energy barrier, stationary points.
 
-With A = W W^T - M, M = W* W*^T positive definite, and inputs with i.i.d. centred coordinates of variance
+With A = W W^T - M, M = W* W*^T positive definite, and inputs with i.i.d. centered coordinates of variance
 mu2 and fourth moment mu4,
 
     L(W) = E (x^T A x)^2 = mu2^2 (tr A)^2 + 2 mu2^2 |A|_F^2 + (mu4 - 3 mu2^2) sum_i A_ii^2
@@ -58,7 +58,7 @@ GAUSSIAN = InputMoments()
 
 @dataclass(frozen=True)
 class StationaryCertificate:
-    """What the gradient at W says about its distance from the truth, if there is one."""
+    """Bounds on the distance of W from the truth, by the gradient at W."""
 
     gradient_norm: float
     """|grad Lhat(W)|_F."""

@@ -25,8 +25,8 @@ from unweave.quadratic.span_test import (
 )
 from unweave.subspace.symmetric import symmetric_packing
 
-_ROUNDING = 10.0  # label errors from rounding, in units of eps times the label's terms; measured, 1 to 3
-_DEVIATIONS = 5.0  # of the noise: what no eigenvalue of d exceeds by chance
+_LABEL_ROUNDING = 10.0  # rounding of a label, in eps times the size of its terms; measured, 1 to 3
+_NOISE_DEVIATIONS = 5.0  # standard deviations of the noise that no eigenvalue exceeds by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class QuadraticForm:
     residual: float
     """Root mean square residual."""
     rounding: float
-    """What rounding alone may leave of it."""
+    """Residual that rounding alone may cause."""
     matrix_error: float
     """Error bar of the eigenvalues of S M S; inf if the samples do not span."""
 
@@ -89,12 +89,12 @@ def solve_quadratic_form(x: Array, y: Array, label_noise: float = 0.0) -> Quadra
     residual = y - rows @ packed
     # Each label is a sum of p products of this size, whose roundings the solve passes on.
     terms = float(np.sqrt(np.mean((np.abs(rows) @ np.abs(packed)) ** 2)))
-    rounding = _ROUNDING * float(np.finfo(np.float64).eps) * terms
+    rounding = _LABEL_ROUNDING * float(np.finfo(np.float64).eps) * terms
     rms = float(np.sqrt(np.mean(residual**2)))
     error = np.inf
     if span.spans:
         noise = max(label_noise, np.sqrt(n / (n - p)) * rms if n > p and rms > rounding else 0.0)
-        error = (rounding * np.sqrt(n) + _DEVIATIONS * noise * np.sqrt(x.shape[1])) / span.smallest
+        error = (rounding * np.sqrt(n) + _NOISE_DEVIATIONS * noise * np.sqrt(x.shape[1])) / span.smallest
     return QuadraticForm(scaled / np.outer(scale, scale), scale, span, rms, rounding, float(error))
 
 

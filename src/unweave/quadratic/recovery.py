@@ -21,7 +21,7 @@ from unweave.networks.network import Network
 from unweave.quadratic.exact_solve import QuadraticForm, factor, solve_quadratic_form
 from unweave.search import Candidate, Evidence
 
-_NO_FIT = 0.1  # residual relative to the labels' spread from which on they are no quadratic form
+_LARGEST_RESIDUAL = 0.1  # residual over the spread of the labels: above, no quadratic form fits
 
 AMBIGUITY = "only W W^T is determined: every orthogonal rotation of the {width} units gives the same answers"
 
@@ -93,7 +93,7 @@ def _problem(form: QuadraticForm, width: int, spread: float) -> str | None:
             f"dimensions; {few if span.samples < span.needed else special}. Other networks fit the labels as "
             f"well; more samples, at other inputs, would decide."
         )
-    if form.residual > _NO_FIT * spread:
+    if form.residual > _LARGEST_RESIDUAL * spread:
         return (
             f"no quadratic form fits the labels: the residual is {form.residual / spread:.2g} of their "
             f"spread. A network with biases or another activation is not of this class."

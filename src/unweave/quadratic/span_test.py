@@ -64,7 +64,7 @@ def packed_rows(x: Array) -> Array:
 
 
 def span_test(x: Array) -> SpanTest:
-    """Test samples x (N, d). Cost: a QR factorisation and the singular values of min(N, d(d+1)/2) rows.
+    """Test samples x (N, d). Cost: a QR factorization and the singular values of min(N, d(d+1)/2) rows.
 
     The rank counts singular values above max(N, d(d+1)/2) eps times the largest, which is the size of
     the rounding errors.
@@ -80,7 +80,7 @@ def span_test(x: Array) -> SpanTest:
 
 
 def triangle(rows: Array) -> Array:
-    """R of the QR factorisation of more rows than columns."""
+    """R of the QR factorization of more rows than columns."""
     return np.asarray(scipy.linalg.qr(rows, mode="r", check_finite=False)[0][: rows.shape[1]])
 
 

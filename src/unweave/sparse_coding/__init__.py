@@ -14,6 +14,13 @@ from unweave.sparse_coding.certificate import (
     support_rates,
 )
 from unweave.sparse_coding.criticality import Criticality, loss_slice, measure_criticality
+from unweave.sparse_coding.descent import (
+    AutoencoderFit,
+    AutoencoderOptions,
+    atom_cosines,
+    sparse_autoencoder_fit,
+    training_bias,
+)
 from unweave.sparse_coding.generative import (
     SparseModel,
     coherence,
@@ -23,13 +30,6 @@ from unweave.sparse_coding.generative import (
     spikes_and_waves,
 )
 from unweave.sparse_coding.refinement import DictionaryFit, refine_dictionary
-from unweave.sparse_coding.training import (
-    AutoencoderFit,
-    AutoencoderOptions,
-    atom_cosines,
-    sparse_autoencoder_fit,
-    training_bias,
-)
 
 __all__ = [
     "AutoencoderFit",

@@ -14,7 +14,8 @@ G = W W^T, given i in S,
     Q_il = sum_j G_ij E_i[ s_j x_l (B_j . x - eps) ] - E_i[ (2 B_i . x - eps) x_l ],
 
 s_j = 1{j in S}. So alpha_i = (k/h) P_ii, beta_i = -(k/h) Q_ii and the remainder e_i collects the other atoms:
-proxy_i = alpha_i W_i - beta_i A_i + e_i. Theorem 4.3.2 says that this is small near the dictionary.
+proxy_i = alpha_i W_i - beta_i A_i + e_i. [mathematics] Thm. 4.3.2 says that this is small near the
+dictionary.
 
 Cost of the proxy: some products of (h, h) matrices.
 """

@@ -13,9 +13,10 @@ The coherence certificate needs only the numbers delta = max_i |W_i - A_i| and m
 
     b k (delta + mu) <= eps < (1 - delta) a - b k (delta + mu),
 
-which lies inside the exact interval up to rounding. Theorem 4.3.1 takes eps = 2 m1 k (delta + mu), m1 the
-mean of the values, and needs a >= (b + 2 m1)(delta + mu) k/(1 - delta) for the support; each unit off it
-stays silent with probability at least 1 - exp(-2 k m1^2/(b - a)^2), so all h - k of them with a union bound.
+which lies inside the exact interval up to rounding. [mathematics] Thm. 4.3.1 takes eps = 2 m1 k (delta + mu),
+m1 the mean of the values, and needs a >= (b + 2 m1)(delta + mu) k/(1 - delta) for the support; each unit off
+it stays silent with probability at least 1 - exp(-2 k m1^2/(b - a)^2), so all h - k of them with a union
+bound.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from unweave.sparse_coding.generative import check_codes, checked_matrix, cohere
 
 @dataclass(frozen=True, eq=False)
 class SupportCertificate:
-    """For which biases every support comes back."""
+    """Biases with which every support is recovered."""
 
     off_support: Array
     """(h,) largest W_i . y over signals without atom i."""
@@ -48,7 +49,7 @@ class SupportCertificate:
     theorem_bias: float
     """2 m1 k (delta + mu)."""
     theorem_needs: float
-    """The least a that Theorem 4.3.1 allows."""
+    """The least a that [mathematics] Thm. 4.3.1 allows."""
     theorem_holds: bool
     theorem_failure: float
     """Bound on the probability that some unit off the support fires, one at most."""
@@ -128,7 +129,7 @@ def _largest(values: Array, count: int) -> Array:
 
 @dataclass(frozen=True)
 class SupportRates:
-    """How often supports came back."""
+    """How often supports were recovered."""
 
     exact: float
     """Share of codes whose support is exactly that of the units that fire."""

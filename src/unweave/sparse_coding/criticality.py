@@ -1,7 +1,7 @@
 """How small the gradient of the autoencoder is near the dictionary.
 
-Theorem 4.3.2: for k = h^p, mu = h^-zeta and columns within delta = h^(-p - nu^2) of the atoms, p < 1/2,
-p < nu^2 and p + nu^2 < zeta,
+[mathematics] Thm. 4.3.2: for k = h^p, mu = h^-zeta and columns within delta = h^(-p - nu^2) of the atoms, p <
+1/2, p < nu^2 and p + nu^2 < zeta,
 
     |E dL/dW_i| = o( max(m1^2, m2) h^(p-1) ),
 

@@ -19,7 +19,7 @@ import scipy.linalg
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 
-_UNIT = 1e-8  # how far the length of an atom may be from one
+_LENGTH_ROUNDING = 1e-8  # difference of the length of an atom from one that is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class SparseModel:
         atoms = checked_matrix(self.dictionary, "dictionary")
         object.__setattr__(self, "dictionary", atoms)
         lengths = np.linalg.norm(atoms, axis=0)
-        if np.abs(lengths - 1).max() > _UNIT:
+        if np.abs(lengths - 1).max() > _LENGTH_ROUNDING:
             raise InvalidInput(
                 f"dictionary must have columns of length one. Got lengths from {lengths.min():g} to "
                 f"{lengths.max():g} instead. Divide every column by its length."
@@ -139,7 +139,7 @@ def near_dictionary(dictionary: Array, distance: float, rng: np.random.Generator
 
 
 def check_codes(atoms: int, sparsity: int, low: float, high: float) -> None:
-    """Whether k-sparse codes with values in [low, high] make sense for that many atoms."""
+    """Raise unless k-sparse codes with values in [low, high] exist for this number of atoms."""
     if not 1 <= sparsity <= atoms:
         raise InvalidInput(
             f"sparsity must be between 1 and the number of atoms, {atoms}. Got {sparsity} instead. It is the "

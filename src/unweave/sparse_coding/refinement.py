@@ -22,8 +22,8 @@ from unweave.arrays import Array, BoolArray
 from unweave.errors import InvalidInput
 from unweave.sparse_coding.generative import checked_matrix
 
-_PROGRESS = 0.9  # a round that does not lower the residual to this part of it is the last
-_ROUNDING = 1e-15  # relative residual at which there is nothing left to gain
+_ROUND_PROGRESS = 0.9  # residual after over before a round: a higher ratio ends the rounds
+_RESIDUAL_FLOOR = 1e-15  # residual over the signals: a smaller one is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def refine_dictionary(signals: Any, atoms: Any, supports: BoolArray, rounds: int
         last = best
         if best is None or residual < best.residual:
             best = DictionaryFit(atoms, codes, residual, now)
-        if last is not None and not _ROUNDING < residual < _PROGRESS * last.residual:
+        if last is not None and not _RESIDUAL_FLOOR < residual < _ROUND_PROGRESS * last.residual:
             break
         atoms = np.linalg.lstsq(codes, signals, rcond=None)[0].T
         atoms = atoms / np.linalg.norm(atoms, axis=0)
@@ -84,7 +84,7 @@ def _codes(signals: Array, atoms: Array, supports: BoolArray) -> Array:
         rows = np.flatnonzero(sizes == size)
         picked = np.nonzero(supports[rows])[1].reshape(len(rows), size)
         chosen = atoms.T[picked]  # (rows, size, n)
-        # Through the QR factorisation of A_S: normal equations would square the condition of the support.
+        # Through the QR factorization of A_S: normal equations would square the condition of the support.
         q, r = np.linalg.qr(chosen.transpose(0, 2, 1))
         right = np.einsum("rnk,rn->rk", q, signals[rows])
         try:

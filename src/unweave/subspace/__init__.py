@@ -1,7 +1,6 @@
 """Subspaces of symmetric matrices and the rank-one matrices in them."""
 
-from unweave.subspace.collecting import RankOneDirections
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collector import RankOneDirections, distinct_directions
 from unweave.subspace.hessian_span import HessianSpan, hessian_span
 from unweave.subspace.joint_diagonal import JointDiagonalisation, jointly_diagonalise
 from unweave.subspace.power_method import PowerMethodOptions, subspace_power_method

@@ -1,5 +1,4 @@
-"""Approximate joint diagonalisation by congruence: one square matrix B with H_i close to B diag(s_i) B^T
-for all i.
+"""Approximate joint diagonalization by congruence: one square B with H_i close to B diag(s_i) B^T for all i.
 
 Unlike matrix pencils (`unweave.subspace.joint_diagonal`) it uses all matrices at once and tolerates terms
 that are not diagonal, as long as they point elsewhere from matrix to matrix.
@@ -18,11 +17,11 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.subspace.symmetric import symmetric_packing
 
-_SWEEPS = 300
-_LARGEST_UPDATE = 0.5  # of an entry of A: larger ones overshoot far from the solution
-_SMALLEST_DETERMINANT = 1e-6  # of a 2 x 2 system, relative: two columns that no matrix tells apart
-_SMALLEST_VARIANCE = 1e-6  # of the whitening, relative
-_TOLERANCE = 1e-9
+_MAX_SWEEPS = 300  # ten times what matrices of this form need
+_LARGEST_ENTRY_UPDATE = 0.5  # entry of A: larger ones overshoot far from the solution
+_LEAST_RELATIVE_DETERMINANT = 1e-6  # of a 2 x 2 system: below, no matrix separates the two columns
+_LEAST_RELATIVE_VARIANCE = 1e-6  # over the largest: keeps the whitening finite
+_SETTLED_UPDATE = 1e-9  # largest entry of A: after a smaller one only rounding is left
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +63,7 @@ def _whitening(matrices: Array) -> Array:
     values, vectors = np.linalg.eigh(matrices)
     mean = ((vectors * np.abs(values)[:, None, :]) @ vectors.transpose(0, 2, 1)).mean(axis=0)
     spread, axes = np.linalg.eigh(mean)
-    spread = np.maximum(spread, _SMALLEST_VARIANCE * spread[-1])
+    spread = np.maximum(spread, _LEAST_RELATIVE_VARIANCE * spread[-1])
     return np.asarray((axes / np.sqrt(spread)) @ axes.T)
 
 
@@ -72,7 +71,7 @@ def _pairwise_sweeps(matrices: Array) -> tuple[Array, float, int]:
     d = matrices.shape[1]
     v = np.eye(d)
     sweeps = 0
-    while sweeps < _SWEEPS:
+    while sweeps < _MAX_SWEEPS:
         sweeps += 1
         x = v @ matrices @ v.T
         diagonals = np.einsum("nii->ni", x)
@@ -84,14 +83,14 @@ def _pairwise_sweeps(matrices: Array) -> tuple[Array, float, int]:
         mixed = np.einsum("nab,nb->ab", x, diagonals)
         squares = np.diag(products)
         largest = np.outer(squares, squares)
-        determinant = np.maximum(largest - products**2, _SMALLEST_DETERMINANT * largest)
+        determinant = np.maximum(largest - products**2, _LEAST_RELATIVE_DETERMINANT * largest)
         update = (mixed * squares[:, None] - products * mixed.T) / determinant
         np.fill_diagonal(update, 0.0)
         size = float(np.abs(update).max(initial=0.0))
-        if size > _LARGEST_UPDATE:
-            update *= _LARGEST_UPDATE / size
+        if size > _LARGEST_ENTRY_UPDATE:
+            update *= _LARGEST_ENTRY_UPDATE / size
         v = np.linalg.solve(np.eye(d) + update, v)
-        if size < _TOLERANCE:
+        if size < _SETTLED_UPDATE:
             break
     x = v @ matrices @ v.T
     on_diagonal = float(np.sum(np.einsum("nii->ni", x) ** 2))

@@ -47,7 +47,7 @@ class HessianSpan:
     def clearest_rank(self) -> tuple[int, float]:
         """The index with the largest gap above the floor of the spectrum, and that gap.
 
-        A spectrum that has not ended yet (fewer Hessians than neurons) has no large gap: (N, 1.0).
+        A spectrum that has not ended yet (fewer Hessians than units) has no large gap: (N, 1.0).
         """
         floor = np.maximum(self.singular_values, self._floor())
         if floor.size < 2 or floor[0] <= 0:

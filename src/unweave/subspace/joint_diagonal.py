@@ -1,4 +1,4 @@
-"""Directions of at most D neurons from a handful of Hessians, by matrix pencils.
+"""Directions of at most D units from a handful of Hessians, by matrix pencils.
 
 Hessians H_i = U diag(c_i) U^T with an invertible D x D matrix U share their congruence: for two random
 combinations, H_a H_b^{-1} = U diag(c_a / c_b) U^{-1}, whose eigenvectors are the columns of U (Jennrich).
@@ -14,8 +14,6 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.subspace.symmetric import symmetric_packing
 
-_PENCILS = 24
-
 
 @dataclass(frozen=True, eq=False)
 class JointDiagonalisation:
@@ -28,12 +26,12 @@ class JointDiagonalisation:
 
 
 def jointly_diagonalise(
-    packed: Array, dimension: int, rng: np.random.Generator
+    packed: Array, dimension: int, rng: np.random.Generator, pencils: int = 24
 ) -> JointDiagonalisation | None:
     """Directions u_1..u_D with every matrix of ``packed`` (N, p) close to a combination of u_k u_k^T.
 
-    None if no pencil has D real eigenvectors. With N >= 3 matrices the residual tells whether the
-    hypothesis of D neurons holds: for more neurons it is of order one.
+    None if none of ``pencils`` random pencils has D real eigenvectors. With N >= 3 matrices the residual
+    tells whether the hypothesis of D units holds: for more units it is of order one.
     """
     packing = symmetric_packing(dimension)
     total = np.linalg.norm(packed)
@@ -41,7 +39,7 @@ def jointly_diagonalise(
         return None
     balanced = packed / np.maximum(np.linalg.norm(packed, axis=1, keepdims=True), total * 1e-300)
     best: JointDiagonalisation | None = None
-    for _ in range(_PENCILS):
+    for _ in range(pencils):
         first, second = packing.unpack(rng.standard_normal((2, len(packed))) @ balanced)
         directions = _pencil_directions(first, second)
         if directions is None:

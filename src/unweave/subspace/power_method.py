@@ -1,10 +1,10 @@
-"""The subspace power method: all rank-one members of a subspace of Sym(D) (Algorithm 2.2).
+"""The subspace power method: all rank-one members of a subspace of Sym(D) ([identification] Alg. 2.2).
 
-Maximise Phi(u) = ||P(u u^T)||_F^2 on the sphere by
+Maximize Phi(u) = ||P(u u^T)||_F^2 on the sphere by
 
-    u <- normalise( u + 2 gamma P(u u^T) u ),        gamma = inf: u <- normalise( P(u u^T) u ),
+    u <- normalize( u + 2 gamma P(u u^T) u ),        gamma = inf: u <- normalize( P(u u^T) u ),
 
-from many starts at once. Close to a maximiser the power step contracts by rho < 1, which tends to one as
+from many starts at once. Close to a maximizer the power step contracts by rho < 1, which tends to one as
 the rank approaches D(D-1)/2; a saddle-free Newton step on the sphere (the eigenvalues of the Riemannian
 Hessian replaced by their negative moduli) converges quadratically instead and also leaves saddles, so a
 few power steps are followed by Newton steps on the rows that have not converged.
@@ -12,7 +12,7 @@ few power steps are followed by Newton steps on the rows that have not converged
 Departures from the published algorithm, each of them optional: Newton after power steps; starts taken
 from what is missing (leading eigenvectors of random members of the subspace orthogonal to what was
 found), which needs about 2 m starts where uniform ones need Theta(m log m); and acceptance by the
-distance of u u^T to the subspace measured against the subspace's own error, because spurious maximisers
+distance of u u^T to the subspace measured against the subspace's own error, because spurious maximizers
 reach Phi = 0.9996 near the limit while true ones stay within delta^2 of one.
 """
 
@@ -27,36 +27,40 @@ from array_api_compat import array_namespace
 
 from unweave.arrays import AnyArray, Array
 from unweave.execution.executor import Executor, SerialExecutor
-from unweave.subspace.collecting import Collector, RankOneDirections
+from unweave.subspace.collector import Collector, RankOneDirections
 from unweave.subspace.rank_one_space import RankOneSpace
 
 ROUNDING_MISALIGNMENT = 1e-9
 """1 - Phi accepted whatever the subspace's error: the square of a direction error that any later least
-squares repairs, and six orders below the spurious maximisers that were ever seen."""
+squares repairs, and six orders below the spurious maximizers that were ever seen."""
 
-_SPREAD_OF_TRUE_ONES = 1e3  # between the typical and the largest 1 - Phi of true directions
-_NEWTON_ROWS = 256  # rows whose D x D Hessians are formed at once
-_STARTS_PER_TASK = 256  # whoever computes: the rounding of a matrix product may depend on its number of rows
-_LONGEST_STEP = 0.5  # radians: Newton steps from far away are shortened to this
-_SMALLEST_CURVATURE = 1e-3  # of the largest: flatter directions are treated as this curved
-_RIDGE = 1e-13  # keeps the Hessian invertible where Phi is flat (the whole of Sym(D))
+_MISALIGNMENT_SPREAD = 1e3  # largest over median 1 - Phi of true directions
+_ROWS_PER_NEWTON_STEP = 256  # rows whose D x D Hessians are formed at once: limits memory
+_STARTS_PER_TASK = 256  # fixed: the rounding of a matrix product depends on its number of rows
+_LONGEST_NEWTON_STEP = 0.5  # radians: longer steps from far away overshoot
+_LEAST_RELATIVE_CURVATURE = 1e-3  # over the largest: flatter directions are treated as this curved
+_NEWTON_RIDGE = 1e-13  # keeps the Hessian invertible where Phi is flat (the whole of Sym(D))
 _TRUSTED_MISALIGNMENT = 1e-3  # below it the Riemannian Hessian is definite: solve instead of eigh
 
 
 @dataclass(frozen=True)
 class PowerMethodOptions:
-    """How Algorithm 2.2 runs. ``published()`` gives the source's settings."""
+    """Options of [identification] Alg. 2.2. ``published()`` gives the source's settings."""
 
     gamma: float = np.inf
+    """Step of the power iteration."""
     power_steps: int = 60
     power_tolerance: float = 1e-6
+    """A start is retired once a power step moves it by less than this."""
     newton_steps: int = 100
     newton_tolerance: float = 1e-13
+    """A start is retired once a Newton step is shorter than this."""
     residual_starts: bool = True
+    """Start from members of the subspace orthogonal to what was found, instead of uniformly."""
     max_restarts: float = 40.0
-    """Starts given up after, in multiples of m log(m + 2)."""
+    """Largest number of starts, in multiples of m log(m + 2)."""
     patience: int = 30
-    """Rounds without a new direction after which the rest is called missing."""
+    """Number of rounds without a new direction after which the search ends."""
     min_objective: float | None = None
     """Accept by Phi >= this instead of by the distance to the subspace."""
     angle: float = 1e-4
@@ -87,7 +91,7 @@ def subspace_power_method(
     on_round: Callable[[int, int, int], None] | None = None,
     executor: Executor | None = None,
 ) -> RankOneDirections:
-    """All directions u with u u^T in the subspace, up to ``space.rank`` of them.
+    """Find all directions u with u u^T in the subspace, up to ``space.rank`` of them.
 
     Parameters
     ----------
@@ -165,7 +169,7 @@ def residual_starts(space: RankOneSpace, found: Array, count: int, rng: np.rando
 def _sharpened(acceptance: float, misalignment: Array) -> float:
     """Acceptance lowered to what the end points of a first batch show of the true directions' level."""
     typical = float(np.median(misalignment))
-    return min(acceptance, max(ROUNDING_MISALIGNMENT, _SPREAD_OF_TRUE_ONES * typical))
+    return min(acceptance, max(ROUNDING_MISALIGNMENT, _MISALIGNMENT_SPREAD * typical))
 
 
 def _like(space: RankOneSpace, rows: Array) -> AnyArray:
@@ -185,7 +189,7 @@ def _ascend_in_blocks(
 
 @dataclass(frozen=True, eq=False)
 class _Ascent:
-    """What all blocks of starts share."""
+    """Data shared by all blocks of starts."""
 
     space: RankOneSpace
     options: PowerMethodOptions
@@ -207,7 +211,7 @@ def _ascend(space: RankOneSpace, starts: Array, options: PowerMethodOptions) -> 
     )
     directions = xp.astype(directions, space.basis.dtype)
     if options.single_precision:
-        directions = _normalised(directions)
+        directions = unit_rows(directions)
     if options.newton_steps:
         directions = newton_ascent(space, directions, options.newton_steps, options.newton_tolerance)
     return np.asarray(directions, dtype=np.float64), np.asarray(space.misalignment(directions), np.float64)
@@ -224,7 +228,7 @@ def power_iterations(
     for _ in range(steps):
         current = xp.take(result, active, axis=0)
         _, image = space.objective_and_image(current)
-        moved = _normalised(image if np.isinf(gamma) else current + 2 * gamma * image)
+        moved = unit_rows(image if np.isinf(gamma) else current + 2 * gamma * image)
         change = xp.linalg.vector_norm(moved - current, axis=1)
         result[active] = moved
         active = active[change >= tolerance * shrink]
@@ -244,8 +248,8 @@ def newton_ascent(space: RankOneSpace, directions: AnyArray, steps: int, toleran
     active = xp.arange(result.shape[0], device=result.device)
     for _ in range(steps):
         keep = []
-        for start in range(0, active.shape[0], _NEWTON_ROWS):
-            rows = active[start : start + _NEWTON_ROWS]
+        for start in range(0, active.shape[0], _ROWS_PER_NEWTON_STEP):
+            rows = active[start : start + _ROWS_PER_NEWTON_STEP]
             moved, length = _newton_step(space, xp.take(result, rows, axis=0))
             result[rows] = moved
             keep.append(rows[length >= tolerance])
@@ -270,19 +274,23 @@ def _newton_step(space: RankOneSpace, current: AnyArray) -> tuple[AnyArray, AnyA
     outer = current[:, :, None] * current[:, None, :]
     tangential = hessian - cross - xp.permute_dims(cross, (0, 2, 1)) + (normal - 1)[:, None, None] * outer
     if bool(xp.all(1 - objective < _TRUSTED_MISALIGNMENT)):
-        step = -xp.linalg.solve(tangential - _RIDGE * identity, gradient[:, :, None])[:, :, 0]
+        step = -xp.linalg.solve(tangential - _NEWTON_RIDGE * identity, gradient[:, :, None])[:, :, 0]
     else:
         values, vectors = xp.linalg.eigh(tangential)
         modulus = xp.abs(values)
-        modulus = xp.maximum(modulus, _SMALLEST_CURVATURE * xp.max(modulus, axis=1)[:, None])
+        modulus = xp.maximum(modulus, _LEAST_RELATIVE_CURVATURE * xp.max(modulus, axis=1)[:, None])
         coordinates = xp.matmul(gradient[:, None, :], vectors)[:, 0, :] / modulus
         step = xp.matmul(vectors, coordinates[:, :, None])[:, :, 0]
     step = step - current * xp.sum(step * current, axis=1)[:, None]
     length = xp.linalg.vector_norm(step, axis=1)
-    step = step * (_LONGEST_STEP / xp.maximum(length, xp.full_like(length, _LONGEST_STEP)))[:, None]
-    return _normalised(current + step), length
+    step = (
+        step
+        * (_LONGEST_NEWTON_STEP / xp.maximum(length, xp.full_like(length, _LONGEST_NEWTON_STEP)))[:, None]
+    )
+    return unit_rows(current + step), length
 
 
-def _normalised(rows: AnyArray) -> AnyArray:
+def unit_rows(rows: AnyArray) -> AnyArray:
+    """Rows (n, D) scaled to length one."""
     xp = array_namespace(rows)
     return rows / xp.linalg.vector_norm(rows, axis=1)[:, None]

@@ -5,7 +5,7 @@ For a subspace V with orthogonal projection P the functional
     Phi(u) = || P(u u^T) ||_F^2,   |u| = 1,
 
 is at most one, and equals one exactly when u u^T lies in V. The rank-one members of the span of a
-network's Hessians are the w_k w_k^T of its neurons, so the maximisers of Phi are the weights.
+network's Hessians are the w_k w_k^T of its units, so the maximizers of Phi are the weights.
 
     gradient      4 P(u u^T) u
     Hessian       v^T H v = 8 || P(u v^T) ||_F^2 + 4 v^T P(u u^T) v
@@ -26,7 +26,7 @@ from unweave.subspace.symmetric import SymmetricPacking
 
 Representation = Literal["basis", "complement", "dense"]
 
-_ROWS_AT_ONCE = 256  # rows whose D x D matrices are formed at once
+_ROWS_PER_CURVATURE = 256  # rows whose D x D matrices are formed at once: limits memory
 
 
 class RankOneSpace:
@@ -142,8 +142,8 @@ class RankOneSpace:
         xp = array_namespace(directions)
         identity = xp.eye(directions.shape[1], dtype=directions.dtype, device=directions.device)
         rates = []
-        for start in range(0, directions.shape[0], _ROWS_AT_ONCE):
-            u = directions[start : start + _ROWS_AT_ONCE]
+        for start in range(0, directions.shape[0], _ROWS_PER_CURVATURE):
+            u = directions[start : start + _ROWS_PER_CURVATURE]
             image, curvature = self.curvature(u)
             tangential = identity - u[:, :, None] * u[:, None, :]
             largest = xp.linalg.eigvalsh(tangential @ curvature @ tangential)[:, -1]

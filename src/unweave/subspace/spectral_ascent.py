@@ -1,6 +1,6 @@
-"""Projected gradient ascent on the spectral norm: rank-one members of a subspace of Sym(D) (Algorithm 2.1).
+"""Rank-one members of a subspace of Sym(D) by ascent on the spectral norm ([identification] Alg. 2.1).
 
-The program is to maximise ||M|| over M in V with ||M||_F <= 1, whose value is one exactly at the rank-one
+The program is to maximize ||M|| over M in V with ||M||_F <= 1, whose value is one exactly at the rank-one
 members of V. From a random unit member of V repeat
 
     u = leading eigenvector of M,       M <- normalise_F( P(M + gamma u u^T) ).
@@ -25,14 +25,14 @@ from array_api_compat import array_namespace
 
 from unweave.arrays import AnyArray
 from unweave.errors import InvalidInput
-from unweave.subspace.collecting import Collector, RankOneDirections
-from unweave.subspace.power_method import ROUNDING_MISALIGNMENT
+from unweave.subspace.collector import Collector, RankOneDirections
+from unweave.subspace.power_method import ROUNDING_MISALIGNMENT, unit_rows
 from unweave.subspace.rank_one_space import RankOneSpace
 
 
 @dataclass(frozen=True)
 class SpectralAscentOptions:
-    """How Algorithm 2.1 runs."""
+    """Options of [identification] Alg. 2.1."""
 
     gamma: float = 2.0
     """Step; every positive one ascends, longer ones in fewer steps."""
@@ -41,9 +41,9 @@ class SpectralAscentOptions:
     tolerance: float = 1e-8
     """A start is retired once a step of gamma = inf would move M by less than this (Frobenius norm)."""
     max_restarts: float = 40.0
-    """Starts given up after, in multiples of m log(m + 2)."""
+    """Largest number of starts, in multiples of m log(m + 2)."""
     patience: int = 30
-    """Rounds without a new direction after which the rest is called missing."""
+    """Number of rounds without a new direction after which the search ends."""
     min_objective: float | None = None
     """Accept by Phi >= this instead of by the distance to the subspace."""
     angle: float = 1e-3
@@ -63,7 +63,7 @@ def spectral_ascent(
     options: SpectralAscentOptions | None = None,
     on_round: Callable[[int, int, int], None] | None = None,
 ) -> RankOneDirections:
-    """All directions u with u u^T in the subspace, up to ``space.rank`` of them, by Algorithm 2.1.
+    """Find all u with u u^T in the subspace, up to ``space.rank`` of them, by [identification] Alg. 2.1.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def spectral_ascent(
     on_round
         Called after every batch of starts with (found, m, starts so far).
 
-    Guarantee: Theorem 2.2 where the weights are nearly a tight frame
+    Guarantee: Thm. 2.2 where the weights are nearly a tight frame
     (`unweave.diagnose.spectral_ascent_guarantee`). Cost per start and step: 4 p m flops and one D x D
     symmetric eigenproblem.
     """
@@ -104,10 +104,10 @@ def ascend_spectral_norm(
     """Leading eigenvectors (n, D) of where the ascent ends from sum_k c_k B_k, rows c of ``coefficients``
     (n, m).
 
-    The rows need not be normalised; B is ``space.basis``. Runs in the array library of the basis.
+    The rows need not be normalized; B is ``space.basis``. Runs in the array library of the basis.
     """
     xp = array_namespace(coefficients)
-    current = _unit_rows(coefficients)
+    current = unit_rows(coefficients)
     # Start from the sign whose largest eigenvalue is the spectral norm.
     values, _ = xp.linalg.eigh(_matrices(space, current))
     sign = xp.where(values[:, -1] + values[:, 0] < 0, -1.0, 1.0)
@@ -119,7 +119,7 @@ def ascend_spectral_norm(
         members = xp.take(current, active, axis=0)
         _, vectors = xp.linalg.eigh(_matrices(space, members))
         gradient = space.packing.outer(vectors[:, :, -1]) @ space.basis
-        moved = _unit_rows(members + options.gamma * gradient)
+        moved = unit_rows(members + options.gamma * gradient)
         current[active] = moved
         active = active[xp.linalg.vector_norm(moved - members, axis=1) >= tolerance]
         if active.shape[0] == 0:
@@ -137,8 +137,3 @@ def _random_members(space: RankOneSpace, count: int, rng: np.random.Generator) -
 def _matrices(space: RankOneSpace, coefficients: AnyArray) -> AnyArray:
     """(n, D, D) members of the subspace with these coefficients (n, m)."""
     return space.packing.unpack(coefficients @ space.basis.T)
-
-
-def _unit_rows(rows: AnyArray) -> AnyArray:
-    xp = array_namespace(rows)
-    return rows / xp.linalg.vector_norm(rows, axis=1)[:, None]

@@ -1,8 +1,8 @@
-"""Bias-free networks from Gaussian samples: tensor initialisation, local strong convexity, descent."""
+"""Bias-free networks from Gaussian samples: tensor initialization, local strong convexity, descent."""
 
 from unweave.tensor_start.activation_properties import ActivationProperties, Rho, activation_properties, rho
 from unweave.tensor_start.descent import Descent, DescentOptions, gauss_newton, gradient_descent
-from unweave.tensor_start.initialisation import TensorStart, hermite_constants, tensor_order, tensor_start
+from unweave.tensor_start.initialization import TensorStart, hermite_constants, tensor_order, tensor_start
 from unweave.tensor_start.local_convexity import (
     LocalConvexity,
     empirical_hessian,

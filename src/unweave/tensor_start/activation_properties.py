@@ -29,14 +29,16 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.activations import Activation, get_activation
 
-_REACH = 12.0  # exp(-z^2/2) is 5e-32 there
-_PANEL = 0.5  # widest panel of the quadrature, in units of Z
-_NODES = 64  # per panel: exact for up to some 50 radians, so an oscillating g' is resolved up to sigma = 50
-_FINEST = 1 / 16  # in units of the argument of g', which varies over one unit
-_EXPONENTS = ((1, 0), (1, 1), (1, 2), (2, 0), (2, 2))
-_FAR = 1e3  # arguments between this and its double show the growth at infinity
-_GRID = np.concatenate([-np.geomspace(2 * _FAR, 1e-6, 4000), np.geomspace(1e-6, 2 * _FAR, 4000)])
-_ROUNDING = 1e-12  # relative to the size of g': what counts as zero
+_LARGEST_Z = 12.0  # end of the quadrature: exp(-z^2/2) is 5e-32 there
+_WIDEST_PANEL = 0.5  # widest panel of the quadrature, in units of Z
+_NODES_PER_PANEL = 64  # exact for some 50 radians: an oscillating g' is resolved up to sigma = 50
+_FINEST_PANEL = 1 / 16  # around zero, in the argument of g', which varies over one unit
+_MOMENT_EXPONENTS = ((1, 0), (1, 1), (1, 2), (2, 0), (2, 2))  # (i, j) of the moments a_ij in rho
+_FAR_ARGUMENT = 1e3  # arguments between this and its double show the growth at infinity
+_ARGUMENT_GRID = np.concatenate(
+    [-np.geomspace(2 * _FAR_ARGUMENT, 1e-6, 4000), np.geomspace(1e-6, 2 * _FAR_ARGUMENT, 4000)]
+)
+_SLOPE_ROUNDING = 1e-12  # over the size of g': smaller differences count as zero
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Rho:
 
     sigma: float
     variance: float
-    """a20 - a10^2 - a11^2: what of g' is neither constant nor linear."""
+    """a20 - a10^2 - a11^2: the part of g' that is neither constant nor linear."""
     weighted_variance: float
     """a22 - a11^2 - a12^2: the same of g'(sigma Z) Z."""
     product: float
@@ -86,7 +88,7 @@ class ActivationProperties:
     def curved(self) -> bool:
         """P2."""
         size = max(abs(self.rho.variance), abs(self.rho.weighted_variance), abs(self.rho.product))
-        return self.rho.value > _ROUNDING * size
+        return self.rho.value > _SLOPE_ROUNDING * size
 
     @property
     def smooth_enough(self) -> bool:
@@ -112,11 +114,11 @@ def rho(activation: str | Activation, sigma: float = 1.0) -> Rho:
             f"sigma must be positive and finite. Got {sigma} instead. It scales Z in g'(sigma Z)."
         )
     moments = slope_moments(function, sigma)
-    a10, a11, a12, a20, a22 = (moments[key] for key in _EXPONENTS)
+    a10, a11, a12, a20, a22 = (moments[key] for key in _MOMENT_EXPONENTS)
     terms = (a20 - a10**2 - a11**2, a22 - a11**2 - a12**2, a10 * a12 - a11**2)
     # What rounding leaves of a difference that is zero would make the sign of rho a matter of luck.
     sizes = (a20, a22, a20)
-    clean = (0.0 if abs(t) <= _ROUNDING * s else float(t) for t, s in zip(terms, sizes, strict=True))
+    clean = (0.0 if abs(t) <= _SLOPE_ROUNDING * s else float(t) for t, s in zip(terms, sizes, strict=True))
     return Rho(float(sigma), *clean)
 
 
@@ -124,7 +126,7 @@ def slope_moments(activation: Activation, sigma: float) -> dict[tuple[int, int],
     """E[g'(sigma Z)^i Z^j] for the (i, j) that rho needs, by Gauss-Legendre on panels graded towards 0."""
     points, weights = _graded_rule(sigma)
     slopes = activation.jet(sigma * points, 1)[1]
-    return {(i, j): float(np.sum(weights * slopes**i * points**j)) for i, j in _EXPONENTS}
+    return {(i, j): float(np.sum(weights * slopes**i * points**j)) for i, j in _MOMENT_EXPONENTS}
 
 
 def activation_properties(activation: str | Activation, sigma: float = 1.0) -> ActivationProperties:
@@ -136,20 +138,20 @@ def activation_properties(activation: str | Activation, sigma: float = 1.0) -> A
     """
     function = get_activation(activation) if isinstance(activation, str) else activation
     constant = rho(function, sigma)
-    _, slope, curvature = function.jet(_GRID, 2)
+    _, slope, curvature = function.jet(_ARGUMENT_GRID, 2)
     size = np.abs(slope).max()
     growth = _growth(function, 1)
     bound = None
-    if growth is not None and slope.min() >= -_ROUNDING * size:
-        ratio = slope / np.abs(_GRID) ** growth
+    if growth is not None and slope.min() >= -_SLOPE_ROUNDING * size:
+        ratio = slope / np.abs(_ARGUMENT_GRID) ** growth
         # With p > 0, z^p must bound g' near 0 too: there the ratio of, say, 1 + z^2 runs away.
-        if growth == 0 or ratio.max() <= 2 * ratio[np.abs(_GRID) >= 1].max():
+        if growth == 0 or ratio.max() <= 2 * ratio[np.abs(_ARGUMENT_GRID) >= 1].max():
             bound = float(ratio.max())
-    nearest = np.abs(_GRID).min()
+    nearest = np.abs(_ARGUMENT_GRID).min()
     left, right = function.jet(np.array([-nearest, nearest]), 1)[1]
     # A continuous g' changes by no more than the distance, 2e-6, times its curvature.
-    jumps = abs(right - left) > 1e-3 * np.abs(slope[np.abs(_GRID) <= 1]).max()
-    flat = bool(np.abs(curvature).max() <= _ROUNDING * size)
+    jumps = abs(right - left) > 1e-3 * np.abs(slope[np.abs(_ARGUMENT_GRID) <= 1]).max()
+    flat = bool(np.abs(curvature).max() <= _SLOPE_ROUNDING * size)
     curvature_bounded = not jumps and _growth(function, 2) == 0
     return ActivationProperties(
         activation=function.name,
@@ -164,7 +166,7 @@ def activation_properties(activation: str | Activation, sigma: float = 1.0) -> A
 
 def _growth(activation: Activation, order: int) -> int | None:
     """Power with which derivative ``order`` grows at infinity, 0 if it is bounded, None above 6."""
-    ends = np.array([-2.0, -1.0, 1.0, 2.0]) * _FAR
+    ends = np.array([-2.0, -1.0, 1.0, 2.0]) * _FAR_ARGUMENT
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.abs(activation.jet(ends, order)[order])
     far, near = max(values[0], values[3]), max(values[1], values[2])
@@ -172,7 +174,7 @@ def _growth(activation: Activation, order: int) -> int | None:
         return None
     # An oscillating derivative has no trend between two points; bounded by its size nearer by, it does not
     # grow.
-    inside = float(np.abs(activation.jet(_GRID[np.abs(_GRID) <= 10], order)[order]).max())
+    inside = float(np.abs(activation.jet(_ARGUMENT_GRID[np.abs(_ARGUMENT_GRID) <= 10], order)[order]).max())
     if far <= 2 * inside:
         return 0
     power = round(float(np.log2(far / near)))
@@ -183,11 +185,11 @@ def _graded_rule(sigma: float) -> tuple[Array, Array]:
     """Nodes and weights of E[f(Z)], panels cut at 0, at multiples of a half, and at powers of two of
     1/sigma.
     """
-    uniform = np.arange(0, _REACH + _PANEL / 2, _PANEL)
-    graded = _FINEST * 2.0 ** np.arange(0, 60) / sigma
-    edges = np.unique(np.concatenate([uniform, graded[graded < _REACH]]))
+    uniform = np.arange(0, _LARGEST_Z + _WIDEST_PANEL / 2, _WIDEST_PANEL)
+    graded = _FINEST_PANEL * 2.0 ** np.arange(0, 60) / sigma
+    edges = np.unique(np.concatenate([uniform, graded[graded < _LARGEST_Z]]))
     edges = np.concatenate([-edges[:0:-1], edges])
-    unit, unit_weights = np.polynomial.legendre.leggauss(_NODES)
+    unit, unit_weights = np.polynomial.legendre.leggauss(_NODES_PER_PANEL)
     half = np.diff(edges)[:, None] / 2
     points = (edges[:-1, None] + half * (unit + 1)).reshape(-1)
     weights = (half * unit_weights).reshape(-1)

@@ -19,15 +19,10 @@ from unweave.networks.activations import Activation, get_activation
 from unweave.networks.network import Network
 from unweave.numerics.least_squares.problem import Linearisation
 
-JACOBIAN_BLOCK_ENTRIES = 4_000_000
-"""Entries of the Jacobian formed at once: 32 MB."""
-
 
 @dataclass(frozen=True, eq=False)
 class BiasFreeFit:
-    """Residual y - sum_i v_i g(w_i . x) on samples, as a least-squares problem; the vector is W^T,
-    row by row.
-    """
+    """Residual y - sum_i v_i g(w_i . x) on samples; the vector of parameters is W^T, row by row."""
 
     activation: Activation
     outer: Array
@@ -101,15 +96,17 @@ class BiasFreeLinearisation(Linearisation):
         return np.asarray(vector * self.preconditioner_diagonal())
 
 
-def gauss_newton_matrix(
-    slopes: RealArray, points: RealArray, block_entries: int = JACOBIAN_BLOCK_ENTRIES
-) -> RealArray:
-    """J^T J, (k d, k d) and symmetric, for slopes (n, k) and points (n, d): n (k d)^2 flops."""
+def gauss_newton_matrix(slopes: RealArray, points: RealArray, block_entries: int = 4_000_000) -> RealArray:
+    """J^T J, (k d, k d) and symmetric, for slopes (n, k) and points (n, d): n (k d)^2 flops.
+
+    ``block_entries`` limits the entries of J formed at once, by default to 32 MB.
+    """
     size = slopes.shape[1] * points.shape[1]
     syrk = scipy.linalg.blas.dsyrk if slopes.dtype == np.float64 else scipy.linalg.blas.ssyrk
     total = np.zeros((size, size), dtype=slopes.dtype, order="F")
     step = max(1, block_entries // size)
-    for rows in (slice(start, start + step) for start in range(0, len(points), step)):
+    for start in range(0, len(points), step):
+        rows = slice(start, start + step)
         # The transpose of rows in C order is the Fortran matrix that BLAS wants: nothing is copied.
         total = syrk(1.0, _rows(slopes[rows], points[rows]).T, beta=1.0, c=total, overwrite_c=True)
     return np.asarray(np.triu(total) + np.triu(total, 1).T)

@@ -20,14 +20,14 @@ from unweave.networks.network import Network
 from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.tensor_start.bias_free import BiasFreeFit, bias_free_parts
 
-_RENEWAL = 50  # steps for which one M0 serves
-_LARGEST_RISE = 1e3  # of the residual over that of the start: descent has run away
-_ROUNDING = 20.0  # residual at which a fit of noise-free labels ends, in units of eps times the labels' size
+_STEPS_PER_M0 = 50  # steps between computations of M0, which changes slowly
+_DIVERGED_RISE = 1e3  # residual over that of the start: above, descent has diverged
+_FIT_ROUNDING = 20.0  # residual of a fit to noise-free labels, in eps times the size of the labels
 
 
 @dataclass(frozen=True)
 class DescentOptions:
-    """When to stop."""
+    """Stopping rules of the descent."""
 
     steps: int = 5000
     tolerance: float = 1e-12
@@ -36,7 +36,7 @@ class DescentOptions:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Where gradient descent ended."""
+    """End point of the descent."""
 
     network: Network
     history: Array
@@ -56,9 +56,9 @@ def gradient_descent(
     options: DescentOptions | None = None,
     on_step: Callable[[int, Array], None] | None = None,
 ) -> Descent:
-    """Descend from ``start`` on samples x (n, d), y (n,); output weights stay as they are.
+    """Descend from ``start`` on samples x (n, d), y (n,); output weights are fixed.
 
-    ``on_step`` is called with (steps made, W (d, k)), the start included.
+    ``on_step`` is called with (steps made, W (d, k)), first at the start.
     """
     options = options or DescentOptions()
     weights, problem = _problem(start, x, y)
@@ -71,10 +71,10 @@ def gradient_descent(
         if on_step is not None:
             on_step(count, problem.weights(vector))
         converged = history[-1] <= options.tolerance
-        if converged or count == options.steps or not history[-1] <= _LARGEST_RISE * history[0]:
+        if converged or count == options.steps or not history[-1] <= _DIVERGED_RISE * history[0]:
             break
         linear = problem.linearise(vector)
-        if count % _RENEWAL == 0:
+        if count % _STEPS_PER_M0 == 0:
             step = len(x) / _largest_eigenvalue(np.asarray(linear.gram(), dtype=np.float64))
         vector = vector + step / len(x) * linear.adjoint(residual)
     return Descent(problem.network(vector), np.array(history), float(step), bool(converged))
@@ -83,7 +83,7 @@ def gradient_descent(
 def gauss_newton(start: Network, x: Array, y: Array, steps: int = 60) -> tuple[Network, Fit]:
     """Least squares in W from ``start``, output weights fixed; ends at rounding if the labels allow it."""
     weights, problem = _problem(start, x, y)
-    floor = _ROUNDING * float(np.finfo(np.float64).eps) * _rms(problem.y)
+    floor = _FIT_ROUNDING * float(np.finfo(np.float64).eps) * _rms(problem.y)
     fit = levenberg_marquardt(
         problem, problem.vector(weights), LevenbergMarquardtOptions(steps=steps, rounding=floor)
     )

@@ -8,10 +8,9 @@ s0 = E y, s1 = E y x, S2 = E y x x^T,
     M_3[g] = E[y (g.x) x x^T] - (g.s1) I - s1 g^T - g s1^T,
     M_4[G] = E[y (x^T G x) x x^T] - tr(G) S2 - <G, S2> I - 2 (S2 G + G S2) + s0 (tr(G) I + 2 G)     (G = G^T).
 
-Two things keep the sampling error down. Polynomials of degree two are orthogonal to orders 3 and 4, so they
-are fitted and subtracted first, their part of M_1 and M_2 being put back exactly: that is worth 25 times the
-samples. And He_j(P^T x) is the projection of He_j(x), so orders 3 and 4 are formed in the few
-variables P^T x that matter.
+Two things keep the sampling error down. Polynomials of degree two are orthogonal to orders 3 and 4, so fit
+and subtract one first, and add its part of M_1 and M_2 back exactly: that is worth 25 times the samples. And
+He_j(P^T x) is the projection of He_j(x), so orders 3 and 4 are formed in the few variables P^T x that matter.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ import scipy.linalg
 from unweave.arrays import Array
 from unweave.subspace.symmetric import symmetric_packing
 
-_ROWS = 20_000  # samples at a time
-_LARGEST_FIT = 2_000  # features of the polynomial fit: above, it is linear
-_RIDGE = 1e-13
-_ROWS_PER_FEATURE = 3  # below, the polynomial would fit the sampling noise
+_SAMPLES_PER_BATCH = 20_000  # samples whose features are formed at once: limits memory
+_MAX_FEATURES = 2_000  # features of the quadratic fit: with more, the fit is linear
+_GRAM_RIDGE = 1e-13  # over the mean diagonal entry: keeps features that vanish on all samples solvable
+_SAMPLES_PER_FEATURE = 3  # samples per feature: with fewer, the polynomial would fit sampling noise
 
 
 @dataclass(frozen=True, eq=False)
 class LowMoments:
-    """M_1 and M_2, and what the polynomial leaves of the labels."""
+    """M_1 and M_2, and the residual of the polynomial fit."""
 
     first: Array
     """M_1, (d,)."""
@@ -49,7 +48,7 @@ def low_moments(x: Array, y: Array) -> LowMoments:
     n, d = x.shape
     packing = symmetric_packing(d)
     sizes = (1, 1 + d, 1 + d + packing.size)
-    affordable = min(_LARGEST_FIT, n // _ROWS_PER_FEATURE)
+    affordable = min(_MAX_FEATURES, n // _SAMPLES_PER_FEATURE)
     degree = max((k for k in (1, 2) if sizes[k] <= affordable), default=0)
     size = sizes[degree]
     gram, right = np.zeros((size, size)), np.zeros(size)
@@ -57,7 +56,7 @@ def low_moments(x: Array, y: Array) -> LowMoments:
         features = _features(x[rows], degree)
         gram += features.T @ features
         right += features.T @ y[rows]
-    gram[np.diag_indices(size)] += _RIDGE * np.trace(gram) / size  # a feature may be zero on all samples
+    gram[np.diag_indices(size)] += _GRAM_RIDGE * np.trace(gram) / size
     coefficients = scipy.linalg.solve(gram, right, assume_a="pos")
     remainder = np.concatenate([y[rows] - _features(x[rows], degree) @ coefficients for rows in _batches(n)])
     first = x.T @ remainder / n
@@ -111,4 +110,4 @@ def _features(x: Array, degree: int) -> Array:
 
 
 def _batches(rows: int) -> list[slice]:
-    return [slice(start, start + _ROWS) for start in range(0, rows, _ROWS)]
+    return [slice(start, start + _SAMPLES_PER_BATCH) for start in range(0, rows, _SAMPLES_PER_BATCH)]

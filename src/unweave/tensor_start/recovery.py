@@ -1,7 +1,7 @@
 """Bias-free networks from Gaussian samples: tensor start, then descent, then Gauss-Newton.
 
-The start uses all samples; the refinement needs few of them (some twenty per parameter), and the others
-verify. Whether all this succeeded is told by the residual on samples that the refinement did not see.
+The start uses all samples. The refinement needs some twenty per parameter; the residual on the others shows
+whether it succeeded.
 """
 
 from __future__ import annotations
@@ -14,21 +14,18 @@ from unweave.arrays import Array
 from unweave.networks.network import Network
 from unweave.numerics.least_squares import Fit
 from unweave.tensor_start.descent import Descent, DescentOptions, gauss_newton, gradient_descent
-from unweave.tensor_start.initialisation import TensorStart, tensor_start
+from unweave.tensor_start.initialization import TensorStart, tensor_start
 from unweave.tensor_start.local_convexity import LocalConvexity, local_convexity
-
-_ROWS_PER_PARAMETER = 20
-_HELD_OUT = 0.2  # of the samples at least
 
 
 @dataclass(frozen=True, eq=False)
 class TensorRecovery:
-    """What was found, stage by stage."""
+    """The result of every stage."""
 
     network: Network
     start: TensorStart
     descent: Descent | None
-    """None if no descent was asked for."""
+    """None without descent options."""
     fit: Fit
     """Of the Gauss-Newton finish; its rms is that of the labels' own unit."""
     convexity: LocalConvexity
@@ -38,12 +35,19 @@ class TensorRecovery:
 
 
 def recover_from_tensors(
-    x: Array, y: Array, width: int, activation: str, descent: DescentOptions | None = None
+    x: Array,
+    y: Array,
+    width: int,
+    activation: str,
+    descent: DescentOptions | None = None,
+    rows_per_parameter: int = 20,
+    held_out: float = 0.2,
 ) -> TensorRecovery:
     """Recover sum_i v_i g(w_i . x), v_i = +-1, from samples x (n, d) ~ N(0, I), y (n,); width <= d.
 
-    Gradient descent runs only if ``descent`` is given: Gauss-Newton needs none. If the start is too far
-    (few samples, ill-conditioned weights), the fit ends elsewhere and ``held_out_error`` shows it.
+    Gradient descent runs only if ``descent`` is given: Gauss-Newton needs none. If the start is too far (few
+    samples, ill-conditioned weights), the fit ends elsewhere and ``held_out_error`` shows it. The fit uses
+    ``rows_per_parameter`` samples per weight, at most a share 1 - ``held_out`` of all.
 
     Example:
         >>> import unweave
@@ -55,7 +59,7 @@ def recover_from_tensors(
     """
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64).reshape(-1)
     start = tensor_start(x, y, width, activation)
-    rows = min(_ROWS_PER_PARAMETER * width * x.shape[1], int(np.ceil((1 - _HELD_OUT) * len(x))))
+    rows = min(rows_per_parameter * width * x.shape[1], int(np.ceil((1 - held_out) * len(x))))
     inner_x, inner_y = x[:rows], y[:rows]
     network, went = start.network, None
     if descent is not None:

@@ -14,7 +14,7 @@ from unweave.published.deep import (
     hidden_directions,
     layers_of,
 )
-from unweave.published.deep.line_clusters import half_sphere, kmeans
+from unweave.published.deep.layer_assignment import half_sphere, kmeans
 from unweave.subspace import hessian_span
 
 

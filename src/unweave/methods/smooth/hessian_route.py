@@ -12,7 +12,7 @@ from unweave.derivatives.jet_sources import JetSource
 from unweave.derivatives.stencils import Jets
 from unweave.execution.executor import Executor
 from unweave.search.journal import Journal
-from unweave.subspace.collecting import RankOneDirections
+from unweave.subspace.collector import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.power_method import (
     ROUNDING_MISALIGNMENT,

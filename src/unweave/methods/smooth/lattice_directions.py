@@ -27,7 +27,7 @@ from unweave.methods.smooth.random_slice import FEWEST_SITES, most_neurons
 from unweave.networks.activations import Activation
 from unweave.networks.parameters import NetworkParameters
 from unweave.search.journal import Journal
-from unweave.subspace.collecting import RankOneDirections
+from unweave.subspace.collector import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.power_method import PowerMethodOptions
 from unweave.subspace.rank_one_space import RankOneSpace

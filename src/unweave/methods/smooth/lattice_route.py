@@ -49,7 +49,7 @@ from unweave.methods.smooth.slice_fit import SliceFit, SliceFitter
 from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
 from unweave.search.journal import Journal
-from unweave.subspace.collecting import RankOneDirections
+from unweave.subspace.collector import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP
 from unweave.subspace.power_method import PowerMethodOptions
 from unweave.targets.region import Region

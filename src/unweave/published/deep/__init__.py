@@ -18,7 +18,7 @@ from unweave.published.deep.layer_assignment import (
 from unweave.published.deep.options import PublishedDeepOptions
 from unweave.published.deep.pipeline import Outcome, PublishedDeepResult, recover_deep_as_published
 from unweave.published.deep.range_test import RepairedLayers, range_residuals, repair_by_swaps
-from unweave.published.deep.reparametrisation import (
+from unweave.published.deep.reparametrization import (
     DiagonalParameters,
     Reparametrisation,
     exact_parameters,

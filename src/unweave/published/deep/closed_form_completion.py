@@ -27,23 +27,23 @@ import scipy.linalg
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.activations import Activation, get_activation
-from unweave.published.deep.reparametrisation import DiagonalParameters, Reparametrisation
+from unweave.published.deep.reparametrization import DiagonalParameters, Reparametrisation
 from unweave.subspace.symmetric import symmetric_packing
 
-_INSIDE = 1 - 1e-12  # ratios and answers are kept this far inside the open ranges that the inverses have
+_LARGEST_RATIO = 1 - 1e-12  # ratios and answers are clipped to it, inside the open ranges of the inverses
 
-RATIO_INVERSES: dict[str, Callable[[Array], Array]] = {
-    "tanh": lambda ratio: -np.arctanh(np.clip(ratio / 2, -_INSIDE, _INSIDE)),
-    "sigmoid": lambda ratio: -2 * np.arctanh(np.clip(ratio, -_INSIDE, _INSIDE)),
+_RATIO_INVERSES: dict[str, Callable[[Array], Array]] = {
+    "tanh": lambda ratio: -np.arctanh(np.clip(ratio / 2, -_LARGEST_RATIO, _LARGEST_RATIO)),
+    "sigmoid": lambda ratio: -2 * np.arctanh(np.clip(ratio, -_LARGEST_RATIO, _LARGEST_RATIO)),
     "erf": lambda ratio: -ratio / 2,
 }
 """z from g''(z) / g'(z), by activation."""
 
 OUTPUT_RANGES = {
     "identity": (-np.inf, np.inf),
-    "tanh": (-_INSIDE, _INSIDE),
-    "sigmoid": (1 - _INSIDE, _INSIDE),
-    "erf": (-_INSIDE, _INSIDE),
+    "tanh": (-_LARGEST_RATIO, _LARGEST_RATIO),
+    "sigmoid": (1 - _LARGEST_RATIO, _LARGEST_RATIO),
+    "erf": (-_LARGEST_RATIO, _LARGEST_RATIO),
 }
 """Answers that are inverted as they are, by output activation; others go to the nearer end."""
 
@@ -77,7 +77,7 @@ def complete_in_closed_form(
             lengths = 1 / np.linalg.norm(incoming, axis=0)
             sensitivities = scipy.linalg.lstsq(directions, gradients.T, check_finite=False)[0]  # (m_l, K)
             ratio = np.sum(coefficients[layer] * sensitivities, axis=1) / np.sum(sensitivities**2, axis=1)
-            argument = RATIO_INVERSES[activation.name](ratio / lengths)
+            argument = _RATIO_INVERSES[activation.name](ratio / lengths)
         else:
             argument = _output_argument(activation, values)
             lengths = np.linalg.norm(gradients, axis=1) / activation.jet(argument, 1)[1]
@@ -109,9 +109,9 @@ def _output_argument(activation: Activation, values: Array) -> Array:
 
 def _require_known_activations(model: Reparametrisation) -> None:
     names = [get_activation(name).name for name in model.activations]
-    if any(name not in RATIO_INVERSES for name in names[:-1]) or names[-1] not in OUTPUT_RANGES:
+    if any(name not in _RATIO_INVERSES for name in names[:-1]) or names[-1] not in OUTPUT_RANGES:
         raise InvalidInput(
-            f"hidden activations must be among {', '.join(RATIO_INVERSES)} and the output's among "
+            f"hidden activations must be among {', '.join(_RATIO_INVERSES)} and the output's among "
             f"{', '.join(OUTPUT_RANGES)} for the closed form. Got {', '.join(names)} instead. "
             "Fit the completion instead."
         )

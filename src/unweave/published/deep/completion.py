@@ -1,10 +1,10 @@
-"""The completion: fit scales and shifts of the reparametrised network to answers, (4.66).
+"""The completion: fit scales and shifts of the reparametrized network to answers ([identification] (4.66)).
 
-    minimise  sum_i | f(x_i) - f~(x_i; L, R, tau) |^2,      x_i ~ N(0, I),
+    minimize  sum_i | f(x_i) - f~(x_i; L, R, tau) |^2,      x_i ~ N(0, I),
 
 from L = R = I, tau = 0. The source does this by stochastic gradients; Adam with a falling rate and
 Levenberg-Marquardt reach the same minimum sooner. All of them stop at the error of the entangled weights,
-which the parametrisation keeps fixed; only with exact ones do they go to rounding.
+which the parametrization keeps fixed; only with exact ones do they go to rounding.
 
 There are L directions along which the function does not change, (L_l, R_l, L_{l+1}) -> (c L_l, R_l / c,
 L_{l+1} / c), so Levenberg-Marquardt relies on its damping there.
@@ -27,24 +27,19 @@ from unweave.numerics.least_squares import (
     levenberg_marquardt,
 )
 from unweave.published.deep.options import PublishedDeepOptions
-from unweave.published.deep.reparametrisation import DiagonalParameters, Reparametrisation
-from unweave.published.deep.reparametrised_model import forward, gradient, jacobian
+from unweave.published.deep.reparametrization import DiagonalParameters, Reparametrisation
+from unweave.published.deep.reparametrized_model import forward, gradient, jacobian
 
 Clock = Callable[[], float]
 
-EQUATIONS_PER_UNKNOWN = 4
-FEWEST_POINTS = 200
-RATES = {"sgd": 0.05, "adam": 0.01}
-"""Learning rates where none is given; Adam's falls to zero along a cosine over the time or steps allowed."""
-
-_NEWTON_STEPS = 100
-_MEMORY, _SQUARE_MEMORY, _SMALL = 0.9, 0.999, 1e-8  # Adam's customary constants
-_ROUNDING = 1e-15  # root mean square residual, relative to the answers, below which nothing can be gained
+_LEARNING_RATES = {"sgd": 0.05, "adam": 0.01}  # Adam's falls to zero along a cosine over the time or steps
+_ADAM_BETA1, _ADAM_BETA2, _ADAM_SHIFT = 0.9, 0.999, 1e-8  # the customary values
+_RMS_ROUNDING = 1e-15  # root mean square residual over the answers: a smaller one is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class CompletionFit:
-    """Where a completion ended."""
+    """End point of a completion."""
 
     parameters: DiagonalParameters
     history: tuple[float, ...]
@@ -58,9 +53,9 @@ def training_count(model: Reparametrisation, options: PublishedDeepOptions) -> i
     """Number of training inputs that the options ask for."""
     if options.training_samples is not None:
         return options.training_samples
-    if options.completion in RATES:
+    if options.completion in _LEARNING_RATES:
         return sum(model.widths[1:]) * model.widths[0] ** 2
-    return max(FEWEST_POINTS, -(-EQUATIONS_PER_UNKNOWN * model.n_parameters // model.widths[-1]))
+    return max(200, -(-4 * model.n_parameters // model.widths[-1]))
 
 
 def complete(
@@ -77,7 +72,7 @@ def complete(
     start = start or model.identity()
     if options.completion == "levenberg-marquardt":
         return complete_by_levenberg_marquardt(model, points, answers, start, options, clock)
-    if options.completion in RATES:
+    if options.completion in _LEARNING_RATES:
         return complete_by_stochastic_gradients(model, points, answers, start, rng, options, clock)
     raise InvalidInput(
         f"completion must be 'levenberg-marquardt', 'sgd' or 'adam' to be fitted. Got {options.completion!r} "
@@ -106,9 +101,9 @@ def complete_by_levenberg_marquardt(
 
     first = float(np.sqrt(np.mean(problem.residual(reached[0]) ** 2)))
     limits = LevenbergMarquardtOptions(
-        steps=options.max_steps or _NEWTON_STEPS,
+        steps=options.max_steps or 100,
         damping=1e-2,
-        floor=_ROUNDING * float(np.sqrt(np.mean(answers**2))),
+        floor=_RMS_ROUNDING * float(np.sqrt(np.mean(answers**2))),
     )
     try:
         vector = levenberg_marquardt(problem, reached[0], limits, on_step).vector
@@ -130,7 +125,7 @@ def complete_by_stochastic_gradients(
     began = clock()
     vector = start.to_vector()
     adam = options.completion == "adam"
-    rate = options.learning_rate or RATES["adam" if adam else "sgd"]
+    rate = options.learning_rate or _LEARNING_RATES["adam" if adam else "sgd"]
     mean, square = np.zeros_like(vector), np.zeros_like(vector)
     history = [_rms(model, vector, points, answers)]
     steps, running = 0, True
@@ -145,10 +140,10 @@ def complete_by_stochastic_gradients(
             slope = _batch_gradient(model, vector, points[batch], answers[batch])
             steps += 1
             if adam:
-                mean = _MEMORY * mean + (1 - _MEMORY) * slope
-                square = _SQUARE_MEMORY * square + (1 - _SQUARE_MEMORY) * slope**2
-                unbiased = mean / (1 - _MEMORY**steps)
-                size = np.sqrt(square / (1 - _SQUARE_MEMORY**steps)) + _SMALL
+                mean = _ADAM_BETA1 * mean + (1 - _ADAM_BETA1) * slope
+                square = _ADAM_BETA2 * square + (1 - _ADAM_BETA2) * slope**2
+                unbiased = mean / (1 - _ADAM_BETA1**steps)
+                size = np.sqrt(square / (1 - _ADAM_BETA2**steps)) + _ADAM_SHIFT
                 vector = vector - rate * (1 + np.cos(np.pi * spent)) / 2 * unbiased / size
             else:
                 vector = vector - rate * slope
@@ -179,7 +174,7 @@ class _OutOfTime(Exception):
 
 
 class _ReparametrisedFit:
-    """The least-squares problem; where it was last linearised is where the fit had come to."""
+    """The least-squares problem; it remembers the last accepted point."""
 
     def __init__(self, model: Reparametrisation, points: Array, answers: Array, reached: list[Array]) -> None:
         self._model, self._points, self._answers, self._reached = model, points, answers, reached

@@ -1,4 +1,4 @@
-"""Algorithm 4.1: entangled weights of all layers at x*, up to sign and order, from Hessians near x*.
+"""[identification] Alg. 4.1: entangled weights of all layers at x*, up to sign and order, from Hessians.
 
 At every point the Hessians of all outputs are sums of squares of entangled weights,
 H_k(x) = sum_l V^l(x) S_k^l(x) V^l(x)^T. Near x* the V^l hardly move while the S_k^l do, so the Hessians at
@@ -6,17 +6,17 @@ x_i ~ N(x*, s^2 I) nearly lie in
 
     W(f, x*) = span{ v v^T : v entangled at x* },      of dimension m* = number of units that curve,
 
-and their leading m* singular directions span it approximately. The maximisers of
+and their leading m* singular directions span it approximately. The maximizers of
 Phi(u) = ||P(u u^T)||_F^2 on the sphere are then close to the entangled weights; power steps
 
-    u <- normalise( u + 2 gamma P(u u^T) u )
+    u <- normalize( u + 2 gamma P(u u^T) u )
 
 from uniform starts find them, those with Phi >= beta are kept. The last layer is also read off the
 gradients: grad f_k(x*) / |grad f_k(x*)| = +- v_k^L / |v_k^L|, in order, with the sign of g_L'.
 
-Guarantee (Theorem 4.1): ||P_W - P|| <= 2 (C_eps + C sqrt(D) s) / (sqrt(alpha / 2) - C_eps), with alpha the
+Guarantee (Thm. 4.1): ||P_W - P|| <= 2 (C_eps + C sqrt(D) s) / (sqrt(alpha / 2) - C_eps), with alpha the
 learnability. Smaller s does not help for ever: alpha shrinks with it, since V and S both change by O(s).
-About m_L (D + 1) directions can be told apart near one point, so m* must stay well below that.
+About m_L (D + 1) directions can be separated near one point, so m* must stay well below that.
 
 Cost: N_h (2 D^2 + 1) rows and 4 p m* flops per power step, p = D(D+1)/2.
 """
@@ -32,19 +32,19 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.published.deep.options import PublishedDeepOptions
 from unweave.published.deep.sources import DerivativeSource
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collector import distinct_directions
 from unweave.subspace.hessian_span import HessianSpan, hessian_span
 from unweave.subspace.power_method import newton_ascent, power_iterations, uniform_starts
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
 
-_STARTS_AT_ONCE = 512
-_ROWS_PER_FACTOR = 4096  # Hessians taken into the triangular factor at once
+_STARTS_PER_BATCH = 512  # starts iterated at once: limits memory
+_HESSIANS_PER_FACTOR = 4096  # Hessians folded into the triangular factor at once: limits memory
 
 
 @dataclass(frozen=True, eq=False)
 class EntangledRecovery:
-    """What Algorithm 4.1 found at ``anchor`` = x*."""
+    """Result of [identification] Alg. 4.1 at ``anchor`` = x*."""
 
     anchor: Array
     """(D,) x*."""
@@ -70,7 +70,8 @@ class EntangledRecovery:
     @property
     def output_directions(self) -> Array:
         """(K, D) unit output gradients."""
-        return unit_rows(self.output_gradients)
+        lengths = np.linalg.norm(self.output_gradients, axis=1, keepdims=True)
+        return np.asarray(self.output_gradients / lengths)
 
 
 def recover_entangled_weights(
@@ -108,15 +109,15 @@ def search_span(
     output_gradients: Array,
     options: PublishedDeepOptions | None = None,
 ) -> EntangledRecovery:
-    """The second half of Algorithm 4.1: power steps on a given span, output gradients (K, D) given."""
+    """Second half of [identification] Alg. 4.1: power steps on a span, with output gradients (K, D) given."""
     options = options or PublishedDeepOptions()
     n_inputs = len(anchor)
     _require_proper_rank(rank, n_inputs, len(span.singular_values))
     space = RankOneSpace(span.basis(rank), symmetric_packing(n_inputs))
     restarts = options.restart_count(units)
     ends, objectives = [], []
-    for start in range(0, restarts, _STARTS_AT_ONCE):
-        starts = uniform_starts(min(_STARTS_AT_ONCE, restarts - start), n_inputs, rng)
+    for start in range(0, restarts, _STARTS_PER_BATCH):
+        starts = uniform_starts(min(_STARTS_PER_BATCH, restarts - start), n_inputs, rng)
         rows = power_iterations(space, starts, options.gamma, options.power_steps, options.power_tolerance)
         if options.newton_steps:
             rows = newton_ascent(space, rows, options.newton_steps, options.power_tolerance)
@@ -141,15 +142,10 @@ def span_of_hessians(packed: Array) -> HessianSpan:
     if len(rows) <= size:
         return hessian_span(rows)
     factor = np.zeros((0, size))
-    for start in range(0, len(rows), _ROWS_PER_FACTOR):
-        stacked = np.concatenate([factor, rows[start : start + _ROWS_PER_FACTOR]])
+    for start in range(0, len(rows), _HESSIANS_PER_FACTOR):
+        stacked = np.concatenate([factor, rows[start : start + _HESSIANS_PER_FACTOR]])
         factor = scipy.linalg.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][:size]
     return replace(hessian_span(factor), columns=len(rows))
-
-
-def unit_rows(rows: Array) -> Array:
-    """Rows (n, D) scaled to length one."""
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def _require_proper_rank(rank: int, n_inputs: int, available: int) -> None:

@@ -1,16 +1,16 @@
-"""Algorithm 4.2: which entangled weights belong to which layer.
+"""[identification] Alg. 4.2: which entangled weights belong to which layer.
 
 1. Drop directions within delta of an output gradient (they are the last layer's).
-2. k-means of the rest into m - m_L unit centres.
+2. k-means of the rest into m - m_L unit centers.
 3. Far from the origin most units saturate; the Hessians at x ~ Unif(R S^{D-1}) come from the few first-layer
    units with w_k . x + tau_k near zero, so their leading m_1 singular directions span {w_k w_k^T}, P_1.
 4. score(v) = ||P_1(v v^T)||_F: about one for first-layer weights and less for others. The m_1 highest are
    the first layer, the rest layers 2 .. L-1, the last layer comes from the gradients.
 
 Assumption (4.60): the lowest score of the first layer exceeds the highest of the others; how clearly is
-in the result. For L > 3 the inner layers cannot be told apart by this rule: an oracle must.
+in the result. For L > 3 this rule cannot separate the inner layers: an oracle must.
 
-Departures: R = 100 and normalised Hessians instead of R = 1000 and raw ones (see `PublishedDeepOptions`);
+Departures: R = 100 and normalized Hessians instead of R = 1000 and raw ones (see `PublishedDeepOptions`);
 duplicates are grouped as lines instead of on a half sphere, and should there be more lines than units, the
 ones with the least Phi go.
 
@@ -27,10 +27,9 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
 from unweave.published.deep.entangled_recovery import EntangledRecovery, span_of_hessians
-from unweave.published.deep.line_clusters import half_sphere, kmeans
 from unweave.published.deep.options import PublishedDeepOptions
 from unweave.published.deep.sources import DerivativeSource
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collector import distinct_directions
 from unweave.subspace.power_method import uniform_starts
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
@@ -38,8 +37,9 @@ from unweave.subspace.symmetric import symmetric_packing
 LayerOracle = Callable[[Array], IntArray]
 """Unit directions (n, D) of layers 2 .. L-1 to their layers (n,), numbers 2 .. L-1; ±1 does not matter."""
 
-FAR_FLOOR = 1e-8
-"""Far Hessians smaller than this part of the largest are rounding, and are not normalised but dropped."""
+_FAR_ROUNDING = 1e-8  # norm of a far Hessian over the largest: smaller ones are rounding and are dropped
+_LLOYD_STEPS = 50  # of k-means; narrow clusters settle after one or two
+_LEAST_SQUARED_DISTANCE = 1e-24  # total squared distance below which all vectors are centers already
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class LayerAssignment:
 
     @property
     def gap(self) -> float:
-        """How clearly first-layer scores stand out, (4.60)."""
+        """How clearly first-layer scores stand out, [identification] (4.60)."""
         return self.lowest_first - self.highest_inner
 
 
@@ -82,7 +82,7 @@ def hidden_directions(
         return ends
     # Ends come with the largest Phi first, so the first lines are the ones to keep.
     lines = distinct_directions(ends, np.zeros((0, ends.shape[1])), options.angle)[:hidden_units]
-    # k-means++ would split lines to come to its number of centres: too few must be seen as too few.
+    # k-means++ would split lines to reach its number of centers and hide that too few were found.
     if options.grouping == "half-sphere" and len(lines) == hidden_units:
         return kmeans(half_sphere(ends), hidden_units, rng, as_lines=False)[0]
     near = _line_distances(ends, ends[lines]) <= options.angle
@@ -104,7 +104,7 @@ def far_space(
     packed = hessians.reshape(-1, hessians.shape[-1])
     if options.far_normalised:
         sizes = np.linalg.norm(packed, axis=1)
-        seen = sizes > FAR_FLOOR * sizes.max(initial=0.0)
+        seen = sizes > _FAR_ROUNDING * sizes.max(initial=0.0)
         packed = packed[seen] / sizes[seen, None]
     if len(packed) < first_width:
         raise InvalidInput(
@@ -144,7 +144,7 @@ def assign_layers(
 ) -> LayerAssignment:
     """Steps 3 and 4 for hidden ``directions`` (m - m_L, D) of a network of ``widths`` (m_1, .., m_L)."""
     options = options or PublishedDeepOptions()
-    if len(widths) == 2:  # one hidden layer: nothing to tell apart
+    if len(widths) == 2:  # one hidden layer: nothing to separate
         return split_layers(directions, np.ones(len(directions)), widths[0], output_directions)
     space = far_space(source, directions.shape[1], widths[0], options.far_count(sum(widths)), rng, options)
     return split_layers(directions, first_layer_scores(space, directions), widths[0], output_directions)
@@ -169,6 +169,58 @@ def layers_of(
         )
     split = (assignment.inner[:, labels == layer] for layer in range(2, len(widths)))
     return (assignment.first, *split, assignment.last)
+
+
+def kmeans(
+    vectors: Array,
+    clusters: int,
+    rng: np.random.Generator,
+    as_lines: bool = True,
+    initial: Array | None = None,
+) -> tuple[Array, IntArray]:
+    """Unit centers (k, D) of unit ``vectors`` (n, D) and the label (n,) of each vector.
+
+    Minimize sum_i min_j |u_i - c_j|^2 by Lloyd's steps (assign, average, normalize) from k-means++ starts. As
+    lines, the distance is min_s |u - s c| over s = +-1, and every vector is turned towards its center first.
+    The ends of a power iteration form clusters much narrower than their distances: k-means++ hits each once.
+    ``initial`` (k, D) replaces the k-means++ starts. Fewer distinct vectors than ``clusters`` give as many
+    centers as there are distinct vectors.
+    """
+    centers = _plus_plus(vectors, clusters, rng, as_lines) if initial is None else initial
+    labels = np.full(len(vectors), -1, dtype=np.int64)
+    for _ in range(_LLOYD_STEPS):
+        products = vectors @ centers.T
+        closeness = np.abs(products) if as_lines else products
+        nearest = np.argmax(closeness, axis=1).astype(np.int64)
+        if np.array_equal(nearest, labels):
+            break
+        labels = nearest
+        signs = np.sign(products[np.arange(len(vectors)), labels]) if as_lines else np.ones(len(vectors))
+        sums = np.zeros_like(centers)
+        np.add.at(sums, labels, vectors * signs[:, None])
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        # A center without vectors stays where it is.
+        centers = np.where(lengths > 0, sums / np.where(lengths > 0, lengths, 1.0), centers)
+    return centers, labels
+
+
+def half_sphere(vectors: Array) -> Array:
+    """Rows (n, D) turned so that the first coordinate is not negative."""
+    return np.where(vectors[:, :1] < 0, -vectors, vectors)
+
+
+def _plus_plus(vectors: Array, clusters: int, rng: np.random.Generator, as_lines: bool) -> Array:
+    chosen = [int(rng.integers(len(vectors)))]
+    squared = _squared_distances(vectors, vectors[chosen[0]], as_lines)
+    while len(chosen) < clusters and squared.sum() > _LEAST_SQUARED_DISTANCE:
+        chosen.append(int(rng.choice(len(vectors), p=squared / squared.sum())))
+        squared = np.minimum(squared, _squared_distances(vectors, vectors[chosen[-1]], as_lines))
+    return vectors[chosen]
+
+
+def _squared_distances(vectors: Array, center: Array, as_lines: bool) -> Array:
+    product = vectors @ center
+    return np.maximum(2 - 2 * (np.abs(product) if as_lines else product), 0.0)
 
 
 def _line_distances(rows: Array, lines: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The constants of the published pipeline for deep networks, with the source's values."""
+"""Options of the published pipeline for deep networks, with the source's values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Completion = Literal["levenberg-marquardt", "sgd", "adam", "closed form", "none"
 
 @dataclass(frozen=True)
 class PublishedDeepOptions:
-    """Every constant of Table 4.1 and section 4.4, None where the value follows from D and m.
+    """Every constant of [identification] Table 4.1 and sec. 4.4, None where the value follows from D and m.
 
     m counts all units, those of the output layer included. `as_printed` gives the source's values where the
     defaults depart from them.
@@ -54,7 +54,7 @@ class PublishedDeepOptions:
     """Movement of a start at which it is retired; 80 to 600 steps reach it. Source: none."""
 
     newton_steps: int = 0
-    """Newton steps after the power steps, at most, for starts that have not converged: the same maximisers,
+    """Newton steps after the power steps, at most, for starts that have not converged: the same maximizers,
     sooner where the power step contracts slowly (small D). Source: none."""
 
     threshold: float = 0.5
@@ -68,12 +68,12 @@ class PublishedDeepOptions:
     """delta: a direction this close to an output gradient belongs to the last layer. Source: "small"."""
 
     grouping: Grouping = "lines"
-    """How duplicates become one: k-means on lines through the origin, started from the distinct ones, or
+    """How to merge duplicates: k-means on lines through the origin, started from the distinct ones, or
     k-means++ after a flip into the half sphere u_1 > 0 (source), which splits a cluster at u_1 = 0."""
 
     far_radius: float = 100.0
-    """R of the sphere on which first-layer weights are told from the others. Source: 1e3, where some unit is
-    so rarely unsaturated that 1 network of 10 succeeded here; 100 with normalised Hessians: 10 of 10."""
+    """R of the sphere that separates first-layer weights from the others. Source: 1e3, where some unit is
+    so rarely unsaturated that 1 network of 10 succeeded here; 100 with normalized Hessians: 10 of 10."""
 
     far_normalised: bool = True
     """Far Hessians to norm one before their span is taken, so that rarely unsaturated units count as much as
@@ -83,11 +83,11 @@ class PublishedDeepOptions:
     """Points on that sphere. Source: 4 m."""
 
     repair: bool = True
-    """Swap units between neighbouring layers while that lets the entangled weights of each layer lie in the
-    range of those before (Proposition 4.3 read backwards). Source: no."""
+    """Swap units between neighboring layers while that lets the entangled weights of each layer lie in the
+    range of those before ([identification] Prop. 4.3 read backwards). Source: no."""
 
     completion: Completion = "levenberg-marquardt"
-    """How the 3 m - m_L + D remaining numbers are found. Source: stochastic gradients."""
+    """How to find the remaining 3 m - m_L + D numbers. Source: stochastic gradients."""
 
     training_samples: int | None = None
     """Gaussian inputs of the completion. Source: m D^2. None: that many for stochastic gradients, four

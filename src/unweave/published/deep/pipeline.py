@@ -1,4 +1,4 @@
-"""The published pipeline for deep networks: Algorithm 4.1, Algorithm 4.2, completion.
+"""The published pipeline for deep networks: [identification] Alg. 4.1, Alg. 4.2, completion.
 
 From answers of a network with D inputs, hidden layers of one odd smooth activation and widths
 (m_1, .., m_L), output layer last, it recovers the entangled weights at x* = 0 from Hessians, sorts them into
@@ -38,12 +38,12 @@ from unweave.published.deep.layer_assignment import (
 )
 from unweave.published.deep.options import PublishedDeepOptions
 from unweave.published.deep.range_test import RepairedLayers, range_residuals, repair_by_swaps
-from unweave.published.deep.reparametrisation import Reparametrisation, reparametrise
+from unweave.published.deep.reparametrization import Reparametrisation, reparametrise
 from unweave.published.deep.sources import DerivativeSource, DifferencedFunction
 
 
 class Outcome(Enum):
-    """How far the pipeline came; the value is the message."""
+    """Stage that the pipeline reached; the value is the message."""
 
     COMPLETED = "all stages ran"
     STOPPED_AS_ASKED = "stopped before the completion, as asked"
@@ -66,7 +66,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, eq=False)
 class PublishedDeepResult:
-    """What the pipeline recovered; None for what it did not come to."""
+    """What the pipeline recovered; None for stages it did not reach."""
 
     outcome: Outcome
     entangled: EntangledRecovery
@@ -161,7 +161,7 @@ class _Run:
         self._figures: dict[str, float] = {}
 
     def find_directions(self) -> None:
-        """Algorithm 4.1, and the first half of 4.2."""
+        """[identification] Alg. 4.1, and the first half of 4.2."""
         units = sum(self._widths)
         rank = units if self._curved else self.hidden_units
         found = recover_entangled_weights(self._source, rank, units, self._rng, self._anchor, self._options)
@@ -182,7 +182,7 @@ class _Run:
         self._meter.lap("entangled weights")
 
     def assign(self) -> None:
-        """Algorithm 4.2 from its third step on."""
+        """[identification] Alg. 4.2 from its third step on."""
         assert self._entangled is not None
         self._assignment = assign_layers(
             self._source,
@@ -240,7 +240,7 @@ class _Run:
         return complete(model, points, answers, self._rng, self._options, clock=self._clock)
 
     def result(self, outcome: Outcome) -> PublishedDeepResult:
-        """All that was found so far."""
+        """Everything found so far."""
         assert self._entangled is not None
         return PublishedDeepResult(
             outcome,

@@ -23,18 +23,12 @@ import scipy.linalg
 
 from unweave.arrays import Array
 
-WORTHWHILE = 0.5
-"""Swaps must lower the total residual below this part of itself, else they are all taken back: wrong units
-raise it tenfold and more."""
-_DESCENT = 0.95  # each single swap must lower it below this part: one of several wrong pairs is a step only
-
-_CANDIDATES = 8  # best swaps by the quick formula that are measured in full
-_MOST_SWAPS = 20
+_SWAPS_MEASURED = 8  # best swaps by the quick formula, of which the full residual is computed
 
 
 @dataclass(frozen=True, eq=False)
 class RepairedLayers:
-    """Layers after the swaps that the range test asked for."""
+    """Layers after the swaps of the range test."""
 
     layers: tuple[Array, ...]
     """(D, m_l) per layer."""
@@ -66,26 +60,30 @@ def swap_residuals(lower: Array, upper: Array, after: Array) -> Array:
     return residuals
 
 
-def repair_by_swaps(layers: Sequence[Array]) -> RepairedLayers:
-    """Swap single columns between neighbouring hidden layers while that clearly lowers the residuals.
+def repair_by_swaps(
+    layers: Sequence[Array], max_swaps: int = 20, swap_ratio: float = 0.95, total_ratio: float = 0.5
+) -> RepairedLayers:
+    """Swap single columns between neighboring hidden layers while that clearly lowers the residuals.
 
-    ``layers`` are (D, m_1), .., (D, m_L) with unit columns. The last layer is taken as right.
+    ``layers`` are (D, m_1), .., (D, m_L) with unit columns. The last layer is taken as right. Every swap must
+    lower the total residual to less than ``swap_ratio`` of itself. All are undone unless together they lower
+    it to less than ``total_ratio``: wrong units raise it tenfold and more.
     """
     current = list(layers)
     before = range_residuals(current)
     first = total = float(np.linalg.norm(before))
     swaps = 0
-    while swaps < _MOST_SWAPS:
+    while swaps < max_swaps:
         best, changed = min(
             (_best_swap(current, index) for index in range(len(current) - 2)),
             key=lambda found: found[0],
             default=(np.inf, current),
         )
-        if not best < _DESCENT * total:
+        if not best < swap_ratio * total:
             break
         current, total = changed, best
         swaps += 1
-    if not total < WORTHWHILE * first:
+    if not total < total_ratio * first:
         return RepairedLayers(tuple(layers), 0, before, before)
     return RepairedLayers(tuple(current), swaps, range_residuals(current), before)
 
@@ -94,7 +92,7 @@ def _best_swap(layers: list[Array], index: int) -> tuple[float, list[Array]]:
     """Total residual and layers after the best swap between layers ``index`` and ``index + 1``."""
     quick = swap_residuals(layers[index], layers[index + 1], layers[index + 2])
     best: tuple[float, list[Array]] = (np.inf, layers)
-    for flat in np.argsort(quick, axis=None)[:_CANDIDATES]:
+    for flat in np.argsort(quick, axis=None)[:_SWAPS_MEASURED]:
         i, j = np.unravel_index(int(flat), quick.shape)
         trial = list(layers)
         lower, upper = layers[index].copy(), layers[index + 1].copy()

@@ -1,4 +1,4 @@
-"""Where values, gradients and Hessians come from: differences of answers, or a network that is known."""
+"""Sources of values, gradients and Hessians: differences of answers, or a known network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 from unweave.subspace.symmetric import symmetric_packing
 
-_POINTS_AT_ONCE = 32  # points whose K full D x D Hessians are formed at once
+_POINTS_PER_BLOCK = 32  # points whose K full D x D Hessians are formed at once: limits memory
 
 
 @runtime_checkable
@@ -85,7 +85,7 @@ class ExactDerivatives:
         """(n, K, p)."""
         packing = symmetric_packing(self._network.n_inputs)
         result = np.empty((len(points), self._network.n_outputs, packing.size))
-        for start in range(0, len(points), _POINTS_AT_ONCE):
-            block = slice(start, start + _POINTS_AT_ONCE)
+        for start in range(0, len(points), _POINTS_PER_BLOCK):
+            block = slice(start, start + _POINTS_PER_BLOCK)
             result[block] = packing.pack(network_hessians(self._network, points[block]))
         return result

@@ -1,13 +1,11 @@
-"""A ReLU network with one hidden layer from Gaussian samples, by moments (Algorithm 6 and its variants).
+"""A ReLU network with one hidden layer from Gaussian samples, by moments ([hermite] Alg. 6 and its variants).
 
     1. T_2 from a first pass; the span of its leading eigenvectors holds the units (m < d: project onto it,
-    and the
-       noise of all other directions is gone);
+       and the noise of all other directions is gone);
     2. T_3, T_4 (order 2: T_5, and T_6 for Jennrich) there, from labels less a low-degree fit;
     3. directions, scalars and signs (`unweave.published.relu.spectral_recovery`);
     4. a fit of the units to all these coefficients at once, weighed by their noise
-    (`unweave.published.relu.moment_fit`),
-       and back to all the inputs.
+       (`unweave.published.relu.moment_fit`), and back to all the inputs.
 
 The errors fall like N^{-1/2}: this is a start for an exact fit, or the answer where labels are noisy and
 samples many. Inputs must be standard Gaussian: see `unweave.numerics.whitening` and
@@ -27,8 +25,7 @@ from unweave.numerics.hermite.estimated_coefficients import (
     EstimateOptions,
     estimate_coefficients,
 )
-from unweave.published.relu.moment_fit import MOST_ENTRIES, fit_entries, fit_moments
-from unweave.published.relu.moment_restarts import fit_moments_with_restarts
+from unweave.published.relu.moment_fit import fit_entries, fit_moments, fit_moments_with_restarts
 from unweave.published.relu.pencil import active_subspace
 from unweave.published.relu.published_depth2 import SpectralOptions
 from unweave.published.relu.relu_units import ReLUUnits
@@ -40,19 +37,16 @@ from unweave.published.relu.spectral_recovery import (
 )
 from unweave.published.relu.unit_scalars import UnitScalars
 
-WIDEST_QUADRATIC = 60
-"""Inputs up to which a quadratic is fitted in all of them; beyond, an affine function (d^4 flops per row)."""
-
 
 @dataclass(frozen=True)
 class GaussianSampleOptions:
-    """How the moments are used."""
+    """Options of the recovery from moments."""
 
     order: int = 1
     """l: 1 for at most as many units as inputs, 2 for more."""
     directions: DirectionMethod | None = None
     estimate: EstimateOptions | None = None
-    """Default: a polynomial of degree 2 (order 1) or 3 (order 2) is taken off the labels."""
+    """Default: a polynomial of degree 2 (order 1) or 3 (order 2) is subtracted from the labels."""
     project: bool = True
     """Estimate the higher moments in the span of T_2 only (order 1)."""
     published_signs: bool = False
@@ -62,16 +56,20 @@ class GaussianSampleOptions:
     """Fit the units to the coefficients at the end: directions several times as good. False: as published."""
     rounds: int = 8
     """Repairs of a fit that does not explain the coefficients."""
+    max_fit_entries: int = 20_000_000
+    """Largest number of entries of the Jacobian (160 MB) for which the units are fitted."""
+    max_quadratic_inputs: int = 60
+    """Fit a quadratic in all inputs up to this number, else an affine function: d^4 flops per row."""
     spectral: SpectralOptions = field(default_factory=SpectralOptions)
 
     def estimate_options(self) -> EstimateOptions:
-        """What is taken off the labels, the default resolved."""
+        """Options of the estimate, with the default resolved."""
         return self.estimate or EstimateOptions(degree=2 if self.order == 1 else 3)
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianSampleRecovery:
-    """What moments alone say about the network."""
+    """The network that moments alone determine."""
 
     recovery: SpectralRecovery
     """Units on the inputs as given."""
@@ -111,7 +109,7 @@ def recover_from_gaussian_samples(
         options=options.spectral,
     )
     entries = fit_entries(estimate.coefficients.dimension, recovery.form.width, highest)
-    if options.fit and recovery.form.width and entries <= MOST_ENTRIES:
+    if options.fit and recovery.form.width and entries <= options.max_fit_entries:
         recovery = fitted_recovery(estimate, recovery, highest, rng, options)
     if basis is not None:
         form = recovery.form
@@ -162,7 +160,7 @@ def units_span(
     dimension = next(iter(batches()))[0].shape[1]
     if width is not None and width >= dimension:
         return None, width
-    degree = 2 if dimension <= WIDEST_QUADRATIC else 1
+    degree = 2 if dimension <= options.max_quadratic_inputs else 1
     first = options.estimate_options()
     if first.degree is not None:
         first = replace(first, degree=min(degree, first.degree))

@@ -1,4 +1,4 @@
-"""Hermite coefficients of a ReLU network in closed form (Lemma 3.5), and the risk they give.
+"""Hermite coefficients of a ReLU network in closed form ([hermite] Lemma 3.5), and the risk they give.
 
 For f(x) = sum_i a_i relu(w_i . x + b_i) + c with unit w_i, phi and Phi the normal density and distribution,
 
@@ -7,7 +7,7 @@ For f(x) = sum_i a_i relu(w_i . x + b_i) + c with unit w_i, phi and Phi the norm
     T_k = sum_i (-1)^k a_i He_{k-2}(b_i) phi(b_i) w_i^{(x) k},    k >= 2.
 
 So T_2 sees every unit, T_3 not those with b = 0, T_4 not those with b = +-1. The risk of g in place of f
-under standard Gaussian inputs is E (f - g)^2 = sum_k |T_k(f) - T_k(g)|_F^2 / k! (Proposition B.1).
+under standard Gaussian inputs is E (f - g)^2 = sum_k |T_k(f) - T_k(g)|_F^2 / k! (Prop. B.1).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from unweave.published.relu.relu_units import ReLUUnits
 
 ROOT_SEPARATION = (1.0, 0.618, 0.903, 1.428, 2.784, 5.985, 14.16, 36.70, 100.2)
 """Entry k: the least value of max(|He_k|, |He_{k+1}|) over the line, rounded down in the last digit. It is
-what Lemma 4.3 bounds; as printed, with sqrt(k! / 2), the bound fails for k >= 1."""
+what [hermite] Lemma 4.3 bounds; as printed, with sqrt(k! / 2), the bound fails for k >= 1."""
 
 
 def relu_coefficient(order: int, biases: Array) -> Array:
@@ -79,7 +79,7 @@ def gaussian_risk(units: ReLUUnits, other: ReLUUnits, orders: int = 400) -> floa
 
 
 def affine_surrogate_risk(biases: Array) -> Array:
-    """E (relu(z + b) - surrogate)^2, the surrogate being z + b for b > 0 and 0 for b < 0 (Lemma D.13).
+    """E (relu(z + b) - surrogate)^2, surrogate z + b for b > 0 and 0 for b < 0 ([hermite] Lemma D.13).
 
     (1 + b^2) Phi(-|b|) - |b| phi(b): what is lost by calling a strongly biased unit affine.
     """

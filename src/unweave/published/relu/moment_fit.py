@@ -21,6 +21,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.numerics.hermite.polynomials import normal_density
 from unweave.numerics.hermite.symmetric_tensors import tensor_packing
 from unweave.numerics.hermite.tensors import HermiteTensors
 from unweave.numerics.least_squares import (
@@ -32,13 +33,13 @@ from unweave.numerics.least_squares import (
 from unweave.published.relu.hermite_coefficients import relu_coefficient
 from unweave.published.relu.relu_units import ReLUUnits
 
-MOST_ENTRIES = 20_000_000
-"""Entries of the Jacobian up to which the fit is worth its memory (160 MB)."""
+_ADDED_OUTER_WEIGHT = 0.3  # output weight of a random unit over the typical one: small enough to be dropped
+_ADDED_BIAS_SPREAD = 0.5  # standard deviation of its bias: kinks among the inputs
 
 
 @dataclass(frozen=True, eq=False)
 class MomentFit:
-    """Where the fit ended. Misfits are root mean squares in units of the noise: about one if the units
+    """End point of the fit. Misfits are root mean squares in units of the noise: about one if the units
     explain the coefficients."""
 
     units: ReLUUnits
@@ -54,7 +55,7 @@ def fit_moments(
 ) -> MomentFit:
     """Fit units to the orders that ``deviations`` names, sigma_k by k >= 1; the offset is kept.
 
-    Cost per step: a factorisation of a matrix with one row per packed coefficient and m (d + 1) columns.
+    Cost per step: a factorization of a matrix with one row per packed coefficient and m (d + 1) columns.
     """
     if not deviations or min(deviations) < 1 or min(deviations.values()) <= 0:
         raise InvalidInput(
@@ -64,6 +65,45 @@ def fit_moments(
     problem = MomentProblem(coefficients, deviations, units)
     fit = levenberg_marquardt(problem, problem.vector(units), LevenbergMarquardtOptions(steps=steps))
     return MomentFit(problem.units(fit.vector), fit.history[0], fit.rms)
+
+
+def fit_moments_with_restarts(
+    coefficients: HermiteTensors,
+    deviations: Mapping[int, float],
+    start: ReLUUnits,
+    width: int,
+    rng: np.random.Generator,
+    rounds: int = 8,
+    explained: float = 1.0,
+    surplus: float = 0.5,
+) -> MomentFit:
+    """Best fit of ``width`` units from ``start``, which may have fewer, and at most ``rounds`` repairs.
+
+    The misfit of a right fit is about one in units of the noise, and that of a wrong one clearly above (where
+    it is not, the samples cannot decide): a start that ended wrong shows without the truth. A repair adds
+    ``surplus`` random units per unit, fits all, drops the weakest and fits the rest once more. In the space
+    of moments a round costs milliseconds, whatever the sample size. Repairs end at a misfit of ``explained``:
+    a fit of m (d + 1) parameters ends somewhat below one.
+
+    ``deviations`` must not name order 1, which depends on signs that are not known yet.
+    """
+    missing = max(width - start.width, 0)
+    best = fit_moments(coefficients, deviations, _with_random(start, missing, rng))
+    for _ in range(rounds):
+        if best.misfit <= explained:
+            break
+        added = max(int(np.ceil(surplus * width)), 1)
+        crowded = fit_moments(coefficients, deviations, _with_random(best.units, added, rng))
+        repaired = fit_moments(coefficients, deviations, strongest(crowded.units, width))
+        if repaired.misfit < best.misfit:
+            best = repaired
+    return best
+
+
+def strongest(units: ReLUUnits, width: int) -> ReLUUnits:
+    """The ``width`` units with the largest |a| phi(b): what order 2 sees of them."""
+    order = np.argsort(-np.abs(units.outer) * normal_density(units.biases))[:width]
+    return ReLUUnits(units.weights[:, order], units.biases[order], units.outer[order], units.offset)
 
 
 def fit_entries(dimension: int, width: int, order: int) -> int:
@@ -146,3 +186,18 @@ def power_gradients(order: int, weights: Array) -> Array:
                 others *= weights[packing.indices[:, s]]
         result[entries, :, packing.indices[:, t]] += others
     return result
+
+
+def _with_random(units: ReLUUnits, count: int, rng: np.random.Generator) -> ReLUUnits:
+    """The units and ``count`` random ones."""
+    if count == 0:
+        return units
+    directions = rng.standard_normal((units.dimension, count))
+    typical = float(np.median(np.abs(units.outer))) if units.width else 1.0
+    outer = rng.choice([-1.0, 1.0], count) * _ADDED_OUTER_WEIGHT * typical
+    return ReLUUnits(
+        np.concatenate([units.weights, directions / np.linalg.norm(directions, axis=0)], axis=1),
+        np.concatenate([units.biases, _ADDED_BIAS_SPREAD * rng.standard_normal(count)]),
+        np.concatenate([units.outer, outer]),
+        units.offset,
+    )

@@ -6,7 +6,7 @@ flattened to Sym(d) x Sym^3 has the same left factors with He_3(b_i): the column
     T_4 T_4^T + s T_5 T_5^T      (packed, p x p with p = d (d + 1) / 2)
 
 is span{w_i w_i^T} (no unit is missed by both), and its rank-one members are the units (`unweave.subspace`).
-Compared with Jennrich on T_5 and T_6 (Algorithm 4 with l = 2) no sixth moment is needed, which is the
+Compared with Jennrich on T_5 and T_6 ([hermite] Alg. 4 with l = 2) no sixth moment is needed, which is the
 noisiest. Works for generic m < d (d - 1) / 2. Under noise the squares lie only near the subspace, so all
 end points of many starts are kept and the best m distinct ones chosen, instead of those within rounding.
 """
@@ -20,7 +20,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.numerics.hermite.tensors import HermiteTensors
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collector import best_distinct
 from unweave.subspace.power_method import newton_ascent, power_iterations, uniform_starts
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
@@ -28,7 +28,7 @@ from unweave.subspace.symmetric import symmetric_packing
 
 @dataclass(frozen=True)
 class OvercompleteOptions:
-    """How many starts, how far, and how T_5 counts."""
+    """Starts, steps and the weight of T_5."""
 
     fifth_weight: float = 0.05
     """s: about the ratio of the squared relative errors of T_4 and T_5."""
@@ -82,10 +82,5 @@ def overcomplete_directions(
     ends = np.asarray(newton_ascent(space, ends, options.newton_steps, options.tolerance))
     misalignment = np.asarray(space.misalignment(ends))
     order = np.argsort(misalignment)
-    chosen = np.zeros(0, dtype=np.int64)
-    for radius in options.radii:
-        chosen = order[distinct_directions(ends[order], np.zeros((0, dimension)), radius)]
-        if len(chosen) >= width:
-            break
-    chosen = chosen[:width]
+    chosen = order[best_distinct(ends[order], width, options.radii)]
     return OvercompleteDirections(np.ascontiguousarray(ends[chosen].T), misalignment[chosen], values)

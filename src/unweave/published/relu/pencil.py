@@ -21,7 +21,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.numerics.hermite.tensors import HermiteTensors
-from unweave.published.relu.jennrich import DRAWS, best_pencil, unit_columns
+from unweave.published.relu.jennrich import PENCIL_DRAWS, best_pencil, unit_columns
 from unweave.subspace.symmetric import symmetric_packing
 
 Contraction = Callable[[Array, Array], Array]
@@ -30,7 +30,7 @@ Contraction = Callable[[Array, Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class PencilDirections:
-    """Directions up to sign, and how clearly the pencil told them apart."""
+    """Directions up to sign, and how clearly the pencil separated them."""
 
     weights: Array
     """w~, (d, m) unit columns."""
@@ -56,7 +56,7 @@ def active_subspace(second: Array, width: int) -> tuple[Array, Array]:
 
 
 def pencil_directions(
-    second: Array, contraction: Contraction, width: int, rng: np.random.Generator, draws: int = DRAWS
+    second: Array, contraction: Contraction, width: int, rng: np.random.Generator, draws: int = PENCIL_DRAWS
 ) -> PencilDirections:
     """Directions of ``width`` units from T_2 (d, d) and contractions of T_3 and T_4."""
     dimension = len(second)

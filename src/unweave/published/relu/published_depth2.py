@@ -1,4 +1,4 @@
-"""Directions of ReLU units from their Hermite coefficients by Jennrich (Algorithms 1 and 4, any order l).
+"""Directions of ReLU units from Hermite coefficients by Jennrich ([hermite] Algs. 1 and 4, any order l).
 
 T_{2l+1} and T_{2l+2}, flattened to (w^{(x) l}) (x) (w^{(x) l}) (x) (the rest), are sums of one rank-one
 term per unit with coefficients a He_{2l-1}(b) phi(b) and a He_{2l}(b) phi(b) up to sign. The w_i^{(x) l}
@@ -9,8 +9,8 @@ consecutive Hermite polynomials have no common root, so every unit is found in o
     2. Jennrich on each, terms weaker than eta_2 dropped;
     3. the union, strongest (against its own noise) first, without duplicates closer than eta_3 up to sign.
 
-With noise levels nu_k from half samples eta_1 = 3 nu_k and eta_2 = 3 nu_k / sqrt(m) (Algorithm 4); without,
-nu_k is rounding (Algorithm 1).
+With noise levels nu_k from half samples eta_1 = 3 nu_k and eta_2 = 3 nu_k / sqrt(m) (Alg. 4); without,
+nu_k is rounding (Alg. 1).
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
 from unweave.numerics.hermite.tensors import HermiteTensors
-from unweave.published.relu.jennrich import DRAWS, folded_directions, jennrich
+from unweave.published.relu.jennrich import PENCIL_DRAWS, folded_directions, jennrich
 from unweave.published.relu.unit_scalars import term_weights
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collector import best_distinct
 
-ROUNDING_NOISE = 1e-13
-"""Noise of exact coefficients, relative to the largest singular value of the flattening."""
+_ROUNDING_NOISE = 1e-13  # noise of exact coefficients over the largest singular value of the flattening
 
 
 @dataclass(frozen=True)
 class SpectralOptions:
-    """Thresholds of Algorithm 4, in units of the noise."""
+    """Thresholds of [hermite] Alg. 4, in units of the noise."""
 
     rank_factor: float = 3.0
     """eta_1 / nu_k"""
@@ -41,7 +40,8 @@ class SpectralOptions:
     """eta_2 sqrt(m) / nu_k"""
     duplicate_radii: tuple[float, ...] = (0.5, 0.3, 0.2, 0.1, 0.05, 1e-2, 1e-3, 1e-5)
     """eta_3: radians, tried in turn until as many directions remain as there are units."""
-    draws: int = DRAWS
+    draws: int = PENCIL_DRAWS
+    """Random pencils tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ def published_directions(
     noise: Mapping[int, float] | None = None,
     options: SpectralOptions | None = None,
 ) -> SpectralDirections:
-    """Steps 1-4 of Algorithm 1 (``noise`` None: exact coefficients) or of Algorithm 4.
+    """Steps 1-4 of [hermite] Alg. 1 (``noise`` None: exact coefficients) or of Alg. 4.
 
     Parameters
     ----------
@@ -127,7 +127,8 @@ def published_directions(
         ranks.append(rank)
         gaps.append(terms.gap)
     candidates, strength = np.concatenate(found, axis=1), np.concatenate(strengths)
-    chosen = _strongest_distinct(candidates, strength, width, options.duplicate_radii)
+    ranked = np.argsort(-strength)
+    chosen = ranked[best_distinct(candidates.T[ranked], width, options.duplicate_radii)]
     return SpectralDirections(
         weights=candidates[:, chosen],
         orders=np.concatenate(orders)[chosen].astype(np.int64),
@@ -137,19 +138,7 @@ def published_directions(
     )
 
 
-def _strongest_distinct(candidates: Array, strength: Array, width: int, radii: tuple[float, ...]) -> IntArray:
-    """At most ``width`` columns, strongest first, distinct by the largest radius that leaves enough."""
-    order = np.argsort(-strength)
-    rows = candidates.T[order]
-    chosen = np.zeros(0, dtype=np.int64)
-    for radius in radii:
-        chosen = order[distinct_directions(rows, np.zeros((0, rows.shape[1])), radius)]
-        if len(chosen) >= width:
-            break
-    return chosen[:width]
-
-
 def _noise_of(matrix: Array, order: int, noise: Mapping[int, float] | None) -> float:
-    rounding = ROUNDING_NOISE * float(np.linalg.norm(matrix, 2))
+    rounding = _ROUNDING_NOISE * float(np.linalg.norm(matrix, 2))
     measured = 0.0 if noise is None else noise[order]
     return max(rounding, measured, np.finfo(np.float64).tiny)

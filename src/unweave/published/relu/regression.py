@@ -1,4 +1,4 @@
-"""Linear regression on known directions and biases (Algorithm 5), and its network of m + 2 units.
+"""Linear regression on known directions and biases ([hermite] Alg. 5), and its network of m + 2 units.
 
 Given (w~_i, b~_i), i = 1 .. m, right up to a common sign, f is linear in |w~_i . x + b~_i|, x and 1:
 
@@ -10,6 +10,10 @@ on almost all inputs and end up in v and c. As ReLU units only (Claim D.14), wit
 w~_i, |w0| = 1, and beta b0 = c - sum_i h_i b~_i,
 
     f(x) = sum_i 2 h_i relu(w~_i . x + b~_i) + beta relu(w0 . x + b0) - beta relu(-w0 . x - b0).
+
+`learn_by_regression` takes directions and biases from the moments of one half of the samples (Alg. 4)
+and regresses on the other half. No signs are needed, and units that the moments missed do no harm beyond
+their own size: the network predicts well even where parameters are not determined.
 """
 
 from __future__ import annotations
@@ -23,11 +27,14 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
+from unweave.numerics.hermite.estimated_coefficients import in_batches
+from unweave.published.relu.gaussian_samples import GaussianSampleOptions, recover_from_gaussian_samples
+from unweave.published.relu.spectral_recovery import SpectralRecovery
 
 
 @dataclass(frozen=True, eq=False)
 class UnitRegression:
-    """The fit and what it leaves."""
+    """The fit and its residual."""
 
     form: AbsoluteForm
     residual: float
@@ -36,13 +43,13 @@ class UnitRegression:
     """Rows used: those whose features are shorter than the truncation."""
 
     def to_network(self) -> Network:
-        """The m + 2 unit network of Claim D.14, without skip and without output bias."""
+        """The m + 2 unit network of [hermite] Claim D.14, without skip and without output bias."""
         return without_affine_part(self.form)
 
 
 @dataclass(frozen=True)
 class RegressionBounds:
-    """Truncation of the features and radius of the coefficients, as the analysis wants them."""
+    """Truncation of the features and radius of the coefficients, as the analysis requires."""
 
     truncation: float
     """tau: rows with longer features are left out."""
@@ -63,7 +70,7 @@ def regress_on_units(
     """Fit y (n,) at x (n, d) by units with directions (d, m) and biases (m,).
 
     Plain least squares unless ``bounds`` are given; these only matter for the analysis of heavy tails.
-    Cost: one orthogonal factorisation of (n, m + d + 1).
+    Cost: one orthogonal factorization of (n, m + d + 1).
     """
     width, dimension = len(biases), x.shape[1]
     features = np.concatenate([np.abs(x @ weights + biases), x, np.ones((len(x), 1))], axis=1)
@@ -83,8 +90,37 @@ def regress_on_units(
     return UnitRegression(form, residual, len(labels))
 
 
+@dataclass(frozen=True, eq=False)
+class RegressionLearner:
+    """The learned network and its two steps."""
+
+    regression: UnitRegression
+    recovery: SpectralRecovery
+
+    @property
+    def network(self) -> Network:
+        """ReLU network of m + 2 units."""
+        return self.regression.to_network()
+
+
+def learn_by_regression(
+    x: Array,
+    y: Array,
+    rng: np.random.Generator,
+    width: int | None = None,
+    options: GaussianSampleOptions | None = None,
+    bounds: RegressionBounds | None = None,
+) -> RegressionLearner:
+    """Learn y (n,) at standard Gaussian x (n, d): first half for moments, second half for the fit."""
+    half = len(x) // 2
+    recovery = recover_from_gaussian_samples(in_batches(x[:half], y[:half]), rng, width, options).recovery
+    form = recovery.form
+    regression = regress_on_units(x[half:], y[half:], form.weights, form.biases, bounds)
+    return RegressionLearner(regression, recovery)
+
+
 def without_affine_part(form: AbsoluteForm) -> Network:
-    """A ReLU network of m + 2 units that is the same function as ``form`` with one output (Claim D.14)."""
+    """The ReLU network of m + 2 units that equals ``form`` with one output ([hermite] Claim D.14)."""
     heights = form.heights[:, 0]
     slope = form.slope[:, 0] - form.weights @ heights
     offset = float(form.offset[0] - form.biases @ heights)

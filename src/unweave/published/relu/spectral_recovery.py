@@ -1,11 +1,11 @@
-"""From Hermite coefficients to a ReLU network: directions, then scalars, then signs (Algorithms 1, 4 and 6).
+"""From Hermite coefficients to a ReLU network: directions, scalars, signs ([hermite] Algs. 1, 4 and 6).
 
     directions    published (Jennrich on T_{2l+1}, T_{2l+2}), pencil (m <= d), or power (T_4, T_5; m > d)
-    scalars       Algorithm 2 on T_2, T_3 (l = 1) or T_l .. T_{l+3}
-    signs         Algorithm 3 on T_1 where the directions are independent, else a search
+    scalars       Alg. 2 on T_2, T_3 (l = 1) or T_l .. T_{l+3}
+    signs         Alg. 3 on T_1 where the directions are independent, else a search
 
-With exact coefficients and l = 1 this is Algorithm 1; with noise levels its directions and thresholds are
-those of Algorithm 4, and followed by Algorithm 3 it is Algorithm 6.
+With exact coefficients and l = 1 this is Alg. 1; with noise levels its directions and thresholds are
+those of Alg. 4, and followed by Alg. 3 it is Alg. 6.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from unweave.published.relu.overcomplete import OvercompleteOptions, overcomplet
 from unweave.published.relu.pencil import pencil_directions, tensor_contraction
 from unweave.published.relu.published_depth2 import SpectralOptions, count_units, published_directions
 from unweave.published.relu.relu_units import ReLUUnits
-from unweave.published.relu.sign_fixing import absolute_form, fix_signs, fix_signs_by_affine_rest
+from unweave.published.relu.signs import absolute_form, fix_signs, fix_signs_by_affine_rest
 from unweave.published.relu.unit_scalars import UnitScalars, recover_scalars
 
 DirectionMethod = Literal["published", "pencil", "power"]
 
-_FAINT = 3.0  # units whose coefficient in T_2 is below this many noise levels belong to the affine part
+_FAINT_LEVELS = 3.0  # coefficient in T_2 in noise levels: units below it belong to the affine part
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class SpectralRecovery:
     figures: dict[str, float]
     """Eigenvalue gaps, ranks and the like."""
     alternatives: tuple[Array, ...] = ()
-    """Other patterns (m,) of signs that give the same function (Claim 4.8)."""
+    """Other patterns (m,) of signs that give the same function ([hermite] Claim 4.8)."""
 
     @property
     def units(self) -> ReLUUnits:
@@ -95,7 +95,7 @@ def recover_from_coefficients(
     noise
         nu_k by order; None says that the coefficients are exact.
     published_signs
-        Algorithm 3 to the letter instead of with the even part taken off.
+        [hermite] Alg. 3 as published, without subtracting the even part.
     sign_tolerance
         Misfit up to which a pattern of signs explains the affine part, for order >= 2.
 
@@ -176,6 +176,6 @@ def _directions(
 
 def _without_faint(weights: Array, scalars: UnitScalars, level: float) -> tuple[Array, UnitScalars]:
     """Units that stand out of the noise; nu_2 / sqrt(m) is the noise of one coefficient."""
-    keep = scalars.strengths > _FAINT * level / np.sqrt(max(len(scalars.outer), 1))
+    keep = scalars.strengths > _FAINT_LEVELS * level / np.sqrt(max(len(scalars.outer), 1))
     kept = UnitScalars(scalars.outer[keep], scalars.biases[keep], scalars.strengths[keep])
     return weights[:, keep], kept

@@ -1,4 +1,4 @@
-"""Output weights and biases of units whose directions are known up to sign (Algorithm 2).
+"""Output weights and biases of units whose directions are known up to sign ([hermite] Alg. 2).
 
 With w~_i = xi_i w_i, xi_i = +-1, the coefficient of order k >= 2 is T_k = sum_i zeta_k(i) w~_i^{(x) k} with
 
@@ -26,13 +26,12 @@ from unweave.numerics.hermite.polynomials import hermite_polynomial, normal_dens
 from unweave.numerics.hermite.symmetric_tensors import tensor_packing
 from unweave.numerics.hermite.tensors import HermiteTensors
 
-LARGEST_BIAS = 5.0
-"""|b| is cut off here before exp(b^2 / 2): beyond, a unit is affine on Gaussian inputs up to 1e-7."""
+_CLIPPED_BIAS = 5.0  # |b| is clipped before exp(b^2 / 2): beyond, a unit is affine on Gaussian inputs to 1e-7
 
 
 @dataclass(frozen=True, eq=False)
 class UnitScalars:
-    """What belongs to given directions w~."""
+    """Output weights and biases of given directions w~."""
 
     outer: Array
     """a, (m,): the same for either sign of the direction."""
@@ -59,10 +58,10 @@ def term_weights_from_contractions(contractions: Array, order: int, weights: Arr
 
 
 def hermite_sequence_solution(sequence: Array, first: int) -> tuple[Array, Array]:
-    """(xi z, beta), (m,) each, from g_j = (-1)^j xi^j beta He_j(z), j = first .. first + 3 (Lemma 4.5).
+    """(xi z, beta), (m,) each, from g_j = (-1)^j xi^j beta He_j(z) ([hermite] Lemma 4.5).
 
-    ``sequence`` is (4, m). Exact for any first >= 0 and beta != 0: two consecutive Hermite polynomials have
-    no common root, so one of g_{first+1}, g_{first+2} is safe to divide by.
+    ``sequence`` is (4, m), j = first .. first + 3. Exact for any first >= 0 and beta != 0: two consecutive
+    Hermite polynomials have no common root, so one of g_{first+1}, g_{first+2} is safe to divide by.
     """
     if first < 0 or sequence.shape[0] != 4:
         raise InvalidInput(
@@ -90,12 +89,12 @@ def recover_scalars(coefficients: HermiteTensors, weights: Array, order: int = 1
         return scalars_from_terms(second, third)
     sequence = np.stack([term_weights(coefficients, k, weights) for k in range(order, order + 4)])
     biases, beta = hermite_sequence_solution(sequence, order - 2)
-    biases = np.clip(biases, -LARGEST_BIAS, LARGEST_BIAS)
+    biases = np.clip(biases, -_CLIPPED_BIAS, _CLIPPED_BIAS)
     return UnitScalars(beta / normal_density(biases), biases, np.abs(sequence[1:3]).max(axis=0))
 
 
 def scalars_from_terms(second: Array, third: Array) -> UnitScalars:
-    """a and xi b from zeta_2 and zeta_3 (m,) (Lemma D.11)."""
+    """a and xi b from zeta_2 and zeta_3 (m,) ([hermite] Lemma D.11)."""
     safe = np.where(second == 0, np.finfo(np.float64).tiny, second)
-    biases = np.clip(-third / safe, -LARGEST_BIAS, LARGEST_BIAS)
+    biases = np.clip(-third / safe, -_CLIPPED_BIAS, _CLIPPED_BIAS)
     return UnitScalars(second / normal_density(biases), biases, np.abs(second))

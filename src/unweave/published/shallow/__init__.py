@@ -1,4 +1,4 @@
-"""One smooth hidden layer with unit weights: Algorithms 3.1 to 3.3."""
+"""One smooth hidden layer with unit weights: [identification] Algs. 3.1 to 3.3."""
 
 from unweave.published.shallow.options import PublishedOptions
 from unweave.published.shallow.pipeline import (

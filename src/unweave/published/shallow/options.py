@@ -1,4 +1,4 @@
-"""The constants of the published pipeline for wide one-hidden-layer networks, with the source's values."""
+"""Options of the published pipeline for wide one-hidden-layer networks, with the source's values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from unweave.errors import InvalidInput
 
 Refinement = Literal["gradient", "sgd", "none"]
 
-WIDE = 2 / 5
-"""m / D^2 from which the source raises its threshold on Phi from 0.9 to 0.99."""
-
 
 @dataclass(frozen=True)
 class PublishedOptions:
-    """Every constant of Table 3.1 and section 3.6, None where the value follows from D and m.
+    """Every constant of [identification] Table 3.1 and sec. 3.6, None where the value follows from D and m.
 
     Example
     -------
@@ -40,7 +37,7 @@ class PublishedOptions:
     four-point 2 D^2 + 1 and has about half the error."""
 
     gamma: float = 2.0
-    """Step of Algorithm 2.2. Source: 2."""
+    """Step of [identification] Alg. 2.2. Source: 2."""
 
     power_steps: int = 3000
     """Steps per start at most. Source: a power of ten with an unreadable exponent (3 or 4, by its run
@@ -57,17 +54,17 @@ class PublishedOptions:
     5 log(m) in the table; here the former. What is missing after them is searched for further."""
 
     max_restarts: float = 200.0
-    """Starts in multiples of m after which the rest is called missing. Source: the number above."""
+    """Largest number of starts, in multiples of m. Source: the number above."""
 
     angle: float = 4.5e-2
     """Directions closer than this (radians) are the same. Source: not given; 1 - cos of it is 1e-3."""
 
     interval: float | None = None
-    """T, shifts are looked for in [-T, T]. Source: 0.6 for tanh. For other activations nine tenths of the
-    interval on which g'' is monotone."""
+    """T, shifts are sought in [-T, T]. Source: 0.6 for tanh (of 0.6585). For other activations nine tenths of
+    the interval on which g'' is monotone."""
 
     refinement: Refinement = "sgd"
-    """Source: analysed for gradient descent on all samples, run with stochastic gradients."""
+    """Source: analyzed for gradient descent on all samples, run with stochastic gradients."""
 
     training_samples: int | None = None
     """N_train, Gaussian. Source: D^2 m."""
@@ -101,7 +98,7 @@ class PublishedOptions:
         """beta."""
         if self.threshold is not None:
             return self.threshold
-        return 0.99 if width >= WIDE * dimension**2 else 0.9
+        return 0.99 if width >= 2 / 5 * dimension**2 else 0.9
 
     def start_count(self, dimension: int, width: int) -> int:
         """Starts of the first, fixed batch."""

@@ -1,11 +1,11 @@
-"""The published pipeline for wide one-hidden-layer networks, as written (Algorithms 3.1, 3.2, 3.3).
+"""The published pipeline for wide one-hidden-layer networks ([identification] Algs. 3.1, 3.2, 3.3).
 
 From answers of
 
     f(x) = sum_{k=1..m} g(w_k . x + tau_k),      |w_k| = 1, |tau_k| <= T, scalar output, m and g known,
 
-it recovers the directions from the span of sampled Hessians (Algorithm 3.2), signs and first shifts from
-two derivatives per neuron (Algorithm 3.3), and refines the shifts by gradient descent with the weights
+it recovers the directions from the span of sampled Hessians (Alg. 3.2), signs and first shifts from
+two derivatives per unit (Alg. 3.3), and refines the shifts by gradient descent with the weights
 frozen. Kept as a reference to measure against: the default route (`search`) needs none of
 these restrictions and does not stop at the error of the frozen weights.
 """
@@ -25,19 +25,18 @@ from unweave.networks.activations import Activation, get_activation
 from unweave.networks.network import Network
 from unweave.published.shallow.options import PublishedOptions
 from unweave.published.shallow.shifts import refine_shifts, signs_and_shifts
-from unweave.subspace.collecting import RankOneDirections
-from unweave.subspace.distinct import distinct_directions
+from unweave.subspace.collector import RankOneDirections, distinct_directions
 from unweave.subspace.hessian_span import HessianSpan, hessian_span
 from unweave.subspace.power_method import power_iterations, uniform_starts
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
 
-_STARTS_AT_ONCE = 512
+_STARTS_PER_BATCH = 512  # starts iterated at once: limits memory
 
 
 @dataclass(frozen=True, eq=False)
 class PublishedWeights:
-    """Directions found by Algorithm 3.2."""
+    """Directions found by [identification] Alg. 3.2."""
 
     directions: RankOneDirections
     """At most m, best first, each up to sign."""
@@ -48,7 +47,7 @@ class PublishedWeights:
 
 @dataclass(frozen=True, eq=False)
 class PublishedRecovery:
-    """What Algorithm 3.1 recovered, with the figures of its parts."""
+    """Result of [identification] Alg. 3.1, with the figures of its parts."""
 
     network: Network
     """sum_k g(w_k . x + t_k) with the refined shifts."""
@@ -57,7 +56,7 @@ class PublishedRecovery:
     signs: Array
     """(m,) signs that were applied to the directions."""
     initial_shifts: Array
-    """(m,) of Algorithm 3.3."""
+    """(m,) of [identification] Alg. 3.3."""
     shifts: Array
     """(m,) refined."""
     misalignment: Array
@@ -85,7 +84,7 @@ def recover_published(
     options: PublishedOptions | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> PublishedRecovery:
-    """Recover f(x) = sum_k g(w_k . x + tau_k) from its answers (Algorithm 3.1).
+    """Recover f(x) = sum_k g(w_k . x + tau_k) from its answers ([identification] Alg. 3.1).
 
     ``function`` maps (n, D) to (n, 1). Rows: N_h (D^2 + D + 1) + 4 m + 1 + N_train; see `PublishedOptions`.
 
@@ -153,9 +152,9 @@ def recover_weights(
     rng: np.random.Generator,
     options: PublishedOptions | None = None,
 ) -> PublishedWeights:
-    """Weights up to sign from Hessians at Gaussian sites (Algorithm 3.2).
+    """Weights up to sign from Hessians at Gaussian sites ([identification] Alg. 3.2).
 
-    Guarantee (Theorem 3.3): error at most C (m/alpha)^{1/4} eps^{1/2} for derivatives exact to eps, with
+    Guarantee (Thm. 3.3): error at most C (m/alpha)^{1/4} eps^{1/2} for derivatives exact to eps, with
     alpha the learnability; measured, it is linear in eps. The theory asks for N_h >= m + m^2 log(m)/D.
     """
     options = options or PublishedOptions()
@@ -184,9 +183,9 @@ def _sampled_span(
 def _best_directions(
     span: HessianSpan, dimension: int, width: int, rng: np.random.Generator, options: PublishedOptions
 ) -> RankOneDirections:
-    """Algorithm 2.2 in the batched form of the experiments: all starts first, then the m best distinct ends.
+    """[identification] Alg. 2.2 as run in the experiments: all starts first, then the m best distinct ends.
 
-    Stopping at the m-th accepted end instead may keep a spurious maximiser: some exceed the threshold when m
+    Stopping at the m-th accepted end instead may keep a spurious maximizer: some exceed the threshold when m
     is close to its limit.
     """
     space = RankOneSpace(span.basis(width), symmetric_packing(dimension))
@@ -197,7 +196,7 @@ def _best_directions(
     rejected: list[Array] = [np.zeros(0)]
     restarts = 0
     while due > 0:
-        count = min(due, _STARTS_AT_ONCE)
+        count = min(due, _STARTS_PER_BATCH)
         starts = uniform_starts(count, dimension, rng)
         ends = power_iterations(space, starts, options.gamma, options.power_steps, options.power_tolerance)
         missed = space.misalignment(ends)
@@ -211,7 +210,7 @@ def _best_directions(
         restarts += count
         due -= count
         if due <= 0 and len(kept) < width and restarts < limit:
-            due = min(_STARTS_AT_ONCE, limit - restarts)
+            due = min(_STARTS_PER_BATCH, limit - restarts)
     return RankOneDirections(kept[:width], misalignment[:width], restarts, np.concatenate(rejected))
 
 

@@ -1,4 +1,4 @@
-"""Signs and shifts of neurons whose directions are known (Algorithm 3.3), and their refinement.
+"""Signs and shifts of units whose directions are known ([identification] Alg. 3.3), and their refinement.
 
 The derivatives of f(x) = sum_k g(w_k . x + tau_k) at the origin along an estimate what_k = s_k w_k are
 
@@ -28,22 +28,19 @@ from unweave.errors import InvalidInput
 from unweave.networks.activations import Activation
 from unweave.published.shallow.options import PublishedOptions
 
-SGD_LEARNING_RATE = 1e-3
-TANH_INTERVAL = 0.6  # the source's, of 0.6585
-_SHARE_OF_MONOTONE = 0.9  # the same margin for the other activations
-_ROWS = 4096  # rows of N x m arrays formed at once
-_NORM_STEPS = 100  # power steps for ||K||, with a margin for their being too few
-_NORM_MARGIN = 1.05
+_TRAINING_ROWS = 4096  # rows of N x m arrays formed at once: limits memory
+_NORM_STEPS = 100  # power steps for ||K||, whose error the margin covers
+_NORM_MARGIN = 1.05  # factor on ||K|| that covers the power steps and the subsample
 
 
 @dataclass(frozen=True, eq=False)
 class SignsAndShifts:
-    """What Algorithm 3.3 reads off two derivatives per neuron."""
+    """Result of [identification] Alg. 3.3, from two derivatives per unit."""
 
     signs: Array
     """(m,) +1 or -1: s_k what_k is the weight."""
     shifts: Array
-    """(m,) of the correctly signed neurons."""
+    """(m,) of the correctly signed units."""
     second: Array
     """(m,) estimates of g''(tau_k)."""
     third: Array
@@ -52,7 +49,7 @@ class SignsAndShifts:
 
 @dataclass(frozen=True, eq=False)
 class RefinedShifts:
-    """Where gradient descent on the shifts ended."""
+    """End point of gradient descent on the shifts."""
 
     shifts: Array
     """(m,)"""
@@ -69,9 +66,9 @@ def signs_and_shifts(
     activation: Activation,
     options: PublishedOptions | None = None,
 ) -> SignsAndShifts:
-    """Signs and initial shifts from second and third derivatives at the origin (Algorithm 3.3).
+    """Signs and initial shifts from second and third derivatives at the origin ([identification] Alg. 3.3).
 
-    ``directions`` (m, D): unit rows, each a weight up to sign. Rows asked: 4 m + 1. Error (3.62):
+    ``directions`` (m, D): unit rows, each a weight up to sign. Rows asked: 4 m + 1. Error, (3.62):
     sqrt(m) eps + m^{3/2} (log m / D)^{3/4} max_k |w_k - s_k what_k| up to a constant that grows with
     cond(G2) and with 1 / min |g'''| over the interval.
     """
@@ -96,10 +93,10 @@ def shift_interval(activation: Activation, interval: float | None) -> float:
     if widest is None:
         raise InvalidInput(
             f"activation must have a second derivative that is monotone around 0. Got {activation.name!r} "
-            "instead. The default route fits every neuron's profile and needs no such interval."
+            "instead. The default route fits every unit's profile and needs no such interval."
         )
     if interval is None:
-        return TANH_INTERVAL if activation.name == "tanh" else float(min(_SHARE_OF_MONOTONE * widest, 1e6))
+        return 0.6 if activation.name == "tanh" else float(min(0.9 * widest, 1e6))
     if not 0 < interval <= widest:
         raise InvalidInput(
             f"interval must be in (0, {widest:.4f}], where g'' of {activation.name} is monotone. "
@@ -118,7 +115,7 @@ def refine_shifts(
     options: PublishedOptions | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> RefinedShifts:
-    """Refine ``shifts`` (m,) of the neurons ``weights`` (D, m) on ``inputs`` (N, D) and ``answers`` (N,).
+    """Refine ``shifts`` (m,) of the units ``weights`` (D, m) on ``inputs`` (N, D) and ``answers`` (N,).
 
     ``options.refinement`` "gradient" takes all samples in every step, of length 1/||K|| unless a learning
     rate is given, K = (1/N) sum_i g'(z_i) g'(z_i)^T; "sgd" takes them in shuffled batches. Both stop at
@@ -135,7 +132,7 @@ def refine_shifts(
     if options.refinement == "gradient":
         rate = options.learning_rate or 1 / (_NORM_MARGIN * problem.gram_norm(shifts, rng))
     else:
-        rate = options.learning_rate or SGD_LEARNING_RATE
+        rate = options.learning_rate or 1e-3
     while True:
         mse, gradient = problem.mse_and_gradient(t)
         history.append(mse)
@@ -168,19 +165,19 @@ class _ShiftProblem:
     def mse_and_gradient(self, t: Array) -> tuple[float, Array]:
         """Mean of (fhat - f)^2 and the gradient of its half, (m,)."""
         total, gradient = 0.0, np.zeros_like(t)
-        for start in range(0, len(self._inputs), _ROWS):
-            rows = slice(start, start + _ROWS)
+        for start in range(0, len(self._inputs), _TRAINING_ROWS):
+            rows = slice(start, start + _TRAINING_ROWS)
             error, slopes = self._errors(self._inputs[rows], self._answers[rows], t)
             total += float(error @ error)
             gradient += error @ slopes
         return total / len(self._inputs), gradient / len(self._inputs)
 
     def gram_norm(self, t: Array, rng: np.random.Generator) -> float:
-        """||K|| at ``t``, by power iteration on a subsample of at most ``_ROWS`` rows.
+        """||K|| at ``t``, by power iteration on a subsample of at most ``_TRAINING_ROWS`` rows.
 
         The sampling error of the largest eigenvalue is a few percent, which the caller's margin covers.
         """
-        rows = self._inputs if len(self._inputs) <= _ROWS else self._inputs[:_ROWS]
+        rows = self._inputs if len(self._inputs) <= _TRAINING_ROWS else self._inputs[:_TRAINING_ROWS]
         slopes = self._activation.jet(rows @ self._weights + t, 1)[1]
         vector, norm = rng.standard_normal(len(t)), 1.0
         for _ in range(_NORM_STEPS):
