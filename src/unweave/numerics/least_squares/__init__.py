@@ -5,7 +5,7 @@ from unweave.numerics.least_squares.levenberg_marquardt import (
     LevenbergMarquardtOptions,
     Path,
     Steps,
-    descend,
+    minimise,
 )
 from unweave.numerics.least_squares.problem import LeastSquares, Linearisation
 from unweave.numerics.least_squares.solved_steps import Fit, levenberg_marquardt
@@ -18,6 +18,6 @@ __all__ = [
     "Linearisation",
     "Path",
     "Steps",
-    "descend",
     "levenberg_marquardt",
+    "minimise",
 ]

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -127,7 +127,7 @@ class Steps(ABC, Generic[P]):
     def trial(self, point: P, damping: float | Array) -> P:
         """Where the step of this damping leads; of infinite size where there is none."""
 
-    def accepted(self, better: BoolArray, trial: P, point: P) -> P:
+    def accepted(self, better: bool | BoolArray, trial: P, point: P) -> P:
         """The next point: ``trial`` where it is ``better``. Single problems take all of it."""
         return trial
 
@@ -145,49 +145,70 @@ class Path(Generic[P]):
     """|r| at the start and after every accepted step; of a batch, over all of its problems."""
 
 
-def descend(
+def minimise(
     steps: Steps[P], point: P, options: LevenbergMarquardtOptions, on_step: OnStep | None = None
 ) -> Path[P]:
     """Minimise |r| from ``point``, until every problem of the batch has settled."""
-    history, size = [_total(point.size)], np.asarray(point.size)
-    damping, rise = np.full(size.shape, options.damping), np.full(size.shape, options.damping_rise)
+    history, size = [_total(point.size)], point.size
+    damping, rise = _like(size, options.damping), _like(size, options.damping_rise)
     rounding = options.floor if options.rounding is None else options.rounding
-    stalled: Array = np.zeros(size.shape)
-    settled: BoolArray = np.zeros(size.shape, dtype=np.bool_)
+    stalled, settled = _like(size, 0.0), size < 0
     tried = refused = counted = 0
     while counted < options.steps and (options.refusals is None or refused < options.refusals):
         at_rounding = size < options.round_off * rounding
         if options.stalls is not None:
-            settled = settled | (stalled >= np.where(at_rounding, options.stalls // 2, options.stalls))
+            settled = settled | (stalled >= _choose(at_rounding, options.stalls // 2, options.stalls))
         if tried >= options.least_steps:
             settled = settled | (size <= options.floor)
-        if settled.all():
+        if _every(settled):
             break
-        trial = steps.trial(point, damping[()])
-        tried += 1
-        reached = np.asarray(trial.size)
-        better: BoolArray = np.asarray(reached < options.needed * size)
-        fallen = np.maximum(damping * options.damping_fall, options.least_damping)
-        damping = np.where(better, fallen, np.maximum(damping, options.least_raised) * rise)
-        rise = np.where(better, options.damping_rise, rise * options.rise_growth)
+        trial = steps.trial(point, damping)
+        reached, tried = trial.size, tried + 1
+        better = reached < options.needed * size
+        fallen = _at_least(options.least_damping, damping * options.damping_fall)
+        damping = _choose(better, fallen, _at_least(options.least_raised, damping) * rise)
+        rise = _choose(better, options.damping_rise, rise * options.rise_growth)
         last = (reached > options.last_ratio * size) & (size < options.last_below)
-        settled = np.where(better, last, damping >= options.max_damping)
+        settled = _choose(better, last, damping >= options.max_damping)
         slow = reached > (1 - options.worthwhile) * size
-        progress_ended = at_rounding
-        if options.rounding is not None and not better.any():
-            progress_ended = progress_ended | steps.is_hopeless(point, trial)
-        stalled = np.where(better, np.where(slow, stalled + 1, 0), stalled + progress_ended)
-        if better.any():
+        if _some(better):
+            stalled = _choose(better, _choose(slow, stalled + 1, 0.0), stalled + at_rounding)
             point = steps.accepted(better, trial, point)
-            size, refused, counted = np.asarray(point.size), 0, counted + 1
+            size, refused, counted = point.size, 0, counted + 1
             history.append(_total(size))
             if on_step is not None:
                 on_step(len(history) - 1, history[-1])
         else:
+            # At rounding no damping helps, nor at a minimum: even the linear model hopes for nothing there.
+            at_minimum = options.rounding is not None and steps.is_hopeless(point, trial)
+            stalled = stalled + (at_rounding | at_minimum)
             refused, counted = refused + 1, counted + (options.refusals is None)
         del trial  # it may be as large as the data, and the next one is
     return Path(point, tuple(history))
 
 
+# Single problems are Python numbers: arrays of one entry would cost small fits a tenth of their time.
+
+
+def _choose(condition: Any, yes: Any, no: Any) -> Any:
+    return np.where(condition, yes, no) if isinstance(condition, np.ndarray) else yes if condition else no
+
+
+def _at_least(least: float, value: Any) -> Any:
+    return np.maximum(least, value) if isinstance(value, np.ndarray) else max(least, value)
+
+
+def _every(condition: Any) -> bool:
+    return bool(condition.all() if isinstance(condition, np.ndarray) else condition)
+
+
+def _some(condition: Any) -> bool:
+    return bool(condition.any() if isinstance(condition, np.ndarray) else condition)
+
+
+def _like(size: float | Array, value: float) -> Any:
+    return np.full(size.shape, value) if isinstance(size, np.ndarray) else value
+
+
 def _total(size: float | Array) -> float:
-    return float(size) if np.ndim(size) == 0 else float(np.linalg.norm(size))
+    return float(np.linalg.norm(size)) if isinstance(size, np.ndarray) else float(size)

@@ -27,7 +27,7 @@ from unweave.numerics.least_squares.levenberg_marquardt import (
     LevenbergMarquardtOptions,
     OnStep,
     Steps,
-    descend,
+    minimise,
 )
 from unweave.numerics.least_squares.problem import LeastSquares, Linearisation
 from unweave.numerics.least_squares.solver import Solver
@@ -70,7 +70,7 @@ def levenberg_marquardt(
     """
     options = options or LevenbergMarquardtOptions()
     steps = SolvedSteps(problem, start, options)
-    path = descend(steps, steps.start, options, on_step)
+    path = minimise(steps, steps.start, options, on_step)
     end, solver = path.point, steps.solver
     condition, covariance = solver.conditioning(end.linear)
     return Fit(end.vector, end.size, path.history, condition, solver.iterations, covariance)
@@ -119,7 +119,7 @@ class SolvedSteps(Steps[VectorPoint]):
         )
         return VectorPoint(vector, residual, size, point.linear, step)
 
-    def accepted(self, better: BoolArray, trial: VectorPoint, point: VectorPoint) -> VectorPoint:
+    def accepted(self, better: bool | BoolArray, trial: VectorPoint, point: VectorPoint) -> VectorPoint:
         """The trial, linearised."""
         return replace(trial, linear=self._problem.linearise(trial.vector))
 
