@@ -20,12 +20,13 @@ from unweave.networks.activations import get_activation
 from unweave.networks.layered_model import LayeredModel
 from unweave.networks.network import Network
 from unweave.networks.value_fit import ValueJacobian
+from unweave.numerics.least_squares import LevenbergMarquardtOptions
+from unweave.numerics.least_squares.full_steps import take_full_steps
 
-_STEPS = 8
+_SCHEDULE = LevenbergMarquardtOptions.undamped(8, last_ratio=0.5)
 _ROWS_PER_WEIGHT = 2.0  # on either side of a unit, for each number it is made of
-_WORTHWHILE = 0.5  # ratio of residuals after and before a step beyond which it was the last one
 _CLEAR_OF_KINKS = 1e-5  # distance, relative to 1 + |x|, from which on a row's pattern is certain
-_RANK = 1e-11  # relative singular values below which a direction is not determined
+_OPEN_RANK = 1e-11  # relative singular values below which a direction is not determined
 _CERTAIN = 1e-6  # smallest diagonal of the Cholesky factor from which on squaring J loses nothing that counts
 _CANDIDATES = 20_000  # points among which those are taken where an open parameter acts
 _SPREADS = np.array([1.0, 3.0, 10.0, 100.0])
@@ -61,25 +62,20 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
     def residual(candidate: LayeredModel) -> Array:
         return np.asarray((factors * (answers - candidate.values(points))).reshape(-1))
 
-    current = residual(model)
-    history = [_rms(current)]
     # So near the end that one Jacobian serves all steps.
     solver = _Solver(ValueJacobian(model, points, factors).dense()[:, free])
-    for _ in range(_STEPS):
-        step = np.zeros(model.size)
-        step[free] = solver.solve(current)
-        moved = model.from_vector(model.to_vector() + step)
-        new = residual(moved)
-        if not _rms(new) < history[-1]:
-            break
-        model, current = moved, new
-        history.append(_rms(new))
-        if history[-1] > _WORTHWHILE * history[-2]:
-            break
+
+    def move(candidate: LayeredModel, left: Array) -> LayeredModel:
+        step = np.zeros(candidate.size)
+        step[free] = solver.solve(left)
+        return candidate.from_vector(candidate.to_vector() + step)
+
+    path = take_full_steps(model, residual, move, _SCHEDULE)
+    model, history = path.point.state, path.history
     bars = np.zeros(model.size)
     roots = solver.covariance_roots()
     bars[free] = np.where(np.isinf(roots), np.inf, history[-1] * np.where(np.isinf(roots), 0.0, roots))
-    return Polished(model.to_network(), tuple(history), bars)
+    return Polished(model.to_network(), history, bars)
 
 
 def enough_rows(network: Network, points: Array, wanted: int, rng: np.random.Generator) -> IntArray:
@@ -194,8 +190,4 @@ class _Solver:
         return np.asarray(roots)
 
     def _rank(self) -> int:
-        return int((self._values > _RANK * self._values[0]).sum())
-
-
-def _rms(residual: Array) -> float:
-    return float(np.sqrt(np.mean(residual**2)))
+        return int((self._values > _OPEN_RANK * self._values[0]).sum())
