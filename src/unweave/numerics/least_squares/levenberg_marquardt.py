@@ -155,8 +155,8 @@ def minimise(
     stalled, settled = _like(size, 0.0), size < 0
     tried = refused = counted = 0
     while counted < options.steps and (options.refusals is None or refused < options.refusals):
-        at_rounding = size < options.round_off * rounding
         if options.stalls is not None:
+            at_rounding = size < options.round_off * rounding
             settled = settled | (stalled >= _choose(at_rounding, options.stalls // 2, options.stalls))
         if tried >= options.least_steps:
             settled = settled | (size <= options.floor)
@@ -167,21 +167,26 @@ def minimise(
         better = reached < options.needed * size
         fallen = _at_least(options.least_damping, damping * options.damping_fall)
         damping = _choose(better, fallen, _at_least(options.least_raised, damping) * rise)
-        rise = _choose(better, options.damping_rise, rise * options.rise_growth)
-        last = (reached > options.last_ratio * size) & (size < options.last_below)
+        if options.rise_growth != 1.0:
+            rise = _choose(better, options.damping_rise, rise * options.rise_growth)
+        last: Any = False
+        if options.last_ratio < 1.0:
+            last = (reached > options.last_ratio * size) & (size < options.last_below)
         settled = _choose(better, last, damping >= options.max_damping)
-        slow = reached > (1 - options.worthwhile) * size
-        if _some(better):
-            stalled = _choose(better, _choose(slow, stalled + 1, 0.0), stalled + at_rounding)
+        progress = _some(better)
+        if options.stalls is not None:
+            slow = reached > (1 - options.worthwhile) * size
+            # At rounding no damping helps, nor at a minimum: even the linear model hopes for nothing there.
+            at_minimum = not progress and options.rounding is not None and steps.is_hopeless(point, trial)
+            idle = stalled + (at_rounding | at_minimum)
+            stalled = _choose(better, _choose(slow, stalled + 1, 0.0), idle)
+        if progress:
             point = steps.accepted(better, trial, point)
             size, refused, counted = point.size, 0, counted + 1
             history.append(_total(size))
             if on_step is not None:
                 on_step(len(history) - 1, history[-1])
         else:
-            # At rounding no damping helps, nor at a minimum: even the linear model hopes for nothing there.
-            at_minimum = options.rounding is not None and steps.is_hopeless(point, trial)
-            stalled = stalled + (at_rounding | at_minimum)
             refused, counted = refused + 1, counted + (options.refusals is None)
         del trial  # it may be as large as the data, and the next one is
     return Path(point, tuple(history))
