@@ -158,11 +158,11 @@ class ValueJacobian(Linearisation):
             begin = end
         return result.reshape(n * outputs, -1)
 
-    def gram(self) -> RealArray:
-        """Upper triangle of J^T J (P, P), from blocks of rows."""
+    def gram(self, workspace: int = _WORKSPACE_NUMBERS) -> RealArray:
+        """Upper triangle of J^T J (P, P), from blocks of rows that take ``workspace`` numbers at once."""
         outputs = self._slopes[-1].shape[1]
         result = np.zeros((self._model.size, self._model.size), dtype=self._dtype)
-        rows = max(1, _WORKSPACE_NUMBERS // workspace_per_row(self._model.shapes, outputs))
+        rows = max(1, workspace // workspace_per_row(self._model.shapes, outputs))
         for start in range(0, len(self._points), rows):
             part = slice(start, start + rows)
             read = [np.ascontiguousarray(each[part].T) for each in self._inputs]
