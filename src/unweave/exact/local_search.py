@@ -15,7 +15,7 @@ from unweave.arrays import Array, BoolArray
 from unweave.exact.losses import ConvexLoss
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
 
-_SCHEDULE = LevenbergMarquardtOptions(
+_LOCAL_SEARCH_SCHEDULE = LevenbergMarquardtOptions(
     steps=80,
     stalls=None,
     damping=1e-2,
@@ -42,7 +42,7 @@ def local_search(
         units = np.abs(rng.standard_normal((starts, width, q)))
     signs = rng.choice([-1.0, 1.0], size=(starts, width))
     steps = _UnitSteps(signs, z, y, loss)
-    end = minimise(steps, steps.at(units), _SCHEDULE).point
+    end = minimise(steps, steps.at(units), _LOCAL_SEARCH_SCHEDULE).point
     units, losses = end.units, end.size
     order = np.argsort(losses, kind="stable")
     return units[order], signs[order], losses[order]

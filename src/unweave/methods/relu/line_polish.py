@@ -23,7 +23,7 @@ from unweave.numerics.least_squares import LevenbergMarquardtOptions
 from unweave.numerics.least_squares.full_steps import take_full_steps
 
 _SYMMETRY_RANK = 1e-11  # relative singular values below which a direction is one of the symmetries
-_RIDGE_RISE = 10.0  # factor on the ridge where rounding takes it away
+_POLISH_RIDGE_RISE = 10.0  # factor on the ridge where rounding takes it away
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _gram_solver(jacobian: Array, ridge: float) -> Callable[[Array], Array]:
             factor = scipy.linalg.cho_factor(damped, lower=True, overwrite_a=True, check_finite=False)
             break
         except scipy.linalg.LinAlgError:
-            ridge *= _RIDGE_RISE
+            ridge *= _POLISH_RIDGE_RISE
 
     def solve(residual: Array) -> Array:
         return np.asarray(scipy.linalg.cho_solve(factor, scaled.T @ residual, check_finite=False) / size)

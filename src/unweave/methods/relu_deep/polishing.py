@@ -23,15 +23,15 @@ from unweave.networks.value_fit import ValueJacobian
 from unweave.numerics.least_squares import LevenbergMarquardtOptions
 from unweave.numerics.least_squares.full_steps import take_full_steps
 
-_SCHEDULE = LevenbergMarquardtOptions.undamped(8, last_ratio=0.5)
+_POLISH_SCHEDULE = LevenbergMarquardtOptions.undamped(8, last_ratio=0.5)
 _ROWS_PER_WEIGHT = 2.0  # on either side of a unit, for each number it is made of
 _CLEAR_OF_KINKS = 1e-5  # distance, relative to 1 + |x|, from which on a row's pattern is certain
 _OPEN_RANK = 1e-11  # relative singular values below which a direction is not determined
 _CERTAIN = 1e-6  # smallest diagonal of the Cholesky factor from which on squaring J loses nothing that counts
-_CANDIDATES = 20_000  # points among which those are taken where an open parameter acts
-_SPREADS = np.array([1.0, 3.0, 10.0, 100.0])
+_CANDIDATE_POINTS = 20_000  # points among which those are taken where an open parameter acts
+_CANDIDATE_SPREADS = np.array([1.0, 3.0, 10.0, 100.0])
 _ROWS_PER_OPEN = 5
-_OPEN = 1e-3  # share of a parameter's unit vector that lies in the null space of an open one
+_OPEN_SHARE = 1e-3  # share of a parameter's unit vector that lies in the null space of an open one
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
         step[free] = solver.solve(left)
         return candidate.from_vector(candidate.to_vector() + step)
 
-    path = take_full_steps(model, residual, move, _SCHEDULE)
+    path = take_full_steps(model, residual, move, _POLISH_SCHEDULE)
     model, history = path.point.state, path.history
     bars = np.zeros(model.size)
     roots = solver.covariance_roots()
@@ -125,8 +125,8 @@ def rows_for_open_parameters(polished: Polished, rng: np.random.Generator) -> Ar
     wanted = open_parameters(polished)
     if not wanted:
         return np.zeros((0, polished.network.n_inputs))
-    points = rng.standard_normal((_CANDIDATES, polished.network.n_inputs))
-    points *= _SPREADS[rng.integers(len(_SPREADS), size=_CANDIDATES)][:, None]
+    points = rng.standard_normal((_CANDIDATE_POINTS, polished.network.n_inputs))
+    points *= _CANDIDATE_SPREADS[rng.integers(len(_CANDIDATE_SPREADS), size=_CANDIDATE_POINTS)][:, None]
     states = LayeredModel.from_network(polished.network).forward(points)
     chosen: set[int] = set()
     for layer, row, unit in wanted:
@@ -186,7 +186,7 @@ class _Solver:
         rank = self._rank()
         seen = self._right[:rank]
         roots = np.linalg.norm(seen / self._values[:rank, None], axis=0) / self._size
-        roots[1 - np.linalg.norm(seen, axis=0) ** 2 > _OPEN**2] = np.inf
+        roots[1 - np.linalg.norm(seen, axis=0) ** 2 > _OPEN_SHARE**2] = np.inf
         return np.asarray(roots)
 
     def _rank(self) -> int:

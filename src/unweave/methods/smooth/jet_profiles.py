@@ -17,16 +17,16 @@ import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.shared.profiles.neuron_fits import rank_one_coefficients
-from unweave.methods.shared.profiles.profiles import LONGEST_STEP, SCHEDULE, Profiles
+from unweave.methods.shared.profiles.profiles import LONGEST_PROFILE_STEP, PROFILE_SCHEDULE, Profiles
 from unweave.networks.activations import Activation
 from unweave.numerics.least_squares import Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
 
-_SCALES = np.geomspace(0.05, 8.0, 24)  # of |w_k| in normalised inputs
-_CENTRES_PER_WIDTH = 8.0  # grid points across 1/s: near an inflection the ratio of both derivatives is steep
+_JET_SCALES = np.geomspace(0.05, 8.0, 24)  # of |w_k| in normalised inputs
+_JET_CENTRES_PER_WIDTH = 8.0  # grid points across 1/s: near an inflection both derivatives' ratio is steep
 _EXTENT = 6.0  # pre-activations from which on no site sees more than a neuron's far tail
-_FIRST_STEPS, _CANDIDATES, _REFINEMENTS = 8, 6, 30  # steps for all, how many go on, and for how long
-_DIFFERENCE = 1e-5  # step of the Jacobian's differences
+_FIRST_STEPS, _KEPT_CANDIDATES, _LAST_STEPS = 8, 6, 30  # steps for all, how many go on, and for how long
+_JET_DIFFERENCE = 1e-5  # step of the Jacobian's differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +63,9 @@ def fit_jet_profiles(samples: JetSamples, activation: Activation) -> Profiles:
     data = samples.stacked()
     scales, biases = _grid_search(samples.projections, data, activation)
     scales, biases, misfit = _refine(scales, biases, samples.projections, data, activation, _FIRST_STEPS)
-    kept = np.argsort(misfit, axis=1)[:, :_CANDIDATES]
+    kept = np.argsort(misfit, axis=1)[:, :_KEPT_CANDIDATES]
     scales, biases = np.take_along_axis(scales, kept, 1), np.take_along_axis(biases, kept, 1)
-    scales, biases, misfit = _refine(scales, biases, samples.projections, data, activation, _REFINEMENTS)
+    scales, biases, misfit = _refine(scales, biases, samples.projections, data, activation, _LAST_STEPS)
     best = np.argmin(misfit, axis=1)[:, None]
     scales, biases = np.take_along_axis(scales, best, 1), np.take_along_axis(biases, best, 1)
     shape = _shape(scales, biases, samples.projections, activation)
@@ -88,10 +88,10 @@ def _grid_search(t: Array, data: Array, activation: Activation) -> tuple[Array, 
     """
     reach = float(np.abs(t).max(initial=1.0))
     m = t.shape[1]
-    best_b = np.zeros((m, len(_SCALES)))
-    for i, scale in enumerate(_SCALES):
+    best_b = np.zeros((m, len(_JET_SCALES)))
+    for i, scale in enumerate(_JET_SCALES):
         extent = reach + _EXTENT / scale
-        count = int(np.ceil(2 * extent * scale * _CENTRES_PER_WIDTH)) | 1
+        count = int(np.ceil(2 * extent * scale * _JET_CENTRES_PER_WIDTH)) | 1
         grid = scale * np.linspace(-extent, extent, count)
         shape = _shape(np.full((m, count), scale), np.broadcast_to(grid, (m, count)), t, activation)
         norm = np.einsum("nmg,nmg->mg", shape, shape)
@@ -99,7 +99,7 @@ def _grid_search(t: Array, data: Array, activation: Activation) -> tuple[Array, 
         explained = np.einsum("mgk,mgk->mg", overlap, overlap)
         explained = np.divide(explained, norm, out=np.zeros_like(norm), where=norm > 0)
         best_b[:, i] = grid[np.argmax(explained, axis=1)]
-    return np.broadcast_to(_SCALES, best_b.shape).copy(), best_b
+    return np.broadcast_to(_JET_SCALES, best_b.shape).copy(), best_b
 
 
 def _project(shape: Array, data: Array) -> Array:
@@ -114,7 +114,7 @@ def _refine(
 ) -> tuple[Array, Array, Array]:
     """Levenberg-Marquardt on (log s, b) with the amplitudes projected out, each candidate by itself."""
     jet_steps = _JetSteps(t, data, activation)
-    end = minimise(jet_steps, jet_steps.at(np.log(s), b), replace(SCHEDULE, steps=steps)).point
+    end = minimise(jet_steps, jet_steps.at(np.log(s), b), replace(PROFILE_SCHEDULE, steps=steps)).point
     return np.exp(end.log_s), end.b, end.size
 
 
@@ -141,10 +141,10 @@ class _JetSteps(Steps[_JetPoint]):
 
     def trial(self, point: _JetPoint, damping: float | Array) -> _JetPoint:
         step_s, step_b = self._step(point, damping)
-        log_s = point.log_s - np.clip(step_s, -LONGEST_STEP[0], LONGEST_STEP[0])
-        log_s = np.clip(log_s, np.log(_SCALES[0] / 10), np.log(_SCALES[-1] * 10))
+        log_s = point.log_s - np.clip(step_s, -LONGEST_PROFILE_STEP[0], LONGEST_PROFILE_STEP[0])
+        log_s = np.clip(log_s, np.log(_JET_SCALES[0] / 10), np.log(_JET_SCALES[-1] * 10))
         farthest = np.exp(log_s) * self._reach + _EXTENT
-        b = point.b - np.clip(step_b, -LONGEST_STEP[1], LONGEST_STEP[1])
+        b = point.b - np.clip(step_b, -LONGEST_PROFILE_STEP[1], LONGEST_PROFILE_STEP[1])
         return self.at(log_s, np.clip(b, -farthest, farthest))
 
     def accepted(self, better: bool | BoolArray, trial: _JetPoint, point: _JetPoint) -> _JetPoint:
@@ -157,8 +157,8 @@ class _JetSteps(Steps[_JetPoint]):
 
     def _step(self, point: _JetPoint, damping: float | Array) -> tuple[Array, Array]:
         left = point.left
-        by_s = (self._remainder(point.log_s + _DIFFERENCE, point.b) - left) / _DIFFERENCE
-        by_b = (self._remainder(point.log_s, point.b + _DIFFERENCE) - left) / _DIFFERENCE
+        by_s = (self._remainder(point.log_s + _JET_DIFFERENCE, point.b) - left) / _JET_DIFFERENCE
+        by_b = (self._remainder(point.log_s, point.b + _JET_DIFFERENCE) - left) / _JET_DIFFERENCE
         normal = _products(by_s, by_s), _products(by_s, by_b), _products(by_b, by_b)
         return pair_steps(normal, (_products(by_s, left), _products(by_b, left)), damping)
 

@@ -34,7 +34,7 @@ _FEWEST_CANDIDATES = 200
 _WELL_CONDITIONED = 1e4  # sites are added, up to a half more, until G is
 _MORE_SITES = 1.05
 _MOST_SITES = 1.5
-_SCHEDULE = LevenbergMarquardtOptions.undamped(40, needed=0.99)  # a step must gain a hundredth
+_EXTENSION_SCHEDULE = LevenbergMarquardtOptions.undamped(40, needed=0.99)  # a step must gain a hundredth
 _SETTLED = 3.0  # times the noise: residual that nothing can be gained from
 _SKIP_NEGLIGIBLE = 1e-9  # relative to the weights' contribution to slopes: below, rounding
 
@@ -143,7 +143,7 @@ def _solve(
     beside = _Beside(model, sites.points, step)
     shared = _SharedSteps(beside, equations, np.linalg.svd(sites.slopes, full_matrices=False))
     start = shared.at(np.zeros((len(equations), sites.slopes.shape[1])))
-    end = minimise(shared, start, _SCHEDULE).point
+    end = minimise(shared, start, _EXTENSION_SCHEDULE).point
     components, left = end.components, end.left
     for j in np.flatnonzero(np.sqrt(np.mean(left**2, axis=1)) > _SETTLED * noise):
         components[j], left[j] = _own_steps(beside, components[j], equations[j])
@@ -230,7 +230,7 @@ def _own_steps(beside: _Beside, start: Array, equations: Array) -> tuple[Array, 
         factors = np.linalg.svd(beside.slopes(components), full_matrices=False)
         return np.asarray(components + _damped(factors, left[None], beside.step, beside.typical)[0])
 
-    end = take_full_steps(start, residual, move, _SCHEDULE).point
+    end = take_full_steps(start, residual, move, _EXTENSION_SCHEDULE).point
     return end.state, end.residual
 
 

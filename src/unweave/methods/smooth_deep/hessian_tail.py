@@ -24,8 +24,8 @@ from unweave.arrays import Array
 from unweave.methods.smooth_deep.saturating import Saturating
 from unweave.subspace.symmetric import symmetric_packing
 
-_LONGEST_STEP = 0.25
-_EQUATIONS = 20.0  # sketched equations per unknown
+_LONGEST_TAIL_STEP = 0.25
+_EQUATIONS_PER_UNKNOWN = 20.0  # sketched equations per unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class HessianTail:
         k, p = right.shape
         count = p - k
         if rows * count * unknowns > self._exact_entries:
-            count = min(count, int(np.ceil(_EQUATIONS * unknowns / max(1, rows - k))))
+            count = min(count, int(np.ceil(_EQUATIONS_PER_UNKNOWN * unknowns / max(1, rows - k))))
         drawn = self._rng.standard_normal((p, count))
         drawn -= right.T @ (right @ drawn)
         return np.asarray(np.linalg.qr(drawn)[0].T)
@@ -155,8 +155,8 @@ class HessianTail:
         """The state after a step, shortened where it is long."""
         m = len(state.biases)
         largest = float(np.abs(step).max(initial=0.0))
-        if largest > _LONGEST_STEP:
-            step = step * (_LONGEST_STEP / largest)
+        if largest > _LONGEST_TAIL_STEP:
+            step = step * (_LONGEST_TAIL_STEP / largest)
         change = np.diag(step[:m]) if self._directions_known else step[: m * m].reshape(m, m)
         return TailState(state.mixing @ (np.eye(m) + change), state.biases + step[-m:])
 

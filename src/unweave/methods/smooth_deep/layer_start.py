@@ -24,11 +24,11 @@ from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, min
 from unweave.numerics.least_squares.pair_steps import pair_steps
 from unweave.subspace.congruence import diagonalise_by_congruence
 
-_NORMS = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0, 2.6, 3.5, 5.0)
-_BIASES = np.linspace(-5, 5, 61)
-_LONGEST = (0.2, 0.3)  # of a Gauss-Newton step in norm and bias
+_GRID_NORMS = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0, 2.6, 3.5, 5.0)
+_GRID_BIASES = np.linspace(-5, 5, 61)
+_LONGEST_UNIT_STEP = (0.2, 0.3)  # of a Gauss-Newton step in norm and bias
 _NORM_RANGE, _BIAS_RANGE = (0.02, 20.0), 9.0
-_SCHEDULE = LevenbergMarquardtOptions(
+_UNIT_FIT_SCHEDULE = LevenbergMarquardtOptions(
     steps=30, stalls=None, needed=np.inf, damping=0.01, damping_fall=1.0, damping_rise=1.0
 )
 
@@ -76,7 +76,7 @@ def norms_and_biases(
     places = coordinates @ directions
     norms, biases = _best_on_grid(places, mixed, squares, g)
     start = _UnitFits(norms, biases, np.ones(len(norms)))
-    end = minimise(_UnitSteps(places, mixed, squares, g), start, _SCHEDULE).point
+    end = minimise(_UnitSteps(places, mixed, squares, g), start, _UNIT_FIT_SCHEDULE).point
     norms, biases = end.norms, end.biases
     r = norms * g.bending(norms * places + biases)[0]
     left = (squares * r * r - 2 * mixed * r).sum() + (diagonal**2).sum()
@@ -108,16 +108,16 @@ class _UnitSteps(Steps[_UnitFits]):
         )
         gradient = (misfit * by_norm).sum(axis=0), (misfit * by_bias).sum(axis=0)
         step_norm, step_bias = pair_steps(normal, gradient, damping)
-        norms = norms - np.clip(step_norm, -_LONGEST[0], _LONGEST[0])
-        biases = point.biases - np.clip(step_bias, -_LONGEST[1], _LONGEST[1])
+        norms = norms - np.clip(step_norm, -_LONGEST_UNIT_STEP[0], _LONGEST_UNIT_STEP[0])
+        biases = point.biases - np.clip(step_bias, -_LONGEST_UNIT_STEP[1], _LONGEST_UNIT_STEP[1])
         return _UnitFits(np.clip(norms, *_NORM_RANGE), np.clip(biases, -_BIAS_RANGE, _BIAS_RANGE), point.size)
 
 
 def _best_on_grid(places: Array, mixed: Array, squares: Array, g: Saturating) -> tuple[Array, Array]:
     m = places.shape[1]
     best, norms, biases = np.full(m, np.inf), np.ones(m), np.zeros(m)
-    for norm in _NORMS:
-        for bias in _BIASES:
+    for norm in _GRID_NORMS:
+        for bias in _GRID_BIASES:
             r = norm * g.bending(norm * places + bias)[0]
             cost = (squares * r * r - 2 * mixed * r).sum(axis=0)
             better = cost < best

@@ -21,7 +21,7 @@ from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, min
 State = TypeVar("State")
 
 _DIAGONAL_FLOOR = 1e-6  # of the mean diagonal of J^T J: directions the data hardly see move little
-_OPTIONS = LevenbergMarquardtOptions(
+_MANIFOLD_SCHEDULE = LevenbergMarquardtOptions(
     refusals=16,
     round_off=0.0,
     stalls=1,
@@ -70,7 +70,7 @@ def descend(
     """Minimise from ``start``; stops at residual ``enough``, at rounding, or when a step leaves more than
     ``slow`` of the cost. ``on_step`` is called with (steps made, residual) before every step."""
     worthwhile = 1 - float(np.sqrt(slow))
-    options = replace(_OPTIONS, steps=steps, damping=damping, floor=enough, worthwhile=worthwhile)
+    options = replace(_MANIFOLD_SCHEDULE, steps=steps, damping=damping, floor=enough, worthwhile=worthwhile)
     manifold_steps = _ManifoldSteps(problem, on_step)
     path = minimise(manifold_steps, manifold_steps.start(start), options)
     return Descent(path.point.state, path.history[-1], path.history)

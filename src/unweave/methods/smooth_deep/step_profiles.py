@@ -23,22 +23,24 @@ from unweave.methods.smooth_deep.saturating import Saturating
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
 
-_CROSSINGS = 3
-_SAMPLES = 33
+_CROSSINGS_PER_UNIT = 3
+_SAMPLES_PER_CROSSING = 33
 _HALF_WIDTH = 7.0  # of the profile, in units of about one pre-activation
-_NORMS = np.geomspace(0.2, 5, 41)  # of the norm that height and slope suggest
+_NORM_FACTORS = np.geomspace(0.2, 5, 41)  # of the norm that height and slope suggest
 _SHIFTS = np.linspace(-3, 3, 25)
 _GRID_DEGREE = 3
 _DEGREES = (3, 5, 8)
-_CLEAN = 1e-4  # misfit of profiles that only one unit has shaped
+_CLEAN_MISFIT = 1e-4  # misfit of profiles that only one unit has shaped
 DOUBTFUL = 3e-4
 """Misfit that calls for other crossings."""
 _SUBSETS = tuple(
-    kept for kept in itertools.product((False, True), repeat=_CROSSINGS) if 0 < sum(kept) < _CROSSINGS
+    kept
+    for kept in itertools.product((False, True), repeat=_CROSSINGS_PER_UNIT)
+    if 0 < sum(kept) < _CROSSINGS_PER_UNIT
 )
 _MUCH_BETTER = 0.2  # fewer profiles always fit somewhat better
-_DIFFERENCE = 1e-6  # of norm and shift, for derivatives of the misfit
-_SCHEDULE = LevenbergMarquardtOptions(
+_PARAMETER_DIFFERENCE = 1e-6  # of norm and shift, for derivatives of the misfit
+_STEP_PROFILE_SCHEDULE = LevenbergMarquardtOptions(
     steps=25,
     stalls=None,
     last_ratio=0.9999,  # of squared misfits: less is not worth a step
@@ -99,7 +101,7 @@ def fit_step_profiles(ask: Ask, units: list[Unit], g: Saturating) -> StepProfile
     suggested = np.array([2 / unit.width for unit in units])
     norms, shifts, residuals = _fitted(profiles, _best_on_grid(profiles, suggested, g, fine=False), g)
     # Another unit may be at work near some of the crossings: do without them.
-    doubtful = np.flatnonzero(residuals > _CLEAN).astype(np.int64)
+    doubtful = np.flatnonzero(residuals > _CLEAN_MISFIT).astype(np.int64)
     for kept in _SUBSETS if len(doubtful) else ():
         fewer = profiles.keeping(doubtful, np.array(kept))
         again = _fitted(fewer, _best_on_grid(fewer, suggested[doubtful], g, fine=True), g)
@@ -114,17 +116,19 @@ def _sampled(ask: Ask, units: list[Unit]) -> tuple[_Profiles, Array]:
     """All profiles in one batch of queries, and the place of each unit's first crossing."""
     directions = np.array([unit.direction for unit in units])
     # Dense in the middle, so that a width that is off by a factor of a few does no harm.
-    shape = np.sinh(np.linspace(-1, 1, _SAMPLES) * np.arcsinh(_HALF_WIDTH))
+    shape = np.sinh(np.linspace(-1, 1, _SAMPLES_PER_CROSSING) * np.arcsinh(_HALF_WIDTH))
     times = np.array([unit.width for unit in units])[:, None] / 2 * shape
     # A unit seen less often repeats its crossings, which then do not count.
-    strongest = [unit.strongest(_CROSSINGS) for unit in units]
+    strongest = [unit.strongest(_CROSSINGS_PER_UNIT) for unit in units]
     counts = [len(points) for points in strongest]
-    centres = np.array([[points[i % len(points)] for i in range(_CROSSINGS)] for points in strongest])
+    centres = np.array(
+        [[points[i % len(points)] for i in range(_CROSSINGS_PER_UNIT)] for points in strongest]
+    )
     points = centres[:, :, None, :] + times[:, None, :, None] * directions[:, None, None, :]
     answers = ask(points.reshape(-1, points.shape[-1])).reshape(*points.shape[:3], -1)
     values = answers - answers.mean(axis=2, keepdims=True)
     norms = np.linalg.norm(values, axis=(2, 3), keepdims=True)
-    present = np.arange(_CROSSINGS) < np.array(counts)[:, None]
+    present = np.arange(_CROSSINGS_PER_UNIT) < np.array(counts)[:, None]
     values = values / np.where(norms > 0, norms, 1.0) * present[:, :, None, None]
     places = np.einsum("usd,ud->us", centres, directions)
     positions = (places - places[:, :1])[:, :, None] + times[:, None, :]  # relative, for accuracy
@@ -166,7 +170,7 @@ class _ProfileSteps(Steps[_StepPoint]):
         moves = []
         for index in range(2):
             step = np.zeros_like(parameters)
-            step[:, index] = _DIFFERENCE * np.maximum(1.0, np.abs(parameters[:, index]))
+            step[:, index] = _PARAMETER_DIFFERENCE * np.maximum(1.0, np.abs(parameters[:, index]))
             moves.append((self._misfits(parameters + step) - residual) / step[:, index, None])
         columns = np.stack(moves, axis=2)
         gram = np.swapaxes(columns, 1, 2) @ columns
@@ -195,7 +199,7 @@ class _ProfileSteps(Steps[_StepPoint]):
 def _descended(profiles: _Profiles, start: Array, degree: int, g: Saturating) -> tuple[Array, Array]:
     """Levenberg-Marquardt in two parameters, for all units at once."""
     steps = _ProfileSteps(profiles, degree, g)
-    end = minimise(steps, steps.at(start), _SCHEDULE).point
+    end = minimise(steps, steps.at(start), _STEP_PROFILE_SCHEDULE).point
     counted = np.any(profiles.values, axis=(2, 3)).sum(axis=1)
     return end.parameters, np.where(counted > 0, np.sqrt(end.size / np.maximum(counted, 1)), np.inf)
 
@@ -204,7 +208,7 @@ def _best_on_grid(profiles: _Profiles, suggested: Array, g: Saturating, fine: bo
     """(u, 2) norm and shift of the best sigmoid on a grid."""
     best, parameters = np.full(len(suggested), np.inf), np.zeros((len(suggested), 2))
     each = 1 if fine else 2
-    for factor in _NORMS[::each]:
+    for factor in _NORM_FACTORS[::each]:
         for shift in _SHIFTS[::each]:
             z = (factor * suggested)[:, None, None] * profiles.positions + shift
             y = g.values(z)

@@ -41,7 +41,7 @@ from unweave.numerics.variable_projection.steps import (
     gram_solver,
 )
 
-_SCHEDULE = LevenbergMarquardtOptions(
+_PROJECTION_SCHEDULE = LevenbergMarquardtOptions(
     refusals=6,
     round_off=0.0,
     damping=1e-3,
@@ -173,7 +173,7 @@ class ProjectedProblem:
         """Levenberg-Marquardt from ``units`` (d+1, m); ``on_step`` gets (steps, residual) and may raise."""
         options = options or ProjectionOptions()
         schedule = replace(
-            _SCHEDULE,
+            _PROJECTION_SCHEDULE,
             steps=options.steps if units.size else 0,
             floor=options.floor,
             stalls=options.patience,

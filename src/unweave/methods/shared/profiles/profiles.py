@@ -27,15 +27,15 @@ from unweave.networks.activations import Activation
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
 
-_SCALES = np.geomspace(0.08, 8.0, 22)  # of |w_k| in normalised inputs
-_CENTRES_PER_WIDTH = 2.5  # grid points across 1/s, the width of the profile
+_GRID_SCALES = np.geomspace(0.08, 8.0, 22)  # of |w_k| in normalised inputs
+_GRID_CENTRES_PER_WIDTH = 2.5  # grid points across 1/s, the width of the profile
 _GRID_SAMPLES = 64  # samples of each profile that the grid looks at
 _GRID_ENTRIES = 2_000_000  # numbers held at once while the grid is searched
-_CANDIDATES = 10  # grid points per neuron that are refined
+_GRID_CANDIDATES = 10  # grid points per neuron that are refined
 _LOG_SCALE_RANGE = (np.log(1e-3), np.log(1e3))
-LONGEST_STEP = (0.5, 2.0)
+LONGEST_PROFILE_STEP = (0.5, 2.0)
 """Of one refinement, in log s and b."""
-SCHEDULE = LevenbergMarquardtOptions(
+PROFILE_SCHEDULE = LevenbergMarquardtOptions(
     steps=40,
     stalls=None,
     damping=1e-3,
@@ -156,11 +156,11 @@ def refine_profiles(
 
 
 def _grid_search(t: Array, c: Array, activation: Activation, order: int) -> tuple[Array, Array]:
-    """Best (s, b) of a grid, ``_CANDIDATES`` per neuron: (m, candidates) each. t (n, m), c (n, m, K)."""
+    """Best (s, b) of a grid, ``_GRID_CANDIDATES`` per neuron: (m, candidates) each. t (n, m), c (n, m, K)."""
     n, m = t.shape
     grid_s, grid_b = profile_grid(float(np.abs(t).max(initial=1.0)))
-    best_s = np.ones((m, _CANDIDATES))
-    best_b = np.zeros((m, _CANDIDATES))
+    best_s = np.ones((m, _GRID_CANDIDATES))
+    best_b = np.zeros((m, _GRID_CANDIDATES))
     block = max(1, _GRID_ENTRIES // (n * len(grid_s)))
     for start in range(0, m, block):
         rows = slice(start, start + block)
@@ -178,9 +178,9 @@ def _grid_search(t: Array, c: Array, activation: Activation, order: int) -> tupl
 def profile_grid(reach: float) -> tuple[Array, Array]:
     """(s, b) pairs whose centres -b/s cover [-reach, reach] and a little more, finer for steeper ones."""
     pairs = []
-    for s in _SCALES:
+    for s in _GRID_SCALES:
         extent = reach + 1.5 / s
-        count = int(np.ceil(2 * extent * s * _CENTRES_PER_WIDTH)) | 1
+        count = int(np.ceil(2 * extent * s * _GRID_CENTRES_PER_WIDTH)) | 1
         pairs.append(np.stack([np.full(count, s), -s * np.linspace(-extent, extent, count)]))
     grid_s, grid_b = np.concatenate(pairs, axis=1)
     return grid_s, grid_b
@@ -190,8 +190,8 @@ def _separated_best(explained: Array) -> IntArray:
     """Indices (m, candidates) of the best grid points, neighbours of a better one left out."""
     working = explained.copy()
     rows = np.arange(len(working))
-    chosen = np.empty((len(working), _CANDIDATES), dtype=np.int64)
-    for i in range(_CANDIDATES):
+    chosen = np.empty((len(working), _GRID_CANDIDATES), dtype=np.int64)
+    for i in range(_GRID_CANDIDATES):
         best = np.argmax(working, axis=1)
         chosen[:, i] = best
         for shift in (-1, 0, 1):
@@ -240,7 +240,7 @@ def _refine(
     Every (neuron, candidate) has its own damping and is accepted or not by itself.
     """
     steps = _ProfileSteps(t, c, activation, order)
-    end = minimise(steps, steps.at(np.log(s), b), SCHEDULE).point
+    end = minimise(steps, steps.at(np.log(s), b), PROFILE_SCHEDULE).point
     return np.exp(end.log_s), end.b, end.size
 
 
@@ -267,8 +267,8 @@ class _ProfileSteps(Steps[_ProfilePoint]):
 
     def trial(self, point: _ProfilePoint, damping: float | Array) -> _ProfilePoint:
         step_s, step_b = self._step(point, damping)
-        log_s = point.log_s + np.clip(step_s, -LONGEST_STEP[0], LONGEST_STEP[0])
-        b = point.b + np.clip(step_b, -LONGEST_STEP[1], LONGEST_STEP[1])
+        log_s = point.log_s + np.clip(step_s, -LONGEST_PROFILE_STEP[0], LONGEST_PROFILE_STEP[0])
+        b = point.b + np.clip(step_b, -LONGEST_PROFILE_STEP[1], LONGEST_PROFILE_STEP[1])
         return self.at(np.clip(log_s, *_LOG_SCALE_RANGE), b)
 
     def _step(self, point: _ProfilePoint, damping: float | Array) -> tuple[Array, Array]:
