@@ -27,7 +27,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
         *("tensor_start", "quadratic"),
     ),
     3: ("published", "methods"),
-    4: ("recovery", "report", "audits", "serving", "experiments", "sklearn", "cli", "web", "__main__"),
+    4: ("recovery", "report", "audits", "serving", "experiments", "sklearn", "web", "cli", "__main__"),
 }
 LATE = {("networks", "files"), ("recovery", "report")}
 """Rooms whose functions, when called, load a room above: a network saves itself, a result reports itself."""
@@ -125,7 +125,7 @@ def test_a_public_room_says_what_is_public(name: str) -> None:
         assert [part for part in vars(package) if not part.startswith("_") and part not in _parts(name)] == []
     else:
         assert len(set(public)) == len(public)
-        assert all(hasattr(package, each) for each in public)
+        assert all(hasattr(package, each) or each in _parts(name) for each in public)
 
 
 def _parts(name: str) -> set[str]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +11,8 @@ import unweave.networks.value_fit as module
 from unweave.errors import InvalidInput
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit, ValueFitResult, fit_values
+from unweave.numerics.least_squares import solved_steps
 
-SOLVERS = importlib.import_module("unweave.numerics.least_squares.levenberg_marquardt")
 DEPTHS = ([4, 2], [4, 5, 2], [4, 5, 3, 2], [4, 5, 3, 3, 1])
 PAIRS = [
     (hidden, output) for hidden in ("tanh", "sigmoid", "erf") for output in ("identity", "tanh", "sigmoid")
@@ -51,13 +50,14 @@ def refit(
     per_parameter: float = 1.5,
     noise: float = 0.0,
     acceleration: bool = True,
+    max_memory: int | None = None,
 ) -> tuple[ValueFitResult, float]:
     """Fit from ``start`` to answers of ``truth``; the result and its largest parameter error."""
     rng = np.random.default_rng(1002)
     n = int(per_parameter * truth.size / truth.n_outputs) + 20
     points = 1.5 * rng.standard_normal((n, truth.n_inputs))
     answers = truth.values(points) + noise * rng.standard_normal((n, truth.n_outputs))
-    result = fit_values(start, points, answers, noise, acceleration=acceleration)
+    result = fit_values(start, points, answers, noise, acceleration=acceleration, max_memory=max_memory)
     return result, float(np.abs(result.model.to_vector() - truth.to_vector()).max())
 
 
@@ -194,7 +194,7 @@ def test_planted_networks_come_back(hidden: str, output: str) -> None:
 @pytest.mark.parametrize("size", [1e-6, 1e-4, 1e-2])
 def test_larger_networks_use_the_gram_matrix(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for other in ("DenseSolver", "ConjugateGradientSolver"):
-        monkeypatch.setattr(SOLVERS, other, None)
+        monkeypatch.setattr(solved_steps, other, None)
     truth = planted([20, 20, 15, 3])
     assert truth.size > 700
     result, error = refit(truth, perturbed(truth, size))
@@ -213,11 +213,10 @@ def test_one_factorisation_is_enough_close_by(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_any_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SOLVERS, "_GRAM_PARAMETERS", 0)
-    monkeypatch.setattr(SOLVERS, "_DENSE_ENTRIES", 0)
-    monkeypatch.setattr(SOLVERS, "DenseSolver", None)
+    for other in ("DenseSolver", "GramSolver"):
+        monkeypatch.setattr(solved_steps, other, None)
     truth = planted([12, 10, 6, 3])
-    result, error = refit(truth, perturbed(truth, 1e-4), per_parameter=3)
+    result, error = refit(truth, perturbed(truth, 1e-4), per_parameter=3, max_memory=0)
     assert error < 1e-12
     assert result.history[-1] < 10 * result.floor
 

@@ -7,15 +7,24 @@ best of them is usually the global one, with labels at random often not; nothing
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, BoolArray
 from unweave.exact.losses import ConvexLoss
+from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
 
-_DAMPED_STEPS = 80  # most starts have settled by then
-_SEARCH_DAMPING = 1e-2  # first damping, over the largest diagonal entry
-_SEARCH_DAMPING_FALL, _SEARCH_DAMPING_RISE = 1 / 3, 4.0  # its factors after success and failure
-_LEAST_DAMPING, _MOST_DAMPING = 1e-12, 1e8  # no effect below the first; a start at the second is stuck
+_LOCAL_SEARCH_SCHEDULE = LevenbergMarquardtOptions(
+    steps=80,
+    stalls=None,
+    damping=1e-2,
+    damping_fall=1 / 3,
+    damping_rise=4.0,
+    least_damping=1e-12,
+    least_raised=0.0,
+    max_damping=1e8,
+)
 
 
 def local_search(
@@ -32,42 +41,47 @@ def local_search(
     if q == 1:
         units = np.abs(rng.standard_normal((starts, width, q)))
     signs = rng.choice([-1.0, 1.0], size=(starts, width))
-    damping = np.full(starts, _SEARCH_DAMPING)
-    losses = _losses(units, signs, z, y, loss)
-    for _ in range(_DAMPED_STEPS):
-        moving = damping < _MOST_DAMPING
-        if not moving.any():
-            break
-        step = _steps(units, signs, z, y, loss, damping)
-        trial = _losses(units + step, signs, z, y, loss)
-        better = trial < losses
-        units[better] += step[better]
-        losses = np.where(better, trial, losses)
-        damping = np.where(
-            better, np.maximum(damping * _SEARCH_DAMPING_FALL, _LEAST_DAMPING), damping * _SEARCH_DAMPING_RISE
-        )
+    steps = _UnitSteps(signs, z, y, loss)
+    end = minimise(steps, steps.at(units), _LOCAL_SEARCH_SCHEDULE).point
+    units, losses = end.units, end.size
     order = np.argsort(losses, kind="stable")
     return units[order], signs[order], losses[order]
 
 
-def _losses(units: Array, signs: Array, z: Array, y: Array, loss: ConvexLoss) -> Array:
-    return np.asarray(np.sum(loss.value(_values(units, signs, z)[0], y), axis=1))
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """The networks of all starts."""
+
+    units: Array  # (R, w, q)
+    size: Array  # losses, (R,)
 
 
-def _values(units: Array, signs: Array, z: Array) -> tuple[Array, Array]:
-    """Predictions (R, n) and inner values (R, n, w)."""
-    inner = z @ np.swapaxes(units, 1, 2)
-    return (np.maximum(inner, 0.0) @ signs[:, :, None])[:, :, 0], inner
+class _UnitSteps(Steps[_Units]):
+    def __init__(self, signs: Array, z: Array, y: Array, loss: ConvexLoss) -> None:
+        self._signs, self._z, self._y, self._loss = signs, z, y, loss
 
+    def at(self, units: Array) -> _Units:
+        return _Units(units, np.sum(self._loss.value(self._values(units)[0], self._y), axis=1))
 
-def _steps(units: Array, signs: Array, z: Array, y: Array, loss: ConvexLoss, damping: Array) -> Array:
-    f, inner = _values(units, signs, z)
-    starts, n = inner.shape[:2]
-    slopes = (inner > 0) * signs[:, None, :]
-    jacobian = (slopes[:, :, :, None] * z[None, :, None, :]).reshape(starts, n, -1)
-    transposed = np.swapaxes(jacobian, 1, 2)
-    matrix = transposed @ (loss.weight(f, y)[:, :, None] * jacobian)
-    diagonal = np.einsum("kii->ki", matrix)  # a view
-    diagonal += damping[:, None] * np.maximum(diagonal.max(axis=1, keepdims=True), 1e-300)
-    gradient = transposed @ loss.derivative(f, y)[:, :, None]
-    return np.asarray(-np.linalg.solve(matrix, gradient)[:, :, 0].reshape(units.shape))
+    def trial(self, point: _Units, damping: float | Array) -> _Units:
+        signs, z = self._signs, self._z
+        f, inner = self._values(point.units)
+        starts, n = inner.shape[:2]
+        slopes = (inner > 0) * signs[:, None, :]
+        jacobian = (slopes[:, :, :, None] * z[None, :, None, :]).reshape(starts, n, -1)
+        transposed = np.swapaxes(jacobian, 1, 2)
+        matrix = transposed @ (self._loss.weight(f, self._y)[:, :, None] * jacobian)
+        diagonal = np.einsum("kii->ki", matrix)  # a view
+        diagonal += np.asarray(damping)[:, None] * np.maximum(diagonal.max(axis=1, keepdims=True), 1e-300)
+        gradient = transposed @ self._loss.derivative(f, self._y)[:, :, None]
+        step = np.linalg.solve(matrix, gradient)[:, :, 0].reshape(point.units.shape)
+        return self.at(point.units - step)
+
+    def accepted(self, better: bool | BoolArray, trial: _Units, point: _Units) -> _Units:
+        units = np.where(np.asarray(better)[:, None, None], trial.units, point.units)
+        return _Units(units, np.where(better, trial.size, point.size))
+
+    def _values(self, units: Array) -> tuple[Array, Array]:
+        """Predictions (R, n) and inner values (R, n, w)."""
+        inner = self._z @ np.swapaxes(units, 1, 2)
+        return (np.maximum(inner, 0.0) @ self._signs[:, :, None])[:, :, 0], inner

@@ -97,12 +97,14 @@ def fit_values(
     on_step: Callable[[int, float], None] | None = None,
     *,
     acceleration: bool = True,
+    max_memory: int | None = None,
 ) -> ValueFitResult:
     """Fit all parameters of ``model`` to ``answers`` (n, K) at ``points`` (n, D), until progress ends.
 
     ``noise`` is the standard deviation of an answer; below the rounding of float64 it counts as that.
     ``on_step`` is called with (accepted steps, rms); an exception it raises ends the fit.
-    ``acceleration`` bends steps along the valleys of nearly linear networks.
+    ``acceleration`` bends steps along the valleys of nearly linear networks. Matrices take at most
+    ``max_memory`` bytes (None: no limit).
     """
     problem = ValueFit(model, points, answers)
     size = float(np.sqrt(np.mean(answers**2)))
@@ -112,7 +114,9 @@ def fit_values(
     near = float(np.sqrt(np.mean(problem.residual(start) ** 2))) < _NEAR_RESIDUAL * size
     damping = _DAMPING_NEAR if near else _DAMPING_FAR
     # Not stopped at the floor: the least residual of noisy answers lies below it.
-    options = LevenbergMarquardtOptions(damping=damping, rounding=rounding, acceleration=acceleration)
+    options = LevenbergMarquardtOptions(
+        damping=damping, rounding=rounding, acceleration=acceleration, max_memory=max_memory
+    )
     fit = levenberg_marquardt(problem, start, options, on_step)
     free = max(problem.n_equations - model.size, 1)
     error_bar = None

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.methods.relu import line_polish
-from unweave.methods.relu.line_polish import polish
+from unweave.methods.relu.line_polish import PolishOptions, polish
 
 
 def near(seed: int, outputs: int = 1) -> tuple[unweave.Network, unweave.Network, np.ndarray]:
@@ -23,27 +22,23 @@ def near(seed: int, outputs: int = 1) -> tuple[unweave.Network, unweave.Network,
 
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("exact", [True, False])
-def test_parameters_come_to_rounding(exact: bool, outputs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not exact:
-        monkeypatch.setattr(line_polish, "LARGEST_EXACT", 0)
+def test_parameters_come_to_rounding(exact: bool, outputs: int) -> None:
+    options = PolishOptions() if exact else PolishOptions(largest_exact=0)
     for seed in range(1000, 1006):
         truth, start, points = near(seed, outputs)
-        result = polish(start, points, truth(points))
+        result = polish(start, points, truth(points), options)
         assert unweave.compare(truth, start).parameter_error > 1e-10
         assert unweave.compare(truth, result.network).parameter_error < 1e-13
         assert list(result.history) == sorted(result.history, reverse=True)
 
 
-def test_a_singular_system_is_damped_until_it_can_be_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_polish, "LARGEST_EXACT", 0)
-    monkeypatch.setattr(line_polish, "_RIDGE", 1e-30)
+def test_a_singular_system_is_damped_until_it_can_be_solved() -> None:
     truth, start, points = near(1000)
-    result = polish(start, points, truth(points))
+    result = polish(start, points, truth(points), PolishOptions(largest_exact=0, ridge=1e-30))
     assert unweave.compare(truth, result.network).parameter_error < 1e-12
 
 
-def test_too_few_or_too_many_equations_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_or_too_many_equations_change_nothing() -> None:
     truth, start, points = near(1001)
     assert polish(start, points[:50], truth(points[:50])).network is start
-    monkeypatch.setattr(line_polish, "LARGEST_POLISH", 0)
-    assert polish(start, points, truth(points)).network is start
+    assert polish(start, points, truth(points), PolishOptions(largest=0)).network is start

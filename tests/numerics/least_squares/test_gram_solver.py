@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import importlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +10,6 @@ from unweave.numerics.least_squares import LevenbergMarquardtOptions, Linearisat
 from unweave.numerics.least_squares.dense_solver import DenseSolver
 from unweave.numerics.least_squares.gram_solver import GramSolver
 
-MODULE = importlib.import_module("unweave.numerics.least_squares.levenberg_marquardt")
 EPS = np.finfo(np.float64).eps
 
 
@@ -68,9 +67,8 @@ class Exponentials:
         return MatrixJacobian(matrix, self.counter)
 
 
-@pytest.fixture(autouse=True)
-def no_problem_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MODULE, "_SMALL_ENTRIES", 0)
+# No problem is too small for J^T J.
+FORMED = LevenbergMarquardtOptions(small_entries=0)
 
 
 def ill_conditioned(condition: float, size: int = 30, rows: int = 50) -> np.ndarray:
@@ -146,24 +144,24 @@ def test_singular_systems_are_reported(kind: str) -> None:
 def test_a_problem_with_a_gram_matrix_is_solved_with_it() -> None:
     problem = Exponentials(20, 0.1)
     start = problem.true + 1e-2 * np.random.default_rng(1001).standard_normal(20)
-    fit = levenberg_marquardt(problem, start, LevenbergMarquardtOptions(steps=100))
+    fit = levenberg_marquardt(problem, start, replace(FORMED, steps=100))
     assert_allclose(fit.vector, problem.true, atol=1e-11)
     assert fit.inner_iterations > 0
     assert problem.counter
 
 
-def test_above_the_limit_no_matrix_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MODULE, "_GRAM_PARAMETERS", 19)
-    monkeypatch.setattr(MODULE, "_DENSE_ENTRIES", 0)
+@pytest.mark.parametrize("limit", [{"gram_parameters": 19, "dense_entries": 0}, {"max_memory": 9000}])
+def test_above_the_limit_no_matrix_is_taken(limit: dict[str, int]) -> None:
     problem = Exponentials(20, 0.1)
-    levenberg_marquardt(problem, problem.true + 1e-3, LevenbergMarquardtOptions(steps=5))
+    fit = levenberg_marquardt(problem, problem.true + 1e-3, replace(FORMED, steps=5, **limit))
+    assert fit.inner_iterations > 0
     assert not problem.counter
 
 
 def test_well_conditioned_problems_need_one_gram_matrix_in_single_precision() -> None:
     problem = Exponentials(20, 0.3)
     start = problem.true + 1e-4 * np.random.default_rng(1001).standard_normal(20)
-    options = LevenbergMarquardtOptions(steps=30, damping=1e-9, floor=1e-15)
+    options = replace(FORMED, steps=30, damping=1e-9, floor=1e-15)
     fit = levenberg_marquardt(problem, start, options)
     assert_allclose(fit.vector, problem.true, atol=1e-12)
     assert problem.counter == [np.float32]
@@ -172,7 +170,7 @@ def test_well_conditioned_problems_need_one_gram_matrix_in_single_precision() ->
 def test_ill_conditioned_problems_go_over_to_double_precision() -> None:
     problem = Exponentials(30, 1e-5)
     start = problem.true + 1e-6 * np.random.default_rng(1001).standard_normal(30)
-    options = LevenbergMarquardtOptions(steps=30, damping=1e-12, inner_tolerance=1e-10)
+    options = replace(FORMED, steps=30, damping=1e-12, inner_tolerance=1e-10)
     levenberg_marquardt(problem, start, options)
     assert problem.counter[0] is np.float32
     assert np.float64 in problem.counter
@@ -189,12 +187,11 @@ def test_a_refused_step_keeps_the_gram_matrix() -> None:
     assert len(linear.counter) == 1
 
 
-def test_noisy_problems_reach_the_same_minimum_as_densely(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noisy_problems_reach_the_same_minimum_as_densely() -> None:
     problem = Exponentials(20, 0.1, noise=1e-2)
-    options = LevenbergMarquardtOptions(steps=100, rounding=1e-15)
+    options = replace(FORMED, steps=100, rounding=1e-15)
     ours = levenberg_marquardt(problem, problem.true, options)
-    monkeypatch.setattr(MODULE, "_SMALL_ENTRIES", 10**9)
-    dense = levenberg_marquardt(problem, problem.true, options)
+    dense = levenberg_marquardt(problem, problem.true, replace(options, small_entries=10**9))
     assert dense.inner_iterations == 0 < ours.inner_iterations
     assert_allclose(ours.rms, dense.rms, rtol=1e-5)
     # 20 of 40 degrees of freedom are fitted away: the minimum is below the floor, and was not left there.

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import unweave.numerics.least_squares.khatri_rao_gram as module
 from unweave.numerics.least_squares.khatri_rao_gram import add_gram, gram_flops
 
 ROWS = 13
@@ -26,16 +25,13 @@ def jacobian(inputs: list[np.ndarray], sensitivities: list[np.ndarray], slopes: 
 
 @pytest.mark.parametrize("shapes", [[(4, 3)], [(5, 4), (5, 1)], [(6, 5), (6, 4), (5, 3)], [(3, 2)] * 4])
 @pytest.mark.parametrize("product_rows", [1, 7, 10_000])
-def test_the_upper_triangle_is_added(
-    shapes: list[tuple[int, int]], product_rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_PRODUCT_ROWS", product_rows)
+def test_the_upper_triangle_is_added(shapes: list[tuple[int, int]], product_rows: int) -> None:
     given = parts(shapes)
     matrix = jacobian(*given)
     size = matrix.shape[1]
     start = np.random.default_rng(1001).standard_normal((size, size))
     result = start.copy()
-    add_gram(result, *given)
+    add_gram(result, *given, product_rows)
     assert_allclose(np.triu(result), np.triu(start + matrix.T @ matrix), rtol=0, atol=1e-12)
 
 

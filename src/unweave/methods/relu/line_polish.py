@@ -20,16 +20,27 @@ from unweave.arrays import Array
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.least_squares import LevenbergMarquardtOptions
+from unweave.numerics.least_squares.full_steps import take_full_steps
 
-LARGEST_EXACT = 6e8
-"""Rows of J times its columns squared up to which steps are exact."""
-LARGEST_POLISH = 3e10
-"""The same up to which a polish is worth its seconds."""
-_RIDGE = 1e-12  # on the diagonal of the scaled J^T J, whose symmetries make it singular
-_RIDGE_RISE = 10.0  # where rounding takes even that away
-_STEPS = 3
-_RANK = 1e-11  # relative singular values below which a direction is one of the symmetries
-_WORTHWHILE = 0.7  # ratio of residuals after and before a step beyond which it was the last one
+_SYMMETRY_RANK = 1e-11  # relative singular values below which a direction is one of the symmetries
+_POLISH_RIDGE_RISE = 10.0  # factor on the ridge where rounding takes it away
+
+
+@dataclass(frozen=True)
+class PolishOptions:
+    """What a polish may cost, and how its steps are solved."""
+
+    steps: int = 3
+    """Steps, of which one or two reach the rounding of the answers."""
+    last_ratio: float = 0.7
+    """Ratio of residuals after and before a step beyond which it was the last one."""
+    largest: float = 3e10
+    """Rows of J times its columns squared up to which a polish is worth its second."""
+    largest_exact: float = 6e8
+    """The same up to which steps are exact."""
+    ridge: float = 1e-12
+    """On the diagonal of the scaled J^T J, which its symmetries make singular."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,26 +52,26 @@ class Polished:
     """Root mean square residual, the start first."""
 
 
-def polish(network: Network, points: Array, answers: Array) -> Polished:
+def polish(network: Network, points: Array, answers: Array, options: PolishOptions | None = None) -> Polished:
     """Polish ``network`` on answers (n, K) at points (n, d); it never gets worse."""
-    history = [_rms(answers - network(points))]
-    if not worth_polishing(answers.size, network.n_parameters) or answers.size < network.n_parameters:
-        return Polished(network, tuple(history))
-    small = answers.size * network.n_parameters**2 <= LARGEST_EXACT
-    solver = _exact_solver if small else _gram_solver
-    solve = solver(_jacobian(network, points))
-    for step in range(_STEPS):
-        if small and step:
-            solve = solver(_jacobian(network, points))
-        moved = _moved(network, solve((answers - network(points)).reshape(-1)))
-        rms = _rms(answers - moved(points))
-        if not rms < history[-1]:
-            break
-        network, enough = moved, rms > _WORTHWHILE * history[-1]
-        history.append(rms)
-        if enough:
-            break
-    return Polished(network, tuple(history))
+    options = options or PolishOptions()
+    size = network.n_parameters
+    worth = answers.size >= size and worth_polishing(answers.size, size, options)
+    exact = answers.size * size**2 <= options.largest_exact
+    kept = None if exact or not worth else _gram_solver(_jacobian(network, points), options.ridge)
+
+    def residual(candidate: Network) -> Array:
+        return np.asarray((answers - candidate(points)).reshape(-1))
+
+    def move(candidate: Network, left: Array) -> Network:
+        solve = kept or _exact_solver(_jacobian(candidate, points))
+        return _moved(candidate, solve(left))
+
+    schedule = LevenbergMarquardtOptions.undamped(
+        options.steps if worth else 0, last_ratio=options.last_ratio
+    )
+    path = take_full_steps(network, residual, move, schedule)
+    return Polished(path.point.state, path.history)
 
 
 def _exact_solver(jacobian: Array) -> Callable[[Array], Array]:
@@ -68,24 +79,23 @@ def _exact_solver(jacobian: Array) -> Callable[[Array], Array]:
     size = _column_sizes(jacobian)
 
     def solve(residual: Array) -> Array:
-        return np.asarray(np.linalg.lstsq(jacobian / size, residual, rcond=_RANK)[0] / size)
+        return np.asarray(np.linalg.lstsq(jacobian / size, residual, rcond=_SYMMETRY_RANK)[0] / size)
 
     return solve
 
 
-def _gram_solver(jacobian: Array) -> Callable[[Array], Array]:
+def _gram_solver(jacobian: Array, ridge: float) -> Callable[[Array], Array]:
     """The same through J^T J, good to a few digits: one factor serves all steps."""
     size = _column_sizes(jacobian)
     scaled = jacobian / size
     gram = scipy.linalg.blas.dsyrk(1.0, scaled.T, lower=1)
-    ridge = _RIDGE
     while True:
         try:
             damped = gram + ridge * np.eye(len(size))
             factor = scipy.linalg.cho_factor(damped, lower=True, overwrite_a=True, check_finite=False)
             break
         except scipy.linalg.LinAlgError:
-            ridge *= _RIDGE_RISE
+            ridge *= _POLISH_RIDGE_RISE
 
     def solve(residual: Array) -> Array:
         return np.asarray(scipy.linalg.cho_solve(factor, scaled.T @ residual, check_finite=False) / size)
@@ -98,9 +108,9 @@ def _column_sizes(jacobian: Array) -> Array:
     return np.asarray(np.where(size > 0, size, 1.0))
 
 
-def worth_polishing(equations: int, parameters: int) -> bool:
+def worth_polishing(equations: int, parameters: int, options: PolishOptions | None = None) -> bool:
     """Whether a polish of this size takes no more than about a second."""
-    return equations * parameters**2 <= LARGEST_POLISH
+    return equations * parameters**2 <= (options or PolishOptions()).largest
 
 
 def _jacobian(network: Network, points: Array) -> Array:

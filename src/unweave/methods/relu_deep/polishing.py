@@ -20,17 +20,18 @@ from unweave.networks.activations import get_activation
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.least_squares import LevenbergMarquardtOptions
+from unweave.numerics.least_squares.full_steps import take_full_steps
 
-_STEPS = 8
+_POLISH_SCHEDULE = LevenbergMarquardtOptions.undamped(8, last_ratio=0.5)
 _ROWS_PER_WEIGHT = 2.0  # on either side of a unit, for each number it is made of
-_WORTHWHILE = 0.5  # ratio of residuals after and before a step beyond which it was the last one
 _CLEAR_OF_KINKS = 1e-5  # distance, relative to 1 + |x|, from which on a row's pattern is certain
-_RANK = 1e-11  # relative singular values below which a direction is not determined
+_OPEN_RANK = 1e-11  # relative singular values below which a direction is not determined
 _CERTAIN = 1e-6  # smallest diagonal of the Cholesky factor from which on squaring J loses nothing that counts
-_CANDIDATES = 20_000  # points among which those are taken where an open parameter acts
-_SPREADS = np.array([1.0, 3.0, 10.0, 100.0])
+_CANDIDATE_POINTS = 20_000  # points among which those are taken where an open parameter acts
+_CANDIDATE_SPREADS = np.array([1.0, 3.0, 10.0, 100.0])
 _ROWS_PER_OPEN = 5
-_OPEN = 1e-3  # share of a parameter's unit vector that lies in the null space of an open one
+_OPEN_SHARE = 1e-3  # share of a parameter's unit vector that lies in the null space of an open one
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,25 +62,20 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
     def residual(candidate: NetworkParameters) -> Array:
         return np.asarray((factors * (answers - candidate.values(points))).reshape(-1))
 
-    current = residual(model)
-    history = [_rms(current)]
     # So near the end that one Jacobian serves all steps.
     solver = _Solver(ValueJacobian(model, points, factors).dense()[:, free])
-    for _ in range(_STEPS):
-        step = np.zeros(model.size)
-        step[free] = solver.solve(current)
-        moved = model.from_vector(model.to_vector() + step)
-        new = residual(moved)
-        if not _rms(new) < history[-1]:
-            break
-        model, current = moved, new
-        history.append(_rms(new))
-        if history[-1] > _WORTHWHILE * history[-2]:
-            break
+
+    def move(candidate: NetworkParameters, left: Array) -> NetworkParameters:
+        step = np.zeros(candidate.size)
+        step[free] = solver.solve(left)
+        return candidate.from_vector(candidate.to_vector() + step)
+
+    path = take_full_steps(model, residual, move, _POLISH_SCHEDULE)
+    model, history = path.point.state, path.history
     bars = np.zeros(model.size)
     roots = solver.covariance_roots()
     bars[free] = np.where(np.isinf(roots), np.inf, history[-1] * np.where(np.isinf(roots), 0.0, roots))
-    return Polished(model.to_network(), tuple(history), bars)
+    return Polished(model.to_network(), history, bars)
 
 
 def enough_rows(network: Network, points: Array, wanted: int, rng: np.random.Generator) -> IntArray:
@@ -129,8 +125,8 @@ def rows_for_open_parameters(polished: Polished, rng: np.random.Generator) -> Ar
     wanted = open_parameters(polished)
     if not wanted:
         return np.zeros((0, polished.network.n_inputs))
-    points = rng.standard_normal((_CANDIDATES, polished.network.n_inputs))
-    points *= _SPREADS[rng.integers(len(_SPREADS), size=_CANDIDATES)][:, None]
+    points = rng.standard_normal((_CANDIDATE_POINTS, polished.network.n_inputs))
+    points *= _CANDIDATE_SPREADS[rng.integers(len(_CANDIDATE_SPREADS), size=_CANDIDATE_POINTS)][:, None]
     states = NetworkParameters.from_network(polished.network).forward(points)
     chosen: set[int] = set()
     for layer, row, unit in wanted:
@@ -190,12 +186,8 @@ class _Solver:
         rank = self._rank()
         seen = self._right[:rank]
         roots = np.linalg.norm(seen / self._values[:rank, None], axis=0) / self._size
-        roots[1 - np.linalg.norm(seen, axis=0) ** 2 > _OPEN**2] = np.inf
+        roots[1 - np.linalg.norm(seen, axis=0) ** 2 > _OPEN_SHARE**2] = np.inf
         return np.asarray(roots)
 
     def _rank(self) -> int:
-        return int((self._values > _RANK * self._values[0]).sum())
-
-
-def _rms(residual: Array) -> float:
-    return float(np.sqrt(np.mean(residual**2)))
+        return int((self._values > _OPEN_RANK * self._values[0]).sum())

@@ -11,22 +11,22 @@ point at every scale, a damped Gauss-Newton iteration on (log s, b), for all neu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unweave.arrays import Array, IntArray
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.shared.profiles.neuron_fits import rank_one_coefficients
-from unweave.methods.shared.profiles.profiles import Profiles
+from unweave.methods.shared.profiles.profiles import LONGEST_PROFILE_STEP, PROFILE_SCHEDULE, Profiles
 from unweave.networks.activations import Activation
+from unweave.numerics.least_squares import Steps, minimise
+from unweave.numerics.least_squares.pair_steps import pair_steps
 
-_SCALES = np.geomspace(0.05, 8.0, 24)  # of |w_k| in normalised inputs
-_CENTRES_PER_WIDTH = 8.0  # grid points across 1/s: near an inflection the ratio of both derivatives is steep
+_JET_SCALES = np.geomspace(0.05, 8.0, 24)  # of |w_k| in normalised inputs
+_JET_CENTRES_PER_WIDTH = 8.0  # grid points across 1/s: near an inflection both derivatives' ratio is steep
 _EXTENT = 6.0  # pre-activations from which on no site sees more than a neuron's far tail
-_FIRST_STEPS, _CANDIDATES, _REFINEMENTS = 8, 6, 30  # steps for all, how many go on, and for how long
-_DIFFERENCE = 1e-5  # step of the Jacobian's differences
-_DAMPING = (1e-3, 0.2, 5.0)  # initial, factor after success, factor after failure
-_LONGEST_STEP = np.array([0.5, 2.0])  # in (log s, b)
+_FIRST_STEPS, _KEPT_CANDIDATES, _LAST_STEPS = 8, 6, 30  # steps for all, how many go on, and for how long
+_JET_DIFFERENCE = 1e-5  # step of the Jacobian's differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +63,9 @@ def fit_jet_profiles(samples: JetSamples, activation: Activation) -> Profiles:
     data = samples.stacked()
     scales, biases = _grid_search(samples.projections, data, activation)
     scales, biases, misfit = _refine(scales, biases, samples.projections, data, activation, _FIRST_STEPS)
-    kept = np.argsort(misfit, axis=1)[:, :_CANDIDATES]
+    kept = np.argsort(misfit, axis=1)[:, :_KEPT_CANDIDATES]
     scales, biases = np.take_along_axis(scales, kept, 1), np.take_along_axis(biases, kept, 1)
-    scales, biases, misfit = _refine(scales, biases, samples.projections, data, activation, _REFINEMENTS)
+    scales, biases, misfit = _refine(scales, biases, samples.projections, data, activation, _LAST_STEPS)
     best = np.argmin(misfit, axis=1)[:, None]
     scales, biases = np.take_along_axis(scales, best, 1), np.take_along_axis(biases, best, 1)
     shape = _shape(scales, biases, samples.projections, activation)
@@ -88,10 +88,10 @@ def _grid_search(t: Array, data: Array, activation: Activation) -> tuple[Array, 
     """
     reach = float(np.abs(t).max(initial=1.0))
     m = t.shape[1]
-    best_b = np.zeros((m, len(_SCALES)))
-    for i, scale in enumerate(_SCALES):
+    best_b = np.zeros((m, len(_JET_SCALES)))
+    for i, scale in enumerate(_JET_SCALES):
         extent = reach + _EXTENT / scale
-        count = int(np.ceil(2 * extent * scale * _CENTRES_PER_WIDTH)) | 1
+        count = int(np.ceil(2 * extent * scale * _JET_CENTRES_PER_WIDTH)) | 1
         grid = scale * np.linspace(-extent, extent, count)
         shape = _shape(np.full((m, count), scale), np.broadcast_to(grid, (m, count)), t, activation)
         norm = np.einsum("nmg,nmg->mg", shape, shape)
@@ -99,7 +99,7 @@ def _grid_search(t: Array, data: Array, activation: Activation) -> tuple[Array, 
         explained = np.einsum("mgk,mgk->mg", overlap, overlap)
         explained = np.divide(explained, norm, out=np.zeros_like(norm), where=norm > 0)
         best_b[:, i] = grid[np.argmax(explained, axis=1)]
-    return np.broadcast_to(_SCALES, best_b.shape).copy(), best_b
+    return np.broadcast_to(_JET_SCALES, best_b.shape).copy(), best_b
 
 
 def _project(shape: Array, data: Array) -> Array:
@@ -109,53 +109,63 @@ def _project(shape: Array, data: Array) -> Array:
     return np.asarray(np.divide(overlap, norm, out=np.zeros_like(overlap), where=norm > 0))
 
 
-def _remainder(s: Array, b: Array, t: Array, data: Array, activation: Activation) -> Array:
-    """data minus its best fit, (2n, m, candidates, K)."""
-    shape = _shape(s, b, t, activation)
-    return np.asarray(data[:, :, None, :] - shape[..., None] * _project(shape, data))
-
-
 def _refine(
     s: Array, b: Array, t: Array, data: Array, activation: Activation, steps: int
 ) -> tuple[Array, Array, Array]:
     """Levenberg-Marquardt on (log s, b) with the amplitudes projected out, each candidate by itself."""
-    log_s, b, damping = np.log(s), b.copy(), np.full(s.shape, _DAMPING[0])
-    left = _remainder(np.exp(log_s), b, t, data, activation)
-    misfit = np.einsum("nmck,nmck->mc", left, left)
-    reach = float(np.abs(t).max(initial=1.0))
-    for _ in range(steps):
-        step = _step(log_s, b, t, data, activation, left, damping)
-        new_log_s = np.clip(log_s + step[..., 0], np.log(_SCALES[0] / 10), np.log(_SCALES[-1] * 10))
-        farthest = np.exp(new_log_s) * reach + _EXTENT
-        new_b = np.clip(b + step[..., 1], -farthest, farthest)
-        new_left = _remainder(np.exp(new_log_s), new_b, t, data, activation)
-        new_misfit = np.einsum("nmck,nmck->mc", new_left, new_left)
-        better = new_misfit < misfit
-        log_s, b = np.where(better, new_log_s, log_s), np.where(better, new_b, b)
-        misfit, left = np.where(better, new_misfit, misfit), np.where(better[..., None], new_left, left)
-        damping = np.clip(np.where(better, damping * _DAMPING[1], damping * _DAMPING[2]), 1e-12, 1e12)
-        if not better.any() and (damping > 1.0).all():
-            break
-    return np.exp(log_s), b, misfit
+    jet_steps = _JetSteps(t, data, activation)
+    end = minimise(jet_steps, jet_steps.at(np.log(s), b), replace(PROFILE_SCHEDULE, steps=steps)).point
+    return np.exp(end.log_s), end.b, end.size
 
 
-def _step(
-    log_s: Array, b: Array, t: Array, data: Array, activation: Activation, left: Array, damping: Array
-) -> Array:
-    """(m, candidates, 2) damped Gauss-Newton steps, the Jacobian by differences."""
-    by_s = (_remainder(np.exp(log_s + _DIFFERENCE), b, t, data, activation) - left) / _DIFFERENCE
-    by_b = (_remainder(np.exp(log_s), b + _DIFFERENCE, t, data, activation) - left) / _DIFFERENCE
-    jacobian = np.stack([by_s, by_b], axis=-1)
-    normal = np.einsum("nmcki,nmckj->mcij", jacobian, jacobian)
-    gradient = np.einsum("nmcki,nmck->mci", jacobian, left)
-    axes = np.arange(2)
-    tiny = np.finfo(np.float64).tiny
-    normal[..., axes, axes] = normal[..., axes, axes] * (1 + damping[..., None]) + tiny
-    determinant = normal[..., 0, 0] * normal[..., 1, 1] - normal[..., 0, 1] ** 2
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        first = (normal[..., 1, 1] * gradient[..., 0] - normal[..., 0, 1] * gradient[..., 1]) / determinant
-        second = (normal[..., 0, 0] * gradient[..., 1] - normal[..., 0, 1] * gradient[..., 0]) / determinant
-    step = -np.stack([first, second], axis=-1)
-    # Neurons that hardly act have a degenerate fit; they stay where they are.
-    step = np.where(np.isfinite(step) & (determinant > 0)[..., None], step, 0.0)
-    return np.asarray(np.clip(step, -_LONGEST_STEP, _LONGEST_STEP))
+@dataclass(frozen=True, eq=False)
+class _JetPoint:
+    """All fits at once, (m, candidates)."""
+
+    log_s: Array
+    b: Array
+    left: Array  # data minus its best fit, (2n, m, candidates, K)
+    size: Array  # squared misfit
+
+
+class _JetSteps(Steps[_JetPoint]):
+    """The Jacobian by differences."""
+
+    def __init__(self, t: Array, data: Array, activation: Activation) -> None:
+        self._t, self._data, self._activation = t, data, activation
+        self._reach = float(np.abs(t).max(initial=1.0))
+
+    def at(self, log_s: Array, b: Array) -> _JetPoint:
+        left = self._remainder(log_s, b)
+        return _JetPoint(log_s, b, left, np.einsum("nmck,nmck->mc", left, left))
+
+    def trial(self, point: _JetPoint, damping: float | Array) -> _JetPoint:
+        step_s, step_b = self._step(point, damping)
+        log_s = point.log_s - np.clip(step_s, -LONGEST_PROFILE_STEP[0], LONGEST_PROFILE_STEP[0])
+        log_s = np.clip(log_s, np.log(_JET_SCALES[0] / 10), np.log(_JET_SCALES[-1] * 10))
+        farthest = np.exp(log_s) * self._reach + _EXTENT
+        b = point.b - np.clip(step_b, -LONGEST_PROFILE_STEP[1], LONGEST_PROFILE_STEP[1])
+        return self.at(log_s, np.clip(b, -farthest, farthest))
+
+    def accepted(self, better: bool | BoolArray, trial: _JetPoint, point: _JetPoint) -> _JetPoint:
+        return _JetPoint(
+            np.where(better, trial.log_s, point.log_s),
+            np.where(better, trial.b, point.b),
+            np.where(np.asarray(better)[..., None], trial.left, point.left),
+            np.where(better, trial.size, point.size),
+        )
+
+    def _step(self, point: _JetPoint, damping: float | Array) -> tuple[Array, Array]:
+        left = point.left
+        by_s = (self._remainder(point.log_s + _JET_DIFFERENCE, point.b) - left) / _JET_DIFFERENCE
+        by_b = (self._remainder(point.log_s, point.b + _JET_DIFFERENCE) - left) / _JET_DIFFERENCE
+        normal = _products(by_s, by_s), _products(by_s, by_b), _products(by_b, by_b)
+        return pair_steps(normal, (_products(by_s, left), _products(by_b, left)), damping)
+
+    def _remainder(self, log_s: Array, b: Array) -> Array:
+        shape = _shape(np.exp(log_s), b, self._t, self._activation)
+        return np.asarray(self._data[:, :, None, :] - shape[..., None] * _project(shape, self._data))
+
+
+def _products(a: Array, b: Array) -> Array:
+    return np.asarray(np.einsum("nmck,nmck->mc", a, b))

@@ -20,9 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from unweave.arrays import Array, IntArray
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.smooth.random_slice import RandomSlice, sites_for_other_inputs
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
+from unweave.numerics.least_squares.full_steps import take_full_steps
 
 SHIFT = 0.02
 """Step t along a direction outside, times 1 / sqrt(D): how far it moves a neuron of norm one."""
@@ -32,9 +34,7 @@ _FEWEST_CANDIDATES = 200
 _WELL_CONDITIONED = 1e4  # sites are added, up to a half more, until G is
 _MORE_SITES = 1.05
 _MOST_SITES = 1.5
-_SHARED_STEPS = 40  # with one factorisation for all directions
-_OWN_STEPS = 40  # with one for each
-_WORTHWHILE = 0.99  # ratio of residuals after and before a step that goes on
+_EXTENSION_SCHEDULE = LevenbergMarquardtOptions.undamped(40, needed=0.99)  # a step must gain a hundredth
 _SETTLED = 3.0  # times the noise: residual that nothing can be gained from
 _SKIP_NEGLIGIBLE = 1e-9  # relative to the weights' contribution to slopes: below, rounding
 
@@ -141,18 +141,12 @@ def _solve(
 ) -> tuple[Array, Array]:
     """Components (D - d, m + K) and what they leave of the equations (D - d, n K)."""
     beside = _Beside(model, sites.points, step)
-    components = np.zeros((len(equations), sites.slopes.shape[1]))
-    left = equations - beside.change(components)
-    factors = np.linalg.svd(sites.slopes, full_matrices=False)
-    for _ in range(_SHARED_STEPS):
-        trial = components + _damped(factors, left, step, beside.typical)
-        trial_left = equations - beside.change(trial)
-        better = np.linalg.norm(trial_left, axis=1) < _WORTHWHILE * np.linalg.norm(left, axis=1)
-        if not better.any():
-            break
-        components[better], left[better] = trial[better], trial_left[better]
+    shared = _SharedSteps(beside, equations, np.linalg.svd(sites.slopes, full_matrices=False))
+    start = shared.at(np.zeros((len(equations), sites.slopes.shape[1])))
+    end = minimise(shared, start, _EXTENSION_SCHEDULE).point
+    components, left = end.components, end.left
     for j in np.flatnonzero(np.sqrt(np.mean(left**2, axis=1)) > _SETTLED * noise):
-        components[j], left[j] = _own_steps(beside, components[j], equations[j], step)
+        components[j], left[j] = _own_steps(beside, components[j], equations[j])
     return components, left
 
 
@@ -160,7 +154,7 @@ class _Beside:
     """What the outputs change when every neuron moves by a component outside the slice."""
 
     def __init__(self, model: NetworkParameters, points: Array, step: float) -> None:
-        self._model, self._step = model, step
+        self._model, self.step = model, step
         self._z = points @ model.weights[0] + model.biases[0]
         self._value = model.activation(self._z)
         self.typical = float(np.sqrt(np.mean(model.weights[0] ** 2)))
@@ -169,14 +163,14 @@ class _Beside:
     def change(self, components: Array) -> Array:
         """(directions, n K) for components (directions, m + K)."""
         m = self._model.width
-        moved = self._model.activation(self._z + self._step * components[:, None, :m]) - self._value
-        result = moved @ self._model.weights[1] + self._step * components[:, None, m:]
+        moved = self._model.activation(self._z + self.step * components[:, None, :m]) - self._value
+        result = moved @ self._model.weights[1] + self.step * components[:, None, m:]
         return np.asarray(result.reshape(len(components), -1))
 
     def slopes(self, components: Array) -> Array:
         """G (n K, m + K) at the components (m + K,) of one direction."""
         m, outputs = self._model.weights[1].shape
-        slope = self._model.activation.jet(self._z + self._step * components[:m], 1)[1]
+        slope = self._model.activation.jet(self._z + self.step * components[:m], 1)[1]
         by_skip = np.broadcast_to(np.eye(outputs), (len(self._z), outputs, outputs))
         both = np.concatenate([slope[:, None, :] * self._model.weights[1].T, by_skip], axis=2)
         return np.asarray(both.reshape(-1, m + outputs))
@@ -194,17 +188,50 @@ def _damped(factors: tuple[Array, Array, Array], left: Array, step: float, typic
     return np.asarray((left @ vectors) * filtered @ right / step)
 
 
-def _own_steps(beside: _Beside, start: Array, equations: Array, step: float) -> tuple[Array, Array]:
+@dataclass(frozen=True, eq=False)
+class _Extensions:
+    """All directions at once."""
+
+    components: Array  # (directions, m + K)
+    left: Array  # of the equations, (directions, n K)
+    size: Array  # norms of what is left, (directions,)
+
+
+class _SharedSteps(Steps[_Extensions]):
+    """Steps with the Jacobian of the slice, whose factors serve all directions."""
+
+    def __init__(self, beside: _Beside, equations: Array, factors: tuple[Array, Array, Array]) -> None:
+        self._beside, self._equations, self._factors = beside, equations, factors
+
+    def at(self, components: Array) -> _Extensions:
+        left = self._equations - self._beside.change(components)
+        return _Extensions(components, left, np.linalg.norm(left, axis=1))
+
+    def trial(self, point: _Extensions, damping: float | Array) -> _Extensions:
+        step = _damped(self._factors, point.left, self._beside.step, self._beside.typical)
+        return self.at(point.components + step)
+
+    def accepted(self, better: bool | BoolArray, trial: _Extensions, point: _Extensions) -> _Extensions:
+        rows = np.asarray(better)[:, None]
+        return _Extensions(
+            np.where(rows, trial.components, point.components),
+            np.where(rows, trial.left, point.left),
+            np.where(better, trial.size, point.size),
+        )
+
+
+def _own_steps(beside: _Beside, start: Array, equations: Array) -> tuple[Array, Array]:
     """Gauss-Newton for a single direction: its components (m + K,) and what they leave (n K,)."""
-    current, left = start, equations - beside.change(start[None])[0]
-    for _ in range(_OWN_STEPS):
-        factors = np.linalg.svd(beside.slopes(current), full_matrices=False)
-        trial = current + _damped(factors, left[None], step, beside.typical)[0]
-        trial_left = equations - beside.change(trial[None])[0]
-        if not np.linalg.norm(trial_left) < _WORTHWHILE * np.linalg.norm(left):
-            break
-        current, left = trial, trial_left
-    return current, left
+
+    def residual(components: Array) -> Array:
+        return np.asarray(equations - beside.change(components[None])[0])
+
+    def move(components: Array, left: Array) -> Array:
+        factors = np.linalg.svd(beside.slopes(components), full_matrices=False)
+        return np.asarray(components + _damped(factors, left[None], beside.step, beside.typical)[0])
+
+    end = take_full_steps(start, residual, move, _EXTENSION_SCHEDULE).point
+    return end.state, end.residual
 
 
 def _joined(

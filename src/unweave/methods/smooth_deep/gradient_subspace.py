@@ -33,7 +33,6 @@ _TELLING_SLOPE = 1e-3  # of every unit, at sites that show what the next layer r
 _SOLVED = 1e-5  # relative residual of a solution; wrong minima mostly stay above 1e-4
 _NEARLY_SOLVED = 1e-4  # enough where the range clearly ends: the final fit does the rest
 _CLEAR_END = 100.0  # ratio of singular values at the end of the next layer's range; 1 to 30 in wrong minima
-_CHUNK_ENTRIES = 3_000_000  # of J formed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +51,21 @@ class GradientSubspace:
     """The least squares problem for one layer; see the module.
 
     ``directions_known``: the columns of B keep their directions, and only their lengths are free.
+    ``chunk_entries``: of J that are formed at once (24 MB).
     """
 
     def __init__(
-        self, coordinates: Array, gradients: Array, g: Saturating, directions_known: bool = False
+        self,
+        coordinates: Array,
+        gradients: Array,
+        g: Saturating,
+        directions_known: bool = False,
+        chunk_entries: int = 3_000_000,
     ) -> None:
         self._c = coordinates
         self._g = g
         self._directions_known = directions_known
+        self._chunk_entries = chunk_entries
         norms = np.linalg.norm(gradients, axis=(1, 2), keepdims=True)
         # Normalised per site; the mean square of a residual is then a relative one.
         self._gradients = gradients / np.where(norms > 0, norms, 1.0) / np.sqrt(len(coordinates))
@@ -69,9 +75,8 @@ class GradientSubspace:
         if self._gradients.shape[2] <= rank:
             return self
         left, values, _ = np.linalg.svd(self._gradients, full_matrices=False)
-        smaller = GradientSubspace(self._c, left[:, :, :rank] * values[:, None, :rank], self._g)
-        smaller._directions_known = self._directions_known
-        return smaller
+        gradients = left[:, :, :rank] * values[:, None, :rank]
+        return GradientSubspace(self._c, gradients, self._g, self._directions_known, self._chunk_entries)
 
     def cost(self, state: LayerState) -> float:
         """Squared relative part of the gradients outside the subspaces."""
@@ -100,7 +105,7 @@ class GradientSubspace:
         size = first + m + (m - k) * k
         gram, gradient, cost = np.zeros((size, size), order="F"), np.zeros(size), 0.0
         per_site = (m - k) * outputs
-        chunk = max(1, _CHUNK_ENTRIES // max(1, per_site * size))
+        chunk = max(1, self._chunk_entries // max(1, per_site * size))
         complement_of_range = np.linalg.qr(state.next_range, mode="complete")[0][:, k:]
         unit = state.mixing / np.linalg.norm(state.mixing, axis=0)
         for start in range(0, n, chunk):

@@ -24,9 +24,8 @@ from unweave.arrays import Array
 from unweave.methods.smooth_deep.saturating import Saturating
 from unweave.subspace.symmetric import symmetric_packing
 
-_LONGEST_STEP = 0.25
-_EXACT_ENTRIES = 12_000_000  # J of at most this many entries is formed; otherwise a sketch of it
-_EQUATIONS = 20.0  # sketched equations per unknown
+_LONGEST_TAIL_STEP = 0.25
+_EQUATIONS_PER_UNKNOWN = 20.0  # sketched equations per unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +40,7 @@ class HessianTail:
     """Least squares problem of `unweave.methods.smooth_deep.projected_descent` for one layer.
 
     ``directions_known``: E is diagonal, so that columns of B keep their directions.
+    ``exact_entries``: entries of J up to which it is formed (96 MB); beyond, a sketch of it.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class HessianTail:
         g: Saturating,
         start: TailState,
         directions_known: bool = False,
+        exact_entries: int = 12_000_000,
     ) -> None:
         self._c = coordinates
         self._gradients = gradients
@@ -59,6 +60,7 @@ class HessianTail:
         self._dimension = dimension
         self._g = g
         self._directions_known = directions_known
+        self._exact_entries = exact_entries
         self._packing = symmetric_packing(coordinates.shape[1])
         self._rng = np.random.default_rng(0)  # of sketches, which only cost accuracy of a step
         rows = np.asarray(self._packing.pack(self._parts(start)[0])).reshape(-1, self._packing.size)
@@ -123,8 +125,8 @@ class HessianTail:
         """
         k, p = right.shape
         count = p - k
-        if rows * count * unknowns > _EXACT_ENTRIES:
-            count = min(count, int(np.ceil(_EQUATIONS * unknowns / max(1, rows - k))))
+        if rows * count * unknowns > self._exact_entries:
+            count = min(count, int(np.ceil(_EQUATIONS_PER_UNKNOWN * unknowns / max(1, rows - k))))
         drawn = self._rng.standard_normal((p, count))
         drawn -= right.T @ (right @ drawn)
         return np.asarray(np.linalg.qr(drawn)[0].T)
@@ -153,8 +155,8 @@ class HessianTail:
         """The state after a step, shortened where it is long."""
         m = len(state.biases)
         largest = float(np.abs(step).max(initial=0.0))
-        if largest > _LONGEST_STEP:
-            step = step * (_LONGEST_STEP / largest)
+        if largest > _LONGEST_TAIL_STEP:
+            step = step * (_LONGEST_TAIL_STEP / largest)
         change = np.diag(step[:m]) if self._directions_known else step[: m * m].reshape(m, m)
         return TailState(state.mixing @ (np.eye(m) + change), state.biases + step[-m:])
 

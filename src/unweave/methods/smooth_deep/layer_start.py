@@ -20,14 +20,17 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.smooth_deep.saturating import Saturating
+from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
+from unweave.numerics.least_squares.pair_steps import pair_steps
 from unweave.subspace.congruence import diagonalise_by_congruence
 
-_NORMS = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0, 2.6, 3.5, 5.0)
-_BIASES = np.linspace(-5, 5, 61)
-_STEPS = 30
-_LONGEST = (0.2, 0.3)  # of a Gauss-Newton step in norm and bias
+_GRID_NORMS = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0, 2.6, 3.5, 5.0)
+_GRID_BIASES = np.linspace(-5, 5, 61)
+_LONGEST_UNIT_STEP = (0.2, 0.3)  # of a Gauss-Newton step in norm and bias
 _NORM_RANGE, _BIAS_RANGE = (0.02, 20.0), 9.0
-_RIDGE = 1.01
+_UNIT_FIT_SCHEDULE = LevenbergMarquardtOptions(
+    steps=30, stalls=None, needed=np.inf, damping=0.01, damping_fall=1.0, damping_rise=1.0
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,28 +75,49 @@ def norms_and_biases(
     mixed, squares = (diagonal * slopes).sum(axis=1), (slopes * slopes).sum(axis=1)  # (n, m)
     places = coordinates @ directions
     norms, biases = _best_on_grid(places, mixed, squares, g)
-    for _ in range(_STEPS):
-        r, slope = g.bending(norms * places + biases)
-        by_norm, by_bias = r + norms * places * slope, norms * slope
-        misfit = squares * norms * r - mixed
-        a11 = _RIDGE * (squares * by_norm**2).sum(axis=0)
-        a22 = _RIDGE * (squares * by_bias**2).sum(axis=0)
-        a12 = (squares * by_norm * by_bias).sum(axis=0)
-        b1, b2 = (misfit * by_norm).sum(axis=0), (misfit * by_bias).sum(axis=0)
-        determinant = np.maximum(a11 * a22 - a12**2, 1e-300)
-        norms = norms - np.clip((a22 * b1 - a12 * b2) / determinant, -_LONGEST[0], _LONGEST[0])
-        biases = biases - np.clip((a11 * b2 - a12 * b1) / determinant, -_LONGEST[1], _LONGEST[1])
-        norms, biases = np.clip(norms, *_NORM_RANGE), np.clip(biases, -_BIAS_RANGE, _BIAS_RANGE)
+    start = _UnitFits(norms, biases, np.ones(len(norms)))
+    end = minimise(_UnitSteps(places, mixed, squares, g), start, _UNIT_FIT_SCHEDULE).point
+    norms, biases = end.norms, end.biases
     r = norms * g.bending(norms * places + biases)[0]
     left = (squares * r * r - 2 * mixed * r).sum() + (diagonal**2).sum()
     return norms, biases, float(np.sqrt(max(left, 0.0) / max((diagonal**2).sum(), 1e-300)))
 
 
+@dataclass(frozen=True, eq=False)
+class _UnitFits:
+    """All units at once, (m,)."""
+
+    norms: Array
+    biases: Array
+    size: Array  # ones: every step is taken, and no misfit need be known
+
+
+class _UnitSteps(Steps[_UnitFits]):
+    def __init__(self, places: Array, mixed: Array, squares: Array, g: Saturating) -> None:
+        self._places, self._mixed, self._squares, self._g = places, mixed, squares, g
+
+    def trial(self, point: _UnitFits, damping: float | Array) -> _UnitFits:
+        norms, places, squares = point.norms, self._places, self._squares
+        r, slope = self._g.bending(norms * places + point.biases)
+        by_norm, by_bias = r + norms * places * slope, norms * slope
+        misfit = squares * norms * r - self._mixed
+        normal = (
+            (squares * by_norm**2).sum(axis=0),
+            (squares * by_norm * by_bias).sum(axis=0),
+            (squares * by_bias**2).sum(axis=0),
+        )
+        gradient = (misfit * by_norm).sum(axis=0), (misfit * by_bias).sum(axis=0)
+        step_norm, step_bias = pair_steps(normal, gradient, damping)
+        norms = norms - np.clip(step_norm, -_LONGEST_UNIT_STEP[0], _LONGEST_UNIT_STEP[0])
+        biases = point.biases - np.clip(step_bias, -_LONGEST_UNIT_STEP[1], _LONGEST_UNIT_STEP[1])
+        return _UnitFits(np.clip(norms, *_NORM_RANGE), np.clip(biases, -_BIAS_RANGE, _BIAS_RANGE), point.size)
+
+
 def _best_on_grid(places: Array, mixed: Array, squares: Array, g: Saturating) -> tuple[Array, Array]:
     m = places.shape[1]
     best, norms, biases = np.full(m, np.inf), np.ones(m), np.zeros(m)
-    for norm in _NORMS:
-        for bias in _BIASES:
+    for norm in _GRID_NORMS:
+        for bias in _GRID_BIASES:
             r = norm * g.bending(norm * places + bias)[0]
             cost = (squares * r * r - 2 * mixed * r).sum(axis=0)
             better = cost < best

@@ -9,21 +9,30 @@ tangent and returns to it. So the problem itself moves its state, and provides J
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array
+from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
 
 State = TypeVar("State")
 
-_TRIES = 16  # dampings tried at one point before it counts as a minimum
-_FALL, _RISE = 1 / 6, 4.0
-_SMALLEST_DAMPING = 1e-13
 _DIAGONAL_FLOOR = 1e-6  # of the mean diagonal of J^T J: directions the data hardly see move little
-_QUADRATIC = 1e-8  # residual below which a step that does not halve it has met the rounding floor
+_MANIFOLD_SCHEDULE = LevenbergMarquardtOptions(
+    refusals=16,
+    round_off=0.0,
+    stalls=1,
+    last_below=1e-8,  # here steps converge quadratically: one that does not has met the rounding
+    last_ratio=np.sqrt(0.5),
+    damping_fall=1 / 6,
+    damping_rise=4.0,
+    least_damping=1e-13,
+    least_raised=0.0,
+    max_damping=np.inf,
+)
 
 
 class ProjectedProblem(Protocol[State]):
@@ -59,48 +68,57 @@ def descend(
     on_step: Callable[[int, float], None] | None = None,
 ) -> Descent[State]:
     """Minimise from ``start``; stops at residual ``enough``, at rounding, or when a step leaves more than
-    ``slow`` of the cost."""
-    state, history = start, []
-    for number in range(steps):
-        gram, gradient, cost = problem.normal_equations(state)
-        history.append(float(np.sqrt(cost)))
-        if on_step is not None:
-            on_step(number, history[-1])
-        if history[-1] < enough:
-            break
-        diagonal = np.diag(gram).copy()
-        diagonal = np.maximum(diagonal, _DIAGONAL_FLOOR * diagonal.mean())
-        for _ in range(_TRIES):
-            trial, trial_cost = _tried(problem, state, gram, gradient, damping * diagonal)
-            if trial_cost < cost:
-                break
-            damping *= _RISE
-        else:
-            break
-        state = trial
-        damping = max(damping * _FALL, _SMALLEST_DAMPING)
-        finished = history[-1] < _QUADRATIC and trial_cost > 0.5 * cost
-        if finished or trial_cost > slow * cost:
-            history.append(float(np.sqrt(trial_cost)))
-            break
-    else:
-        history.append(float(np.sqrt(problem.cost(state))))
-    return Descent(state, history[-1], tuple(history))
+    ``slow`` of the cost. ``on_step`` is called with (steps made, residual) before every step."""
+    worthwhile = 1 - float(np.sqrt(slow))
+    options = replace(_MANIFOLD_SCHEDULE, steps=steps, damping=damping, floor=enough, worthwhile=worthwhile)
+    manifold_steps = _ManifoldSteps(problem, on_step)
+    path = minimise(manifold_steps, manifold_steps.start(start), options)
+    return Descent(path.point.state, path.history[-1], path.history)
 
 
-def _tried(
-    problem: ProjectedProblem[State], state: State, gram: Array, gradient: Array, ridge: Array
-) -> tuple[State, float]:
-    damped = gram.copy()
-    damped[np.diag_indices(len(ridge))] += ridge
-    try:
-        factor = scipy.linalg.cho_factor(damped, lower=True, overwrite_a=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
-        return state, np.inf
-    step = -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
-    if not np.isfinite(step).all():
-        return state, np.inf
-    moved = problem.moved(state, step)
-    with np.errstate(all="ignore"):
-        cost = problem.cost(moved)
-    return moved, cost if np.isfinite(cost) else np.inf
+@dataclass(eq=False)
+class _ManifoldPoint(Generic[State]):
+    state: State
+    size: float
+    equations: tuple[Array, Array, Array] | None = None
+    """J^T J, J^T r and the damping's metric, once a step begins here."""
+
+
+class _ManifoldSteps(Steps[_ManifoldPoint[State]]):
+    def __init__(
+        self, problem: ProjectedProblem[State], on_step: Callable[[int, float], None] | None
+    ) -> None:
+        self._problem, self._on_step = problem, on_step
+        self._begun = 0
+
+    def start(self, state: State) -> _ManifoldPoint[State]:
+        gram, gradient, cost = self._problem.normal_equations(state)
+        return self._with_equations(_ManifoldPoint(state, float(np.sqrt(cost))), gram, gradient)
+
+    def trial(self, point: _ManifoldPoint[State], damping: float | Array) -> _ManifoldPoint[State]:
+        if point.equations is None:
+            self._with_equations(point, *self._problem.normal_equations(point.state)[:2])
+        assert point.equations is not None
+        gram, gradient, diagonal = point.equations
+        damped = gram.copy()
+        damped[np.diag_indices(len(diagonal))] += damping * diagonal
+        try:
+            factor = scipy.linalg.cho_factor(damped, lower=True, overwrite_a=True, check_finite=False)
+        except scipy.linalg.LinAlgError:
+            return _ManifoldPoint(point.state, np.inf)
+        step = -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
+        if not np.isfinite(step).all():
+            return _ManifoldPoint(point.state, np.inf)
+        moved = self._problem.moved(point.state, step)
+        with np.errstate(all="ignore"):
+            return _ManifoldPoint(moved, float(np.sqrt(self._problem.cost(moved))))
+
+    def _with_equations(
+        self, point: _ManifoldPoint[State], gram: Array, gradient: Array
+    ) -> _ManifoldPoint[State]:
+        if self._on_step is not None:
+            self._on_step(self._begun, point.size)
+        self._begun += 1
+        diagonal = np.diag(gram)
+        point.equations = gram, gradient, np.maximum(diagonal, _DIAGONAL_FLOOR * diagonal.mean())
+        return point

@@ -20,24 +20,36 @@ from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.smooth_deep.far_field import Unit
 from unweave.methods.smooth_deep.known_layers import Ask
 from unweave.methods.smooth_deep.saturating import Saturating
+from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
+from unweave.numerics.least_squares.pair_steps import pair_steps
 
-_CROSSINGS = 3
-_SAMPLES = 33
+_CROSSINGS_PER_UNIT = 3
+_SAMPLES_PER_CROSSING = 33
 _HALF_WIDTH = 7.0  # of the profile, in units of about one pre-activation
-_NORMS = np.geomspace(0.2, 5, 41)  # of the norm that height and slope suggest
+_NORM_FACTORS = np.geomspace(0.2, 5, 41)  # of the norm that height and slope suggest
 _SHIFTS = np.linspace(-3, 3, 25)
 _GRID_DEGREE = 3
 _DEGREES = (3, 5, 8)
-_CLEAN = 1e-4  # misfit of profiles that only one unit has shaped
+_CLEAN_MISFIT = 1e-4  # misfit of profiles that only one unit has shaped
 DOUBTFUL = 3e-4
 """Misfit that calls for other crossings."""
 _SUBSETS = tuple(
-    kept for kept in itertools.product((False, True), repeat=_CROSSINGS) if 0 < sum(kept) < _CROSSINGS
+    kept
+    for kept in itertools.product((False, True), repeat=_CROSSINGS_PER_UNIT)
+    if 0 < sum(kept) < _CROSSINGS_PER_UNIT
 )
 _MUCH_BETTER = 0.2  # fewer profiles always fit somewhat better
-_STEPS = 25
-_DIFFERENCE = 1e-6  # of norm and shift, for derivatives of the misfit
-_FALL, _RISE = 0.2, 5.0
+_PARAMETER_DIFFERENCE = 1e-6  # of norm and shift, for derivatives of the misfit
+_STEP_PROFILE_SCHEDULE = LevenbergMarquardtOptions(
+    steps=25,
+    stalls=None,
+    last_ratio=0.9999,  # of squared misfits: less is not worth a step
+    damping=1e-3,
+    damping_fall=0.2,
+    damping_rise=5.0,
+    least_raised=1e-12,
+    max_damping=1e8,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +101,7 @@ def fit_step_profiles(ask: Ask, units: list[Unit], g: Saturating) -> StepProfile
     suggested = np.array([2 / unit.width for unit in units])
     norms, shifts, residuals = _fitted(profiles, _best_on_grid(profiles, suggested, g, fine=False), g)
     # Another unit may be at work near some of the crossings: do without them.
-    doubtful = np.flatnonzero(residuals > _CLEAN).astype(np.int64)
+    doubtful = np.flatnonzero(residuals > _CLEAN_MISFIT).astype(np.int64)
     for kept in _SUBSETS if len(doubtful) else ():
         fewer = profiles.keeping(doubtful, np.array(kept))
         again = _fitted(fewer, _best_on_grid(fewer, suggested[doubtful], g, fine=True), g)
@@ -104,17 +116,19 @@ def _sampled(ask: Ask, units: list[Unit]) -> tuple[_Profiles, Array]:
     """All profiles in one batch of queries, and the place of each unit's first crossing."""
     directions = np.array([unit.direction for unit in units])
     # Dense in the middle, so that a width that is off by a factor of a few does no harm.
-    shape = np.sinh(np.linspace(-1, 1, _SAMPLES) * np.arcsinh(_HALF_WIDTH))
+    shape = np.sinh(np.linspace(-1, 1, _SAMPLES_PER_CROSSING) * np.arcsinh(_HALF_WIDTH))
     times = np.array([unit.width for unit in units])[:, None] / 2 * shape
     # A unit seen less often repeats its crossings, which then do not count.
-    strongest = [unit.strongest(_CROSSINGS) for unit in units]
+    strongest = [unit.strongest(_CROSSINGS_PER_UNIT) for unit in units]
     counts = [len(points) for points in strongest]
-    centres = np.array([[points[i % len(points)] for i in range(_CROSSINGS)] for points in strongest])
+    centres = np.array(
+        [[points[i % len(points)] for i in range(_CROSSINGS_PER_UNIT)] for points in strongest]
+    )
     points = centres[:, :, None, :] + times[:, None, :, None] * directions[:, None, None, :]
     answers = ask(points.reshape(-1, points.shape[-1])).reshape(*points.shape[:3], -1)
     values = answers - answers.mean(axis=2, keepdims=True)
     norms = np.linalg.norm(values, axis=(2, 3), keepdims=True)
-    present = np.arange(_CROSSINGS) < np.array(counts)[:, None]
+    present = np.arange(_CROSSINGS_PER_UNIT) < np.array(counts)[:, None]
     values = values / np.where(norms > 0, norms, 1.0) * present[:, :, None, None]
     places = np.einsum("usd,ud->us", centres, directions)
     positions = (places - places[:, :1])[:, :, None] + times[:, None, :]  # relative, for accuracy
@@ -132,54 +146,69 @@ def _fitted(profiles: _Profiles, start: Array, g: Saturating) -> tuple[Array, Ar
     return parameters[:, 0], parameters[:, 1], residuals
 
 
-def _misfits(profiles: _Profiles, parameters: Array, degree: int, g: Saturating) -> Array:
-    """Residuals (u, s t K) of polynomials of ``degree`` in the sigmoid."""
-    z = parameters[:, 0, None, None] * profiles.positions + parameters[:, 1, None, None]
-    basis = np.linalg.qr(np.polynomial.chebyshev.chebvander(g.values(z), degree))[0]
-    outside = profiles.values - basis @ (np.swapaxes(basis, 2, 3) @ profiles.values)
-    return np.asarray(outside.reshape(len(parameters), -1))
+@dataclass(frozen=True, eq=False)
+class _StepPoint:
+    """All units at once."""
+
+    parameters: Array  # norm and shift, (u, 2)
+    residual: Array  # (u, s t K)
+    size: Array  # squared misfit, (u,)
+
+
+class _ProfileSteps(Steps[_StepPoint]):
+    """Polynomials of one degree in the sigmoid are eliminated; derivatives are differences."""
+
+    def __init__(self, profiles: _Profiles, degree: int, g: Saturating) -> None:
+        self._profiles, self._degree, self._g = profiles, degree, g
+
+    def at(self, parameters: Array) -> _StepPoint:
+        residual = self._misfits(parameters)
+        return _StepPoint(parameters, residual, np.einsum("ur,ur->u", residual, residual))
+
+    def trial(self, point: _StepPoint, damping: float | Array) -> _StepPoint:
+        parameters, residual = point.parameters, point.residual
+        moves = []
+        for index in range(2):
+            step = np.zeros_like(parameters)
+            step[:, index] = _PARAMETER_DIFFERENCE * np.maximum(1.0, np.abs(parameters[:, index]))
+            moves.append((self._misfits(parameters + step) - residual) / step[:, index, None])
+        columns = np.stack(moves, axis=2)
+        gram = np.swapaxes(columns, 1, 2) @ columns
+        gram[:, [0, 1], [0, 1]] += gram[:, [0, 1], [0, 1]] * np.asarray(damping)[:, None]
+        gradient = np.einsum("urp,ur->up", columns, residual)
+        normal = gram[:, 0, 0], gram[:, 0, 1], gram[:, 1, 1]
+        steps = pair_steps(normal, (gradient[:, 0], gradient[:, 1]), 0.0)
+        return self.at(parameters - np.stack(steps, axis=1))
+
+    def accepted(self, better: bool | BoolArray, trial: _StepPoint, point: _StepPoint) -> _StepPoint:
+        rows = np.asarray(better)[:, None]
+        return _StepPoint(
+            np.where(rows, trial.parameters, point.parameters),
+            np.where(rows, trial.residual, point.residual),
+            np.where(better, trial.size, point.size),
+        )
+
+    def _misfits(self, parameters: Array) -> Array:
+        profiles = self._profiles
+        z = parameters[:, 0, None, None] * profiles.positions + parameters[:, 1, None, None]
+        basis = np.linalg.qr(np.polynomial.chebyshev.chebvander(self._g.values(z), self._degree))[0]
+        outside = profiles.values - basis @ (np.swapaxes(basis, 2, 3) @ profiles.values)
+        return np.asarray(outside.reshape(len(parameters), -1))
 
 
 def _descended(profiles: _Profiles, start: Array, degree: int, g: Saturating) -> tuple[Array, Array]:
     """Levenberg-Marquardt in two parameters, for all units at once."""
-    parameters, damping = start.copy(), np.full(len(start), 1e-3)
-    residual = _misfits(profiles, parameters, degree, g)
-    cost = np.einsum("ur,ur->u", residual, residual)
-    for _ in range(_STEPS):
-        jacobian = []
-        for index in range(2):
-            step = np.zeros_like(parameters)
-            step[:, index] = _DIFFERENCE * np.maximum(1.0, np.abs(parameters[:, index]))
-            moved = _misfits(profiles, parameters + step, degree, g)
-            jacobian.append((moved - residual) / step[:, index, None])
-        columns = np.stack(jacobian, axis=2)
-        gram = np.swapaxes(columns, 1, 2) @ columns
-        gradient = np.einsum("urp,ur->up", columns, residual)
-        ridge = gram[:, [0, 1], [0, 1]] * damping[:, None] + 1e-300
-        gram[:, [0, 1], [0, 1]] += ridge
-        determinant = gram[:, 0, 0] * gram[:, 1, 1] - gram[:, 0, 1] ** 2
-        determinant = np.where(determinant > 0, determinant, np.inf)
-        first = gram[:, 1, 1] * gradient[:, 0] - gram[:, 0, 1] * gradient[:, 1]
-        second = gram[:, 0, 0] * gradient[:, 1] - gram[:, 0, 1] * gradient[:, 0]
-        trial = parameters - np.stack([first, second], axis=1) / determinant[:, None]
-        trial_residual = _misfits(profiles, trial, degree, g)
-        trial_cost = np.einsum("ur,ur->u", trial_residual, trial_residual)
-        better = trial_cost < cost
-        settled = better & (trial_cost > 0.9999 * cost)
-        parameters[better], cost[better] = trial[better], trial_cost[better]
-        residual[better] = trial_residual[better]
-        damping = np.where(better, damping * _FALL, np.maximum(damping, 1e-12) * _RISE)
-        if (settled | (damping > 1e8)).all():
-            break
+    steps = _ProfileSteps(profiles, degree, g)
+    end = minimise(steps, steps.at(start), _STEP_PROFILE_SCHEDULE).point
     counted = np.any(profiles.values, axis=(2, 3)).sum(axis=1)
-    return parameters, np.where(counted > 0, np.sqrt(cost / np.maximum(counted, 1)), np.inf)
+    return end.parameters, np.where(counted > 0, np.sqrt(end.size / np.maximum(counted, 1)), np.inf)
 
 
 def _best_on_grid(profiles: _Profiles, suggested: Array, g: Saturating, fine: bool) -> Array:
     """(u, 2) norm and shift of the best sigmoid on a grid."""
     best, parameters = np.full(len(suggested), np.inf), np.zeros((len(suggested), 2))
     each = 1 if fine else 2
-    for factor in _NORMS[::each]:
+    for factor in _NORM_FACTORS[::each]:
         for shift in _SHIFTS[::each]:
             z = (factor * suggested)[:, None, None] * profiles.positions + shift
             y = g.values(z)

@@ -2,11 +2,13 @@
 
 from unweave.numerics.least_squares.formed_jacobian import FormedJacobian
 from unweave.numerics.least_squares.levenberg_marquardt import (
-    Fit,
     LevenbergMarquardtOptions,
-    levenberg_marquardt,
+    Path,
+    Steps,
+    minimise,
 )
 from unweave.numerics.least_squares.problem import LeastSquares, Linearisation
+from unweave.numerics.least_squares.solved_steps import Fit, levenberg_marquardt
 
 __all__ = [
     "Fit",
@@ -14,5 +16,8 @@ __all__ = [
     "LeastSquares",
     "LevenbergMarquardtOptions",
     "Linearisation",
+    "Path",
+    "Steps",
     "levenberg_marquardt",
+    "minimise",
 ]

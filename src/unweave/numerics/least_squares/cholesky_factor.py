@@ -16,7 +16,7 @@ from scipy.linalg import blas, lapack
 from unweave.arrays import Array, RealArray
 
 _SMALLEST_RIDGE = 10.0  # times the rounding unit: where the factorisation mostly still succeeds
-_RIDGE_RISE = 10.0
+_FACTOR_RIDGE_RISE = 10.0
 _LARGEST_RIDGE = 1e6
 
 
@@ -75,5 +75,5 @@ def cholesky_factor(gram: RealArray, ridge: float) -> CholeskyFactor | None:
         lower, failed = factorise(trial, lower=1, overwrite_a=1, clean=1)
         if not failed:
             return CholeskyFactor(lower, np.sqrt(diagonal), ridge, wanted)
-        ridge *= _RIDGE_RISE
+        ridge *= _FACTOR_RIDGE_RISE
     return None

@@ -26,12 +26,12 @@ from unweave.numerics.least_squares.cholesky_factor import CholeskyFactor, chole
 from unweave.numerics.least_squares.problem import Linearisation
 from unweave.numerics.least_squares.solver import Solver
 
-_PATIENCE = 20  # iterations after which a kept or float32 factor is replaced; a new one costs more than they
-_DIVERGED = 1e4  # squared gradient over its smallest so far, from which on the iteration only gets worse
+_WORN_OUT_ITERATIONS = 20  # after which a kept or float32 factor is replaced; a new one costs more than they
+_DIVERGED_RATIO = 1e4  # of the squared gradient to its smallest: beyond, the iteration only gets worse
 _OTHER_DAMPING = 4.0  # ratio of dampings from which on a factor for one is not taken for the other
 _LANCZOS_STEPS = 20  # give the extremes to some ten per cent
-_FAITHFUL = 0.5  # mu from which on the factor at hand describes J^T J well enough for error bars
-_SINGULAR = 1e10  # condition number that Lanczos on rounded products does not tell from infinite any more
+_FAITHFUL_EIGENVALUE = 0.5  # mu from which on the factor at hand describes J^T J well enough for error bars
+_SINGULAR_CONDITION = 1e10  # that Lanczos on rounded products cannot tell from an infinite one
 
 
 class GramSolver(Solver):
@@ -57,7 +57,9 @@ class GramSolver(Solver):
             self._factor = cholesky_factor(self._gram, damping)
         while True:
             final = self._is_best_for(linear, damping)
-            solution, done = self._iterate(linear, right, damping, self._steps if final else _PATIENCE)
+            solution, done = self._iterate(
+                linear, right, damping, self._steps if final else _WORN_OUT_ITERATIONS
+            )
             if done or final:
                 return solution * scale
             self._improve(linear, damping)
@@ -86,7 +88,7 @@ class GramSolver(Solver):
         if self._factor is None:
             self._factor = cholesky_factor(self._gram, 0.0)
         agreement = self._agreement(linear)
-        if agreement[0] < _FAITHFUL:
+        if agreement[0] < _FAITHFUL_EIGENVALUE:
             self._single = False
             self._renew(linear, 0.0)
             agreement = self._agreement(linear)
@@ -107,7 +109,7 @@ class GramSolver(Solver):
         weak = (weakest, agreement[1])
         smallest = min(float(np.linalg.norm(linear.apply(v)) / np.linalg.norm(scale * v)) for v in weak)
         condition = float(np.sqrt(largest)) / smallest if smallest > 0 else np.inf
-        if condition > _SINGULAR or not agreement[0] > 0:
+        if condition > _SINGULAR_CONDITION or not agreement[0] > 0:
             return np.inf, None
         return condition, factor.inverse_diagonal() / min(agreement[0], 1.0)
 
@@ -161,7 +163,7 @@ class GramSolver(Solver):
                 best[:] = solution
             if size <= self._tolerance**2 * first:
                 return best, True
-            if not size < _DIVERGED * smallest:
+            if not size < _DIVERGED_RATIO * smallest:
                 break  # rounding has taken over
             direction = preconditioned + size / previous * direction
         return best, False

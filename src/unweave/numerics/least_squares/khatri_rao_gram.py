@@ -21,7 +21,7 @@ import numpy as np
 
 from unweave.arrays import IntArray, RealArray
 
-_PRODUCT_ROWS = 200  # rows of a product made at once, at least
+_PRODUCT_ROWS = 200  # rows of a product made at once, at least: efficient, and still in cache
 
 
 def gram_flops(shapes: Sequence[tuple[int, int]], rows: int) -> int:
@@ -42,7 +42,11 @@ def workspace_per_row(shapes: Sequence[tuple[int, int]], outputs: int) -> int:
 
 
 def add_gram(
-    gram: RealArray, inputs: Sequence[RealArray], sensitivities: Sequence[RealArray], slopes: RealArray | None
+    gram: RealArray,
+    inputs: Sequence[RealArray],
+    sensitivities: Sequence[RealArray],
+    slopes: RealArray | None,
+    product_rows: int = _PRODUCT_ROWS,
 ) -> None:
     """Add the upper triangle of J^T J of N rows to ``gram`` (P, P), in place.
 
@@ -56,6 +60,8 @@ def add_gram(
         delta^l (N, K, m_l) of every layer but the last; of all of them if ``slopes`` is None.
     slopes
         Diagonal of the last layer's sensitivities (N, K), if they are diagonal.
+    product_rows
+        Rows of a product made at once, at least.
     """
     widths = [part.shape[2] for part in sensitivities] + ([] if slopes is None else [slopes.shape[1]])
     ends = np.cumsum([len(own) * width for own, width in zip(inputs, widths, strict=True)])
@@ -70,9 +76,11 @@ def add_gram(
         elif first == second:
             _add_diagonal_block(block, own, sensitivities[first])
         elif second == last and slopes is not None:
-            _add_block(block, own, other, sensitivities[first].transpose(0, 2, 1) * slopes[:, None, :])
+            coupling: RealArray = sensitivities[first].transpose(0, 2, 1) * slopes[:, None, :]
+            _add_block(block, own, other, coupling, product_rows)
         else:
-            _add_block(block, own, other, _coupling(sensitivities[first], sensitivities[second]))
+            coupling = _coupling(sensitivities[first], sensitivities[second])
+            _add_block(block, own, other, coupling, product_rows)
 
 
 def _coupling(first: RealArray, second: RealArray) -> RealArray:
@@ -94,13 +102,14 @@ def _half_coupling(sensitivity: RealArray) -> RealArray:
     return result
 
 
-def _add_block(block: RealArray, own: RealArray, other: RealArray, coupling: RealArray) -> None:
+def _add_block(
+    block: RealArray, own: RealArray, other: RealArray, coupling: RealArray, product_rows: int
+) -> None:
     """Add to ``block`` (p_l, m_l, p_k, m_k) the product for inputs (p_l, N), (p_k, N)."""
     n = len(coupling)
     flat = coupling.reshape(n, -1)
-    together = -(-_PRODUCT_ROWS // len(other))
+    together = -(-product_rows // len(other))
     for i in range(0, len(own), together):
-        # So many rows that the product is efficient, and so few that they and their result stay in cache.
         products = (own[i : i + together, None, :] * other).reshape(-1, n)
         result = (products @ flat).reshape(-1, len(other), *coupling.shape[1:])
         block[i : i + together] += result.transpose(0, 2, 1, 3)

@@ -1,50 +1,31 @@
-"""Levenberg-Marquardt for small and large problems.
+"""Levenberg-Marquardt: the one loop, for single problems and for batches of independent ones.
 
 Each step solves the damped normal equations
 
     (J^T J + lambda M) d = J^T r,
 
-lambda falling after a step that lowers |r| and rising after one that does not. Who solves them depends on
-the size of J and on what the problem offers:
+lambda falling after a step that lowers |r| and rising after one that does not. The loop knows neither J nor
+the unknowns. A `Steps` object makes a trial point for every damping, and the loop decides whether to take it,
+how to damp the next one and when to stop:
 
-- small problems: a QR factorisation of the stacked matrix (`DenseSolver`);
-- problems with a cheap J^T J that fits into memory: conjugate gradients with its Cholesky factor as
-  preconditioner, which serves for several steps (`GramSolver`);
-- all others: conjugate gradients with the problem's own preconditioner, in float32
-  (`ConjugateGradientSolver`).
-
-The residual, on which the final accuracy depends, is always taken in float64. Steps may be bent by the
-geodesic acceleration of Transtrum and Sethna (`LevenbergMarquardtOptions.acceleration`).
+- `solved_steps.SolvedSteps` solves for vectors, with the linear algebra that suits the size of J;
+- problems on manifolds, with eliminated variables or with a Jacobian that is kept bring `Steps` of their own;
+- a batch has a size |r| and a damping for each of its problems, and accepts each trial by itself.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 
-from unweave.arrays import Array
-from unweave.errors import InvalidInput
-from unweave.numerics.least_squares.conjugate_gradient_solver import ConjugateGradientSolver
-from unweave.numerics.least_squares.dense_solver import DenseSolver
-from unweave.numerics.least_squares.gram_solver import GramSolver
-from unweave.numerics.least_squares.problem import LeastSquares, Linearisation
-from unweave.numerics.least_squares.solver import Solver
+from unweave.arrays import Array, BoolArray
 
-_DENSE_ENTRIES = 6_000_000  # J of at most this many entries is formed (48 MB)
-_SMALL_ENTRIES = 100_000  # and of at most this many, even if the problem has a cheap J^T J
-_GRAM_PARAMETERS = 12_000  # J^T J of at most this many rows is formed (two of 1.2 GB, half that in float32)
-_DAMPING_FALL, _DAMPING_RISE = 1 / 8, 8.0
-_MAX_DAMPING = 1e10
-_WORTHWHILE = 1e-3  # relative decrease of |r| below which a step counts as no progress
-_STRAIGHT = 0.1  # ratio of |r| after and before a step, up to which steps need not be bent
-_CURVATURE_STEP = 0.1  # of the step: where its second derivative is measured
-_CURVATURE_SEEN = 1e4  # times the rounding: below, the difference that measures it is lost
-_LARGEST_BEND = 0.75  # of the step's length: a larger acceleration says that the series does not hold
-_ROUND_OFF = 10.0  # times the rounding: here a refused step is the arithmetic, not the model
-
+OnStep = Callable[[int, float], None]
+"""Called with (accepted steps, |r|); an exception it raises ends the descent."""
 
 SolverName = Literal["auto", "dense", "gram", "conjugate gradients"]
 
@@ -54,143 +35,185 @@ class LevenbergMarquardtOptions:
     """When to stop, and how hard to try."""
 
     steps: int = 60
-    damping: float = 1e-4
+    """Trials in all; accepted steps where ``refusals`` limits the others."""
+    refusals: int | None = None
+    """Refused trials in a row after which the point counts as a minimum. None: the damping decides."""
     floor: float = 0.0
-    """Root mean square residual at which the fit is as good as the data."""
+    """Size of the residual at which the fit is as good as the data."""
     rounding: float | None = None
-    """Root mean square rounding error of a residual, where that is another than the floor: with noise, a fit
+    """Rounding error in the size of the residual, where that is another than the floor: with noise, a fit
     goes on below the level of the noise, and only at rounding is a refused step the arithmetic's."""
+    round_off: float = 10.0
+    """Multiple of the rounding below which a refused step is the arithmetic's, not the model's."""
     least_steps: int = 0
     """Steps that are tried even from a start at the floor: a solver without a matrix knows the conditioning
     from its steps only."""
-    inner_steps: int = 400
-    inner_tolerance: float = 1e-3
-    """Relative residual of the normal equations at which conjugate gradients stops."""
-    stalls: int = 4
-    """Steps without worthwhile progress after which it stops; half as many at rounding."""
+    stalls: int | None = 4
+    """Steps without worthwhile progress after which it stops; half as many at rounding. None: no limit."""
+    worthwhile: float = 1e-3
+    """Relative decrease of |r| below which a step counts as no progress."""
+    last_ratio: float = 1.0
+    """Ratio of |r| after and before a step beyond which the step is the last one: near a solution with zero
+    residual, steps gain digits until they meet the rounding."""
+    last_below: float = np.inf
+    """Size of the residual below which ``last_ratio`` counts."""
+    needed: float = 1.0
+    """Ratio of |r| after and before a step below which the step is accepted."""
+    damping: float = 1e-4
+    """First lambda, in units of the metric M."""
+    damping_fall: float = 1 / 8
+    """Factor on the damping after an accepted step."""
+    damping_rise: float = 8.0
+    """Factor on the damping after a refused step."""
+    rise_growth: float = 1.0
+    """Factor on the rise itself after each further refusal in a row."""
+    least_damping: float = 0.0
+    """Damping below which it does not fall."""
+    least_raised: float = 1e-8
+    """Damping from which a rise begins at least, so that it soon matters."""
+    max_damping: float = 1e10
+    """Damping at which a refused step is the last one: no damping helps."""
     acceleration: bool = False
     """Once a step gained little, bend all later ones along the model's second derivative: the small residuals
     of an ill-conditioned problem lie along a curved valley, which straight steps leave. Costs a residual and
     a solve more per step."""
+    inner_steps: int = 400
+    """Most iterations of conjugate gradients per solve."""
+    inner_tolerance: float = 1e-3
+    """Relative residual of the normal equations at which conjugate gradients stops."""
     solver: SolverName = "auto"
     """Who solves the normal equations; "auto" chooses by size and by what the problem offers."""
+    dense_entries: int = 6_000_000
+    """Entries of J up to which "auto" forms it (48 MB)."""
+    small_entries: int = 100_000
+    """Entries of J up to which "auto" forms it even if the problem has a cheap J^T J."""
+    gram_parameters: int = 12_000
+    """Rows of J^T J up to which "auto" forms it (two of 1.2 GB, half that in float32)."""
+    max_memory: int | None = None
+    """Bytes that matrices may take; "auto" forms none that needs more. None: no limit but those above."""
+
+    @classmethod
+    def undamped(
+        cls, steps: int, *, last_ratio: float = 1.0, needed: float = 1.0
+    ) -> LevenbergMarquardtOptions:
+        """Gauss-Newton: full steps until one is refused."""
+        return cls(
+            steps=steps,
+            last_ratio=last_ratio,
+            needed=needed,
+            stalls=None,
+            damping=0.0,
+            damping_rise=1.0,
+            least_raised=0.0,
+            max_damping=0.0,
+        )
+
+
+class Point(Protocol):
+    """Where a descent stands."""
+
+    @property
+    def size(self) -> float | Array:
+        """|r| in a unit of the problem's choice: a number, or an array with one for each of a batch."""
+
+
+P = TypeVar("P", bound=Point)
+
+
+class Steps(ABC, Generic[P]):
+    """Makes the trial points of a descent."""
+
+    @abstractmethod
+    def trial(self, point: P, damping: float | Array) -> P:
+        """Where the step of this damping leads; of infinite size where there is none."""
+
+    def accepted(self, better: bool | BoolArray, trial: P, point: P) -> P:
+        """The next point: ``trial`` where it is ``better``. Single problems take all of it."""
+        return trial
+
+    def is_hopeless(self, point: P, trial: P) -> bool:
+        """Whether not even the linear model saw the refused ``trial`` lower |r| by a worthwhile part."""
+        return False
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
-    """Where Levenberg-Marquardt ended."""
+class Path(Generic[P]):
+    """Where a descent ended, and how it came there."""
 
-    vector: Array
-    rms: float
+    point: P
     history: tuple[float, ...]
-    """Root mean square residual after every accepted step, the start first."""
-    condition: float
-    """Estimated ratio of the extreme singular values of the (scaled or preconditioned) Jacobian."""
-    inner_iterations: int
-    """Conjugate-gradient iterations in all; 0 if solved densely."""
-    covariance_diagonal: Array | None
-    """Diagonal of (J^T J)^{-1} at the end, or an estimate of an upper bound if J was not formed; None if
-    singular."""
+    """|r| at the start and after every accepted step; of a batch, over all of its problems."""
 
 
-def levenberg_marquardt(
-    problem: LeastSquares,
-    start: Array,
-    options: LevenbergMarquardtOptions | None = None,
-    on_step: Callable[[int, float], None] | None = None,
-) -> Fit:
-    """Minimise the problem's residual from ``start`` (P,).
-
-    ``on_step`` is called with (accepted steps, rms); an exception it raises ends the fit.
-    """
-    options = options or LevenbergMarquardtOptions()
-    x, residual = start, problem.residual(start)
-    rms = _rms(residual)
-    history, damping, stalled = [rms], options.damping, 0
+def minimise(
+    steps: Steps[P], point: P, options: LevenbergMarquardtOptions, on_step: OnStep | None = None
+) -> Path[P]:
+    """Minimise |r| from ``point``, until every problem of the batch has settled."""
+    history, size = [_total(point.size)], point.size
+    damping, rise = _like(size, options.damping), _like(size, options.damping_rise)
     rounding = options.floor if options.rounding is None else options.rounding
-    linear = problem.linearise(x)
-    solver = _solver(linear, problem.n_equations, len(start), options)
-    curved = False
-    for tried in range(options.steps):
-        at_rounding = rms < _ROUND_OFF * rounding
-        patience = options.stalls // 2 if at_rounding else options.stalls
-        at_floor = rms <= options.floor and tried >= options.least_steps
-        if at_floor or stalled >= patience or damping > _MAX_DAMPING:
+    stalled, settled = _like(size, 0.0), size < 0
+    tried = refused = counted = 0
+    while counted < options.steps and (options.refusals is None or refused < options.refusals):
+        if options.stalls is not None:
+            at_rounding = size < options.round_off * rounding
+            settled = settled | (stalled >= _choose(at_rounding, options.stalls // 2, options.stalls))
+        if tried >= options.least_steps:
+            settled = settled | (size <= options.floor)
+        if _every(settled):
             break
-        with np.errstate(over="ignore", invalid="ignore"):  # a wild step is refused, not reported
-            step = solver.step(linear, residual, damping)
-            if curved and rms > _CURVATURE_SEEN * rounding:
-                step = step + _acceleration(problem, solver, x, residual, linear, step, damping)
-            trial = x + step
-            trial_residual = problem.residual(trial)
-            trial_rms = _rms(trial_residual)
-        curved = curved or (options.acceleration and not trial_rms < _STRAIGHT * rms)
-        if np.isfinite(trial_rms) and trial_rms < rms:
-            stalled = stalled + 1 if trial_rms > (1 - _WORTHWHILE) * rms else 0
-            x, residual, rms = trial, trial_residual, trial_rms
-            damping *= _DAMPING_FALL
-            history.append(rms)
-            linear = problem.linearise(x)
-            if on_step is not None:
-                on_step(len(history) - 1, rms)
-        else:
-            damping = max(damping, 1e-8) * _DAMPING_RISE
+        trial = steps.trial(point, damping)
+        reached, tried = trial.size, tried + 1
+        better = reached < options.needed * size
+        fallen = _at_least(options.least_damping, damping * options.damping_fall)
+        damping = _choose(better, fallen, _at_least(options.least_raised, damping) * rise)
+        if options.rise_growth != 1.0:
+            rise = _choose(better, options.damping_rise, rise * options.rise_growth)
+        last: Any = False
+        if options.last_ratio < 1.0:
+            last = (reached > options.last_ratio * size) & (size < options.last_below)
+        settled = _choose(better, last, damping >= options.max_damping)
+        progress = _some(better)
+        if options.stalls is not None:
+            slow = reached > (1 - options.worthwhile) * size
             # At rounding no damping helps, nor at a minimum: even the linear model hopes for nothing there.
-            at_minimum = options.rounding is not None and _hopeless(linear, residual, step)
-            stalled += 1 if at_rounding or at_minimum else 0
-    condition, covariance = solver.conditioning(linear)
-    return Fit(x, rms, tuple(history), condition, solver.iterations, covariance)
+            at_minimum = not progress and options.rounding is not None and steps.is_hopeless(point, trial)
+            idle = stalled + (at_rounding | at_minimum)
+            stalled = _choose(better, _choose(slow, stalled + 1, 0.0), idle)
+        if progress:
+            point = steps.accepted(better, trial, point)
+            size, refused, counted = point.size, 0, counted + 1
+            history.append(_total(size))
+            if on_step is not None:
+                on_step(len(history) - 1, history[-1])
+        else:
+            refused, counted = refused + 1, counted + (options.refusals is None)
+        del trial  # it may be as large as the data, and the next one is
+    return Path(point, tuple(history))
 
 
-def _acceleration(
-    problem: LeastSquares,
-    solver: Solver,
-    x: Array,
-    residual: Array,
-    linear: Linearisation,
-    step: Array,
-    damping: float,
-) -> Array:
-    """Half the acceleration a of the geodesic with velocity d = ``step``, or zero where it is not small.
-
-    (J^T J + lambda M) a = -J^T f'', with f'' the second derivative of the model along d, from
-
-        r(x + h d) = r - h J d - h^2/2 f'' + O(h^3).
-    """
-    h = _CURVATURE_STEP
-    second = (residual - h * linear.apply(step) - problem.residual(x + h * step)) * (2 / h**2)
-    if not np.isfinite(second).all():
-        return np.zeros_like(step)
-    acceleration = solver.step(linear, -second, damping)
-    if not 2 * np.linalg.norm(acceleration) <= _LARGEST_BEND * np.linalg.norm(step):
-        return np.zeros_like(step)
-    return acceleration / 2
+# Single problems are Python numbers: arrays of one entry would cost small fits a tenth of their time.
 
 
-def _hopeless(linear: Linearisation, residual: Array, step: Array) -> bool:
-    """Whether not even the linear model sees the step lower |r| by a worthwhile part."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _rms(residual - linear.apply(step)) > (1 - _WORTHWHILE) * _rms(residual)
+def _choose(condition: Any, yes: Any, no: Any) -> Any:
+    return np.where(condition, yes, no) if isinstance(condition, np.ndarray) else yes if condition else no
 
 
-def _solver(linear: Linearisation, rows: int, size: int, options: LevenbergMarquardtOptions) -> Solver:
-    """The solver for a Jacobian (rows, size) like ``linear``, with which it will be used first."""
-    name, inner = options.solver, (options.inner_steps, options.inner_tolerance)
-    worthwhile = rows * size > _SMALL_ENTRIES and size <= _GRAM_PARAMETERS
-    if name == "gram" or (name == "auto" and worthwhile):
-        gram = linear.in_single_precision().gram()
-        if gram is not None:
-            return GramSolver(linear, gram, *inner)
-        if name == "gram":
-            raise InvalidInput(
-                'solver must be one that the problem supports. Got "gram" for one without a cheap J^T J '
-                'instead. Leave the choice to "auto".'
-            )
-    if name == "dense" or (name == "auto" and rows * size <= _DENSE_ENTRIES):
-        return DenseSolver()
-    return ConjugateGradientSolver(*inner)
+def _at_least(least: float, value: Any) -> Any:
+    return np.maximum(least, value) if isinstance(value, np.ndarray) else max(least, value)
 
 
-def _rms(residual: Array) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):  # a start that ran away has an infinite residual
-        return float(np.sqrt(np.mean(residual**2))) if residual.size else 0.0
+def _every(condition: Any) -> bool:
+    return bool(condition.all() if isinstance(condition, np.ndarray) else condition)
+
+
+def _some(condition: Any) -> bool:
+    return bool(condition.any() if isinstance(condition, np.ndarray) else condition)
+
+
+def _like(size: float | Array, value: float) -> Any:
+    return np.full(size.shape, value) if isinstance(size, np.ndarray) else value
+
+
+def _total(size: float | Array) -> float:
+    return float(np.linalg.norm(size)) if isinstance(size, np.ndarray) else float(size)

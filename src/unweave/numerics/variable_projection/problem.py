@@ -23,12 +23,13 @@ Cost per step: n P^2 / 2 flops with P = m (d+1) for the Gram matrix, 8 n P per c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from unweave.arrays import Array, RealArray
+from unweave.arrays import Array, BoolArray, RealArray
+from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
 from unweave.numerics.variable_projection.features import KINK, UnitFeature
 from unweave.numerics.variable_projection.orthonormal import OrthonormalSpan, orthonormal_columns, row_blocks
 from unweave.numerics.variable_projection.steps import (
@@ -40,16 +41,20 @@ from unweave.numerics.variable_projection.steps import (
     gram_solver,
 )
 
-_GRAM_PARAMETERS = 250
-"""Number of nonlinear parameters up to which J^T J is formed; beyond, conjugate gradients are faster."""
-_FIRST_DAMPING = 1e-3
-_DAMPING_FALL, _DAMPING_RISE = 1 / 8, 4.0
-_TRIES = 6  # dampings tried per step, each rise twice the one before
-_SMALL_PROGRESS = 1e-3  # relative decrease per step that counts as none
-_RANK = 1e-13  # relative size of a singular value of the features that is zero
-_CG_TOLERANCE, _CG_LOOSE = 1e-3, 1e-2  # of the gradient, near the end and far from it
+_PROJECTION_SCHEDULE = LevenbergMarquardtOptions(
+    refusals=6,
+    round_off=0.0,
+    damping=1e-3,
+    damping_rise=4.0,
+    rise_growth=2.0,  # features cost as much as a solve: after few refusals the damping must fit
+    least_damping=SMALLEST_DAMPING,
+    least_raised=0.0,
+    max_damping=np.inf,
+)
+_FEATURE_RANK = 1e-13  # relative size of a singular value of the features that is zero
+_NEAR_TOLERANCE, _FAR_TOLERANCE = 1e-3, 1e-2  # of the gradient, for conjugate gradients
+_FAR_RATIO = 0.5  # of residuals after and before a step, above which the end is far
 _GAIN_ENTRIES = 8_000_000  # features of candidates formed at once (64 MB)
-_FAR = 0.5  # ratio of residuals after and before a step, above which the end is far
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,10 @@ class ProjectionOptions:
     """Residual relative to the answers at which the fit is as good as rounding or noise allow."""
     patience: int = 6
     """Steps in a row without worthwhile progress after which it stops."""
-    worthwhile: float = _SMALL_PROGRESS
+    worthwhile: float = 1e-3
+    """Relative decrease of the residual below which a step counts as no progress."""
+    gram_parameters: int = 250
+    """Nonlinear parameters up to which J^T J is formed; beyond, conjugate gradients are faster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +91,7 @@ class _Point:
     basis: Array  # orthonormal columns (n, m) beside the polynomial's
     heights: Array
     residual: Array  # (n, K)
-    relative: float
+    size: float  # |r| / |y|
 
 
 class ProjectedProblem:
@@ -130,11 +138,11 @@ class ProjectedProblem:
         """Eliminate the linear numbers at V = ``units`` (d+1, m)."""
         basis, triangle = orthonormal_columns(self.features(units), overwrite=True)
         right = basis.T @ self.rest
-        heights: Array = np.asarray(np.linalg.lstsq(triangle, right, rcond=_RANK)[0], np.float64)
+        heights: Array = np.asarray(np.linalg.lstsq(triangle, right, rcond=_FEATURE_RANK)[0], np.float64)
         residual = self.rest - basis @ right
         residual -= basis @ (basis.T @ residual)  # what rounding left
-        relative = float(np.linalg.norm(residual)) / self.size
-        return _Point(units, basis, heights, residual, relative)
+        size = float(np.linalg.norm(residual)) / self.size
+        return _Point(units, basis, heights, residual, size)
 
     def scaled(self, units: Array) -> Array:
         """``units`` (d+1, m) with |w| = 1 where that is no restriction."""
@@ -164,29 +172,16 @@ class ProjectedProblem:
     ) -> ProjectedFit:
         """Levenberg-Marquardt from ``units`` (d+1, m); ``on_step`` gets (steps, residual) and may raise."""
         options = options or ProjectionOptions()
-        point = self.at(self.scaled(units))
-        history, damping, idle = [point.relative], _FIRST_DAMPING, 0
-        for step in range(options.steps if units.size else 0):
-            if point.relative <= options.floor or idle >= options.patience:
-                break
-            far = len(history) < 2 or history[-1] > _FAR * history[-2]
-            solve = self._solver(point, _CG_LOOSE if far else _CG_TOLERANCE)
-            trial, rise = point, _DAMPING_RISE
-            for _ in range(_TRIES):
-                trial = self.at(self.scaled(point.units + solve(damping)))
-                if trial.relative < point.relative:
-                    break
-                damping, rise = damping * rise, 2 * rise
-                trial = point  # what failed is released before the next is made: it is as large as the data
-            else:
-                break
-            idle = idle + 1 if trial.relative > (1 - options.worthwhile) * point.relative else 0
-            point, self.reached = trial, trial.units
-            damping = max(damping * _DAMPING_FALL, SMALLEST_DAMPING)
-            history.append(point.relative)
-            if on_step is not None:
-                on_step(step + 1, point.relative)
-        return ProjectedFit(point.units, point.heights, point.relative, tuple(history))
+        schedule = replace(
+            _PROJECTION_SCHEDULE,
+            steps=options.steps if units.size else 0,
+            floor=options.floor,
+            stalls=options.patience,
+            worthwhile=options.worthwhile,
+        )
+        start = self.at(self.scaled(units))
+        path = minimise(_ProjectedSteps(self, options.gram_parameters), start, schedule, on_step)
+        return ProjectedFit(path.point.units, path.point.heights, path.point.size, path.history)
 
     def residual_at(self, units: Array) -> Array:
         """r (n, K) at ``units``."""
@@ -206,16 +201,36 @@ class ProjectedProblem:
             free_lengths=self.feature.homogeneous,
         )
 
-    def _solver(self, point: _Point, tolerance: float) -> Solve:
-        if point.units.size <= _GRAM_PARAMETERS:
-            return gram_solver(self.linearised(point))
-        return conjugate_gradient_solver(self.linearised(point, np.float32), self.single(), tolerance)
-
     def single(self) -> SingleInputs:
         """Inputs and polynomials in single precision, kept."""
         if self._single is None:
             self._single = SingleInputs.of(self.inputs, self.polynomial)
         return self._single
+
+
+class _ProjectedSteps(Steps[_Point]):
+    """Solves for steps at one point after the other, through J^T J or by conjugate gradients."""
+
+    def __init__(self, problem: ProjectedProblem, gram_parameters: int) -> None:
+        self._problem, self._gram_parameters = problem, gram_parameters
+        self._tolerance = _FAR_TOLERANCE
+        self._solve: Solve | None = None
+
+    def trial(self, point: _Point, damping: float | Array) -> _Point:
+        problem = self._problem
+        if self._solve is None:
+            if point.units.size <= self._gram_parameters:
+                self._solve = gram_solver(problem.linearised(point))
+            else:
+                linear = problem.linearised(point, np.float32)
+                self._solve = conjugate_gradient_solver(linear, problem.single(), self._tolerance)
+        return problem.at(problem.scaled(point.units + self._solve(float(damping))))
+
+    def accepted(self, better: bool | BoolArray, trial: _Point, point: _Point) -> _Point:
+        far = trial.size > _FAR_RATIO * point.size
+        self._tolerance = _FAR_TOLERANCE if far else _NEAR_TOLERANCE
+        self._solve, self._problem.reached = None, trial.units
+        return trial
 
 
 def with_ones(x: Array) -> Array:

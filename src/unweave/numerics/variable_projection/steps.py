@@ -27,9 +27,9 @@ Solve = Callable[[float], Array]
 
 SMALLEST_DAMPING = 1e-14
 _LARGEST_DAMPING = 1e10
-_BLOCK_ENTRIES = 4_000_000  # numbers in one temporary of the Gram matrix (32 MB)
-_DEAD = 1e-12  # part of the largest diagonal entry below which a parameter is held like one that has it
-_MOST_STEPS = 150  # of conjugate gradients
+_GRAM_BLOCK_ENTRIES = 4_000_000  # numbers in one temporary of the Gram matrix (32 MB)
+_DEAD_DIAGONAL = 1e-12  # of the largest diagonal entry: a smaller one is damped like one of this size
+_MOST_CG_STEPS = 150  # of conjugate gradients
 _SINGLE_DAMPING = 1e-6  # damping below which single precision sees none
 _SINGLE_RIDGE = 1e-7  # keeps the preconditioner positive definite in the presence of rounding
 
@@ -65,7 +65,7 @@ class Linearised:
         width, size = slopes.shape[1], inputs.shape[1]
         unit_pairs, input_pairs = np.triu_indices(width), np.triu_indices(size)
         packed = np.zeros((len(unit_pairs[0]), len(input_pairs[0])))
-        block = max(64, _BLOCK_ENTRIES // (len(unit_pairs[0]) + len(input_pairs[0])))
+        block = max(64, _GRAM_BLOCK_ENTRIES // (len(unit_pairs[0]) + len(input_pairs[0])))
         for begin in range(0, len(inputs), block):
             s, x = slopes[begin : begin + block], inputs[begin : begin + block]
             packed += _pair_products(s).T @ _pair_products(x)
@@ -95,7 +95,7 @@ def gram_solver(at: Linearised) -> Solve:
     gradient = (at.slopes * (at.residual @ at.heights.T)).T @ at.inputs  # (m, d+1)
     size = at.inputs.shape[1]
     diagonal = gram.diagonal().copy()
-    diagonal = np.maximum(diagonal, _DEAD * (float(diagonal.max()) or 1.0))
+    diagonal = np.maximum(diagonal, _DEAD_DIAGONAL * (float(diagonal.max()) or 1.0))
     # Unit i may grow along itself without effect: give that direction the unit's own weight.
     own = at.units / np.linalg.norm(at.units, axis=0)
     for i in range(own.shape[1] if at.free_lengths else 0):
@@ -147,7 +147,7 @@ def conjugate_gradient_solver(at: Linearised, single: SingleInputs, tolerance: f
     coupling = (heights @ heights.T) * (slopes.T @ slopes)
     moments = inputs.T @ inputs / len(inputs)
     scale = np.sqrt(np.maximum(moments.diagonal(), 1e-6))[:, None]
-    weight = np.maximum(coupling.diagonal(), _DEAD * coupling.diagonal().max())
+    weight = np.maximum(coupling.diagonal(), _DEAD_DIAGONAL * coupling.diagonal().max())
     diagonal = weight * scale**2  # D, (d+1, m)
 
     def product(v: RealArray) -> RealArray:
@@ -184,7 +184,7 @@ def conjugate_gradient_solver(at: Linearised, single: SingleInputs, tolerance: f
         remainder = gradient.copy()
         direction = preconditioned = precondition(remainder)
         first = old = float(np.vdot(remainder, preconditioned))
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MOST_CG_STEPS):
             image = product(direction)
             curved = adjoint(image) + damping * diagonal * direction
             curvature = float(np.vdot(direction, curved))

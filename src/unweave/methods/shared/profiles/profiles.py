@@ -22,17 +22,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array, IntArray
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.networks.activations import Activation
+from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
+from unweave.numerics.least_squares.pair_steps import pair_steps
 
-_SCALES = np.geomspace(0.08, 8.0, 22)  # of |w_k| in normalised inputs
-_CENTRES_PER_WIDTH = 2.5  # grid points across 1/s, the width of the profile
+_GRID_SCALES = np.geomspace(0.08, 8.0, 22)  # of |w_k| in normalised inputs
+_GRID_CENTRES_PER_WIDTH = 2.5  # grid points across 1/s, the width of the profile
 _GRID_SAMPLES = 64  # samples of each profile that the grid looks at
 _GRID_ENTRIES = 2_000_000  # numbers held at once while the grid is searched
-_CANDIDATES = 10  # grid points per neuron that are refined
-_REFINEMENTS = 40
+_GRID_CANDIDATES = 10  # grid points per neuron that are refined
 _LOG_SCALE_RANGE = (np.log(1e-3), np.log(1e3))
-_DAMPING = (1e-3, 0.2, 5.0)  # initial, factor after success, factor after failure
+LONGEST_PROFILE_STEP = (0.5, 2.0)
+"""Of one refinement, in log s and b."""
+PROFILE_SCHEDULE = LevenbergMarquardtOptions(
+    steps=40,
+    stalls=None,
+    damping=1e-3,
+    damping_fall=0.2,
+    damping_rise=5.0,
+    least_damping=1e-12,
+    least_raised=0.0,
+    max_damping=1.0,  # a refused step this short is the rounding's
+)
+"""Of the refinement of a neuron's (log s, b)."""
 
 SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
 """Activations tried when none is told; tanh stands for the logistic function too."""
@@ -146,11 +159,11 @@ def refine_profiles(
 
 
 def _grid_search(t: Array, c: Array, activation: Activation, order: int) -> tuple[Array, Array]:
-    """Best (s, b) of a grid, ``_CANDIDATES`` per neuron: (m, candidates) each. t (n, m), c (n, m, K)."""
+    """Best (s, b) of a grid, ``_GRID_CANDIDATES`` per neuron: (m, candidates) each. t (n, m), c (n, m, K)."""
     n, m = t.shape
     grid_s, grid_b = profile_grid(float(np.abs(t).max(initial=1.0)))
-    best_s = np.ones((m, _CANDIDATES))
-    best_b = np.zeros((m, _CANDIDATES))
+    best_s = np.ones((m, _GRID_CANDIDATES))
+    best_b = np.zeros((m, _GRID_CANDIDATES))
     block = max(1, _GRID_ENTRIES // (n * len(grid_s)))
     for start in range(0, m, block):
         rows = slice(start, start + block)
@@ -168,9 +181,9 @@ def _grid_search(t: Array, c: Array, activation: Activation, order: int) -> tupl
 def profile_grid(reach: float) -> tuple[Array, Array]:
     """(s, b) pairs whose centres -b/s cover [-reach, reach] and a little more, finer for steeper ones."""
     pairs = []
-    for s in _SCALES:
+    for s in _GRID_SCALES:
         extent = reach + 1.5 / s
-        count = int(np.ceil(2 * extent * s * _CENTRES_PER_WIDTH)) | 1
+        count = int(np.ceil(2 * extent * s * _GRID_CENTRES_PER_WIDTH)) | 1
         pairs.append(np.stack([np.full(count, s), -s * np.linspace(-extent, extent, count)]))
     grid_s, grid_b = np.concatenate(pairs, axis=1)
     return grid_s, grid_b
@@ -180,8 +193,8 @@ def _separated_best(explained: Array) -> IntArray:
     """Indices (m, candidates) of the best grid points, neighbours of a better one left out."""
     working = explained.copy()
     rows = np.arange(len(working))
-    chosen = np.empty((len(working), _CANDIDATES), dtype=np.int64)
-    for i in range(_CANDIDATES):
+    chosen = np.empty((len(working), _GRID_CANDIDATES), dtype=np.int64)
+    for i in range(_GRID_CANDIDATES):
         best = np.argmax(working, axis=1)
         chosen[:, i] = best
         for shift in (-1, 0, 1):
@@ -229,61 +242,62 @@ def _refine(
 
     Every (neuron, candidate) has its own damping and is accepted or not by itself.
     """
-    log_s, b = np.log(s), b.copy()
-    damping = np.full(s.shape, _DAMPING[0])
-    shape, slope = _shape(np.exp(log_s), b, t, activation, order)
-    amplitude = _project(shape, c)
-    misfit = _misfit(shape, amplitude, c)
-    tolerance = np.finfo(np.float64).eps
-    for _ in range(_REFINEMENTS):
-        step_s, step_b = _refinement_step(np.exp(log_s), t, c, shape, slope, amplitude, damping, order)
-        new_log_s = np.clip(log_s + np.clip(step_s, -0.5, 0.5), *_LOG_SCALE_RANGE)
-        new_b = b + np.clip(step_b, -2.0, 2.0)
-        new_shape, new_slope = _shape(np.exp(new_log_s), new_b, t, activation, order)
-        new_amplitude = _project(new_shape, c)
-        new_misfit = _misfit(new_shape, new_amplitude, c)
-        better = new_misfit < misfit
-        log_s, b = np.where(better, new_log_s, log_s), np.where(better, new_b, b)
-        misfit = np.where(better, new_misfit, misfit)
-        amplitude = np.where(better[:, :, None], new_amplitude, amplitude)
-        shape, slope = np.where(better, new_shape, shape), np.where(better, new_slope, slope)
-        damping = np.clip(np.where(better, damping * _DAMPING[1], damping * _DAMPING[2]), 1e-12, 1e12)
-        moving = better & (np.abs(step_s) + np.abs(step_b) > tolerance)
-        if not moving.any() and (damping > 1.0).all():
-            break
-        if not better.any() and (damping > 1e6).all():
-            break
-    return np.exp(log_s), b, misfit
+    steps = _ProfileSteps(t, c, activation, order)
+    end = minimise(steps, steps.at(np.log(s), b), PROFILE_SCHEDULE).point
+    return np.exp(end.log_s), end.b, end.size
 
 
-def _refinement_step(
-    s: Array,
-    t: Array,
-    c: Array,
-    shape: Array,
-    slope: Array,
-    amplitude: Array,
-    damping: Array,
-    order: int,
-) -> tuple[Array, Array]:
-    """Damped Gauss-Newton step in (log s, b) for every (neuron, candidate)."""
-    norm = np.maximum(np.einsum("nmc,nmc->mc", shape, shape), np.finfo(np.float64).tiny)
-    by_b = _without_affine(slope, t, order)
-    by_b = by_b - shape * (np.einsum("nmc,nmc->mc", shape, by_b) / norm)
-    by_s = _without_affine(slope * (s * t), t, order)
-    by_s -= shape * (np.einsum("nmc,nmc->mc", shape, by_s) / norm)
-    power = np.einsum("mck,mck->mc", amplitude, amplitude)
-    h_ss = power * np.einsum("nmc,nmc->mc", by_s, by_s)
-    h_bb = power * np.einsum("nmc,nmc->mc", by_b, by_b)
-    h_sb = power * np.einsum("nmc,nmc->mc", by_s, by_b)
-    weighted = np.einsum("nmk,mck->nmc", c[:, :, 0, :], amplitude)  # the part along shape projects out
-    g_s = np.einsum("nmc,nmc->mc", by_s, weighted)
-    g_b = np.einsum("nmc,nmc->mc", by_b, weighted)
-    h_ss, h_bb = h_ss * (1 + damping), h_bb * (1 + damping)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        determinant = h_ss * h_bb - h_sb**2
-        step_s = (h_bb * g_s - h_sb * g_b) / determinant
-        step_b = (h_ss * g_b - h_sb * g_s) / determinant
-    # Neurons that hardly act have a degenerate fit; they stay where they are.
-    usable = (determinant > 0) & np.isfinite(step_s) & np.isfinite(step_b)
-    return np.where(usable, step_s, 0.0), np.where(usable, step_b, 0.0)
+@dataclass(frozen=True, eq=False)
+class _ProfilePoint:
+    """All fits at once, (m, candidates)."""
+
+    log_s: Array
+    b: Array
+    shape: Array  # g^(n)(s t + b), (n, m, candidates)
+    slope: Array  # its derivative by b
+    amplitude: Array  # (m, candidates, K)
+    size: Array  # squared misfit
+
+
+class _ProfileSteps(Steps[_ProfilePoint]):
+    def __init__(self, t: Array, c: Array, activation: Activation, order: int) -> None:
+        self._t, self._c, self._activation, self._order = t, c, activation, order
+
+    def at(self, log_s: Array, b: Array) -> _ProfilePoint:
+        shape, slope = _shape(np.exp(log_s), b, self._t, self._activation, self._order)
+        amplitude = _project(shape, self._c)
+        return _ProfilePoint(log_s, b, shape, slope, amplitude, _misfit(shape, amplitude, self._c))
+
+    def trial(self, point: _ProfilePoint, damping: float | Array) -> _ProfilePoint:
+        step_s, step_b = self._step(point, damping)
+        log_s = point.log_s + np.clip(step_s, -LONGEST_PROFILE_STEP[0], LONGEST_PROFILE_STEP[0])
+        b = point.b + np.clip(step_b, -LONGEST_PROFILE_STEP[1], LONGEST_PROFILE_STEP[1])
+        return self.at(np.clip(log_s, *_LOG_SCALE_RANGE), b)
+
+    def _step(self, point: _ProfilePoint, damping: float | Array) -> tuple[Array, Array]:
+        t, shape, amplitude = self._t, point.shape, point.amplitude
+        norm = np.maximum(np.einsum("nmc,nmc->mc", shape, shape), np.finfo(np.float64).tiny)
+        by_b = _without_affine(point.slope, t, self._order)
+        by_b = by_b - shape * (np.einsum("nmc,nmc->mc", shape, by_b) / norm)
+        by_s = _without_affine(point.slope * (np.exp(point.log_s) * t), t, self._order)
+        by_s -= shape * (np.einsum("nmc,nmc->mc", shape, by_s) / norm)
+        power = np.einsum("mck,mck->mc", amplitude, amplitude)
+        normal = (
+            power * np.einsum("nmc,nmc->mc", by_s, by_s),
+            power * np.einsum("nmc,nmc->mc", by_s, by_b),
+            power * np.einsum("nmc,nmc->mc", by_b, by_b),
+        )
+        # The part of the samples along the shape projects out.
+        weighted = np.einsum("nmk,mck->nmc", self._c[:, :, 0, :], amplitude)
+        gradient = np.einsum("nmc,nmc->mc", by_s, weighted), np.einsum("nmc,nmc->mc", by_b, weighted)
+        return pair_steps(normal, gradient, damping)
+
+    def accepted(self, better: bool | BoolArray, trial: _ProfilePoint, point: _ProfilePoint) -> _ProfilePoint:
+        return _ProfilePoint(
+            np.where(better, trial.log_s, point.log_s),
+            np.where(better, trial.b, point.b),
+            np.where(better, trial.shape, point.shape),
+            np.where(better, trial.slope, point.slope),
+            np.where(np.asarray(better)[:, :, None], trial.amplitude, point.amplitude),
+            np.where(better, trial.size, point.size),
+        )
