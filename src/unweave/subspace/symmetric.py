@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from array_api_compat import array_namespace, device
 
 from unweave.arrays import AnyArray, Array, IntArray
@@ -91,3 +92,15 @@ def symmetric_packing(dimension: int) -> SymmetricPacking:
         scale=scale,
         position=position.reshape(-1),
     )
+
+
+def rank_one_coefficients(directions: Array, hessians: Array) -> Array:
+    """Least-squares coefficients (n, m, K) of Hessians (n, K, p) on the squares of directions (m, d)."""
+    packing = symmetric_packing(directions.shape[1])
+    terms = packing.outer(directions).T  # (p, m)
+    if terms.shape[1] > terms.shape[0]:
+        raise np.linalg.LinAlgError("more directions than symmetric matrices have dimensions")
+    q, r = scipy.linalg.qr(terms, mode="economic", check_finite=False)
+    n, outputs, size = hessians.shape
+    coefficients = scipy.linalg.solve_triangular(r, q.T @ hessians.reshape(-1, size).T, check_finite=False)
+    return np.ascontiguousarray(coefficients.reshape(-1, n, outputs).transpose(1, 0, 2))

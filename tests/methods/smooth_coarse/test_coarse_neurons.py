@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import unweave
 from coarse_targets import noisy, planted, rounded, rows_of
 from unweave.methods.shared.coarse_answers.leaving_out import without_neuron
-from unweave.methods.shared.mirrored_units import unmirrored
+from unweave.networks.mirrored_units import unmirrored
 from unweave.methods.smooth_coarse.behind_links import HessiansBehindLinks, Seen
 from unweave.methods.smooth_coarse.contrasts import contrast_profiles, likeliest_contrasts
 from unweave.methods.smooth_coarse.fitting import NeuronFits

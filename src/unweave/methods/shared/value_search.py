@@ -20,8 +20,8 @@ from itertools import product
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.shared.mirrored_units import mirror_back
 from unweave.networks.activations import Activation, get_activation
+from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult, fit_values

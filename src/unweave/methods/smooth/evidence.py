@@ -1,12 +1,16 @@
-"""What derivatives of a smooth target show."""
+"""What a search for smooth units has found, what it measured, and why it gave up."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
 
 from unweave.derivatives.derivative_check import LARGEST_MISMATCH
 from unweave.methods.shared.span_evidence import SpanEvidence
-from unweave.search import Check
+from unweave.networks.parameters import NetworkParameters
+from unweave.search import Check, Reason
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -26,3 +30,70 @@ class SmoothEvidence(SpanEvidence):
             mismatch = self.derivative_mismatch
             checks.insert(0, Check.below("autodiff mismatch", mismatch, LARGEST_MISMATCH, implies))
         return checks
+
+
+class SmoothReason(Reason):
+    """The sentences that users read."""
+
+    NO_GAP = (
+        "no gap in the spectrum of {columns} Hessians (largest ratio {gap:.2g}; one smooth hidden layer "
+        "shows at least {clear:.0f}): more than {most} units, more than one hidden layer, answers too "
+        "coarse to see it, or not a network of this class"
+    )
+    TOO_WIDE = (
+        "the Hessians span {rank} dimensions; in {inputs} inputs at most {most} units are determined by "
+        "their span"
+    )
+    NO_RANK_ONE_MEMBER = (
+        "the span of the Hessians has dimension {rank} but no rank-one member: not a sum of functions of one "
+        "direction each"
+    )
+    NOT_AT_FLOOR = (
+        "{units} units leave a residual of {residual:.2g} where rounding or noise would leave {floor:.2g}: "
+        "{what_else}"
+    )
+    DERIVATIVES_DIFFER = (
+        "the target's derivatives by autodiff are not those of its answers (off by {mismatch:.2g} of their "
+        'size): a part is detached, or has a backward pass of its own; leave derivatives at "queries"'
+    )
+
+
+_ABOVE_FLOOR = 30.0  # times the floor: a residual that something else may explain better
+_LARGEST_CONDITION = 1e10  # of the final fit's scaled Jacobian: beyond, there are units too many
+
+
+@dataclass(eq=False)
+class FoundSoFar:
+    """Written to by every step of a route, so that nothing is lost when budget or time end in the middle."""
+
+    model: NetworkParameters | None = None
+    evidence: SmoothEvidence = field(default_factory=SmoothEvidence)
+
+    def note(self, **fields: Any) -> None:
+        """Replace fields of the evidence."""
+        self.evidence = replace(self.evidence, **fields)
+
+    def snapshot(self) -> FoundSoFar:
+        """A copy, to come back to."""
+        return replace(self)
+
+    def restore(self, other: FoundSoFar) -> None:
+        """Go back to what a snapshot kept."""
+        self.model, self.evidence = other.model, other.evidence
+
+    @property
+    def residual(self) -> float:
+        """Of the final fit; infinite if there was none."""
+        return self.evidence.fit_history[-1] if self.evidence.fit_history else np.inf
+
+    @property
+    def at_floor(self) -> bool:
+        """Whether the final fit leaves no more than rounding or noise."""
+        floor = self.evidence.fit_floor
+        return floor is not None and self.residual <= _ABOVE_FLOOR * floor
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the equations of the final fit determine all parameters (no unit too many)."""
+        condition = self.evidence.condition
+        return condition is None or not condition > _LARGEST_CONDITION

@@ -1,10 +1,19 @@
-"""The target as a function of the coordinates of an active subspace, every output of unit spread.
+"""The target in the coordinates of an active subspace, and the way back to all inputs.
 
-Everything after the active subspace is known happens in these coordinates: v -> f(E v) with an orthonormal
-frame E (D, d) is a network with weights E^T w_k, exactly, whatever the error of E.
+Once the active subspace is known, everything happens in its coordinates, with every output scaled to unit
+spread: v -> f(E_0 v) with an orthonormal frame E_0 (D, d) is a network with weights E_0^T w_k, exactly,
+whatever the error of E_0.
+
+What is missing at the end is where in R^D the subspace really lies. The centered gradients span it up to the
+truncation of their differences, which the network found so far predicts. With that removed, their leading
+singular vectors E are exact up to rounding, and
+
+    w_k = E (E_0^T E)^{-1} (E_0^T w_k).
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +21,7 @@ from unweave.arrays import Array, BoolArray, IntArray
 from unweave.derivatives.jet_sources import AutodiffJets, DifferenceJets, JetSource
 from unweave.derivatives.stencils import Jets
 from unweave.derivatives.steps import difference_steps
+from unweave.derivatives.truncation import difference_gradients
 from unweave.networks.parameters import NetworkParameters
 from unweave.search.journal import Journal
 from unweave.targets.placement import points_at_units
@@ -112,10 +122,47 @@ class FrameTarget:
         self._journal.tell(goal, None, "gradients")
         return new if jets is None else Jets.concatenate([jets, new])
 
-    def gradients_at(self, model: NetworkParameters, neurons: IntArray) -> Jets:
-        """Gradients at one site per neuron, where it acts; only in the full frame."""
+    def gradients_at(self, model: NetworkParameters, units: IntArray) -> Jets:
+        """Gradients at one site per unit, where it acts; only in the full frame."""
         margin = self.source.gradient_reach
         sites = points_at_units(
-            model.weights[0], model.biases[0], neurons, self._region, self._rng, margin=margin
+            model.weights[0], model.biases[0], units, self._region, self._rng, margin=margin
         )
         return self.source.gradients(sites)
+
+
+_ROUNDS = 3
+_SKIP_SEEN = 1e-6  # skip outside the subspace relative to the gradients: far above what rounding leaves
+
+
+def lift(model: NetworkParameters, frame: Array, gradients: Jets) -> NetworkParameters:
+    """The model in all D inputs, from ``gradients`` (in all inputs) that were taken anyway."""
+    d = frame.shape[1]
+    weights = frame @ model.weights[0]
+    for _ in range(_ROUNDS):
+        lifted = replace(model, weights=(weights, model.weights[1]), skip=None)
+        exact = gradients.gradients - _truncation(lifted, gradients)
+        centred = (exact - exact.mean(axis=0)).reshape(-1, len(frame))
+        basis = np.linalg.svd(centred, full_matrices=False)[2][:d].T
+        weights = basis @ np.linalg.solve(frame.T @ basis, model.weights[0])
+    lifted = replace(model, weights=(weights, model.weights[1]), skip=None)
+    return replace(lifted, skip=_skip(lifted, model, frame, gradients))
+
+
+def _truncation(model: NetworkParameters, jets: Jets) -> Array:
+    """What the differences of ``jets`` add to the gradients of ``model``: (n, K, D)."""
+    differences = difference_gradients(model, jets.sites, jets.step, jets.rule)
+    return differences - difference_gradients(model, jets.sites, 0.0, jets.rule)
+
+
+def _skip(lifted: NetworkParameters, reduced: NetworkParameters, frame: Array, jets: Jets) -> Array | None:
+    """The skip found inside the subspace and what the gradients show of it outside, or None."""
+    unexplained = jets.gradients - difference_gradients(lifted, jets.sites, jets.step, jets.rule)
+    mean = unexplained.mean(axis=0).T  # (D, K)
+    outside: Array = mean - frame @ (frame.T @ mean)
+    size = float(np.sqrt(np.mean(jets.gradients**2)))
+    if np.abs(outside).max() <= _SKIP_SEEN * size:
+        outside = np.zeros_like(outside)
+    if reduced.skip is not None:
+        return np.asarray(outside + frame @ reduced.skip)
+    return outside if outside.any() else None

@@ -1,12 +1,12 @@
-"""One neuron at a time from a handful of sites: scale, bias and outgoing weights from two derivatives.
+"""One unit at a time from a handful of sites: scale, bias and outgoing weights from two derivatives.
 
-Where both second and third derivatives of a sum of neurons are known, least squares on powers of the
-directions u_k gives two samples per site and neuron of the same function of one variable,
+Where both second and third derivatives of a sum of units are known, least squares on powers of the
+directions u_k gives two samples per site and unit of the same function of one variable,
 
     c2_k(t) = a_k s_k^2 g''(s_k t + b_k),        c3_k(t) = a_k s_k^3 g'''(s_k t + b_k),      t = u_k . x.
 
 The amplitude a_k (one per output) is projected out; (s, b) comes from a grid and, from its best
-point at every scale, a damped Gauss-Newton iteration on (log s, b), for all neurons and starts at once.
+point at every scale, a damped Gauss-Newton iteration on (log s, b), for all units and starts at once.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.shared.profiles.neuron_fits import rank_one_coefficients
 from unweave.methods.shared.profiles.profiles import LONGEST_PROFILE_STEP, PROFILE_SCHEDULE, Profiles
 from unweave.networks.activations import Activation
 from unweave.numerics.least_squares import Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
+from unweave.subspace.symmetric import rank_one_coefficients
 
 _JET_SCALES = np.geomspace(0.05, 8.0, 24)  # of |w_k| in normalised inputs
 _JET_CENTRES_PER_WIDTH = 8.0  # grid points across 1/s: near an inflection both derivatives' ratio is steep
-_EXTENT = 6.0  # pre-activations from which on no site sees more than a neuron's far tail
+_EXTENT = 6.0  # pre-activations from which on no site sees more than a unit's far tail
 _FIRST_STEPS, _KEPT_CANDIDATES, _LAST_STEPS = 8, 6, 30  # steps for all, how many go on, and for how long
 _JET_DIFFERENCE = 1e-5  # step of the Jacobian's differences
 
 
 @dataclass(frozen=True, eq=False)
 class JetSamples:
-    """Samples of every neuron's profile and of its slope: projections (n, m), second and third (n, m, K)."""
+    """Samples of every unit's profile and of its slope: projections (n, m), second and third (n, m, K)."""
 
     projections: Array
     second: Array
     third: Array
 
-    def only(self, neurons: IntArray) -> JetSamples:
-        """The samples of some of the neurons."""
-        return JetSamples(self.projections[:, neurons], self.second[:, neurons], self.third[:, neurons])
+    def only(self, units: IntArray) -> JetSamples:
+        """The samples of some of the units."""
+        return JetSamples(self.projections[:, units], self.second[:, units], self.third[:, units])
 
     def stacked(self) -> Array:
         """(2n, m, K)"""
@@ -59,7 +59,7 @@ def jet_samples(directions: Array, sites: Array, hessians: Array, thirds: Array)
 
 
 def fit_jet_profiles(samples: JetSamples, activation: Activation) -> Profiles:
-    """The best (s, b, a) of every neuron."""
+    """The best (s, b, a) of every unit."""
     data = samples.stacked()
     scales, biases = _grid_search(samples.projections, data, activation)
     scales, biases, misfit = _refine(scales, biases, samples.projections, data, activation, _FIRST_STEPS)

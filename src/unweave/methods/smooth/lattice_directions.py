@@ -1,6 +1,6 @@
-"""From lattice jets to the neurons' directions: the span, its rank-one members, and truncation taken away.
+"""From lattice jets to the units' directions: the span, its rank-one members, and truncation taken away.
 
-The span of the jets ends at the width; weak neurons may drown in the truncation of the differences. The
+The span of the jets ends at the width; weak units may drown in the truncation of the differences. The
 strong ones, once found, predict that truncation (`unweave.methods.smooth.lattice_truncation`): without it the
 spectrum shows the others.
 """
@@ -13,17 +13,17 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import LatticeJets
+from unweave.derivatives.truncation import without_lattice_truncation
 from unweave.execution.executor import Executor
-from unweave.methods.shared.profiles.neuron_fits import model_of
-from unweave.methods.smooth.hessian_route import (
+from unweave.methods.shared.profiles.unit_fits import model_of
+from unweave.methods.smooth.frame_directions import (
     acceptance_threshold,
     find_directions,
     refine_directions,
     width_shown,
 )
 from unweave.methods.smooth.jet_profiles import fit_jet_profiles, jet_samples
-from unweave.methods.smooth.lattice_truncation import without_truncation
-from unweave.methods.smooth.random_slice import FEWEST_SITES, most_neurons
+from unweave.methods.smooth.random_slice import FEWEST_SITES, most_units
 from unweave.networks.activations import Activation
 from unweave.networks.parameters import NetworkParameters
 from unweave.search.journal import Journal
@@ -75,7 +75,7 @@ def lattice_span(jets: LatticeJets, width: int | None) -> LatticeSpan | None:
     enough = len(members) >= rank + _SPARE_MEMBERS and len(jets) >= FEWEST_SITES
     if (
         gap < (HINT_OF_GAP if rank != width else _HINT_IF_TOLD)
-        or rank > most_neurons(jets.sites.shape[1])
+        or rank > most_units(jets.sites.shape[1])
         or not enough
     ):
         return None
@@ -101,7 +101,7 @@ class LatticeDirections:
         options = self._options or PowerMethodOptions()
         found = self._search(seen, options, known)
         if len(found) < seen.rank and self._options is None:
-            # Weak neurons lie farther from the span than most, but still within its own error.
+            # Weak units lie farther from the span than most, but still within its own error.
             loose = replace(options, min_objective=1 - acceptance_threshold(seen.gap))
             more = self._search(seen, loose, found.directions)
             found = replace(more, restarts=found.restarts + more.restarts)
@@ -117,7 +117,7 @@ class LatticeDirections:
     def sharpened(
         self, seen: LatticeSpan, found: RankOneDirections, activation: Activation, lattice: Lattice
     ) -> tuple[LatticeSpan, RankOneDirections]:
-        """Span and members without the truncation that neurons along ``found`` predict.
+        """Span and members without the truncation that units along ``found`` predict.
 
         What does not get clearer is left as it is.
         """
@@ -138,12 +138,12 @@ class LatticeDirections:
     def completed(
         self, jets: LatticeJets, model: NetworkParameters, lattice: Lattice
     ) -> tuple[LatticeSpan, RankOneDirections] | None:
-        """Span and members without the truncation of a ``model`` that lacks neurons; None if none show."""
-        cleared = without_truncation(jets, model, lattice.step, lattice.mirrored)
+        """Span and members without the truncation of a ``model`` that lacks units; None if none show."""
+        cleared = without_lattice_truncation(jets, model, lattice.step, lattice.mirrored)
         span = hessian_span(cleared.members())
-        # Below the neurons there is only rounding now, without gaps of its own: the last gap is their number,
+        # Below the units there is only rounding now, without gaps of its own: the last gap is their number,
         # even if a larger one parts the strong from the weak.
-        most = min(most_neurons(jets.sites.shape[1]), len(span.singular_values) - _SPARE_MEMBERS)
+        most = min(most_units(jets.sites.shape[1]), len(span.singular_values) - _SPARE_MEMBERS)
         ranks = [rank for rank in range(model.width + 1, most + 1) if span.gap(rank) >= CLEAR_GAP]
         if not ranks:
             return None
@@ -153,7 +153,9 @@ class LatticeDirections:
 
     def corrected(self, jets: LatticeJets, model: NetworkParameters, lattice: Lattice) -> LatticeSpan | None:
         """The span of ``jets`` without the truncation of ``model``."""
-        return lattice_span(without_truncation(jets, model, lattice.step, lattice.mirrored), self._width)
+        return lattice_span(
+            without_lattice_truncation(jets, model, lattice.step, lattice.mirrored), self._width
+        )
 
     def _moved(self, seen: LatticeSpan, directions: Array) -> RankOneDirections:
         """Known directions moved into a better span, and those found there besides."""

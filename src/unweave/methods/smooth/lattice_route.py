@@ -1,8 +1,8 @@
 """One smooth hidden layer from few queries: lattices on a random slice, then the other inputs.
 
-1. a random slice of d < D directions, just enough that m neurons are determined there;
+1. a random slice of d < D directions, just enough that m units are determined there;
 2. third-order jets on simplex lattices at a few sites of it, until their span ends; its rank-one members are
-   the neurons' directions (`unweave.derivatives.lattice_jets`);
+   the units' directions (`unweave.derivatives.lattice_jets`);
 3. the network on the slice, exactly, from profiles and values there (`unweave.methods.smooth.slice_fit`);
 4. the weights' components outside, exactly, one row per parameter (`unweave.methods.smooth.slice_extension`).
 
@@ -24,7 +24,6 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import LatticeSampler
 from unweave.execution.executor import Executor
-from unweave.methods.shared.mirrored_units import mirror_back
 from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.methods.smooth.lattice_directions import (
     Lattice,
@@ -33,20 +32,22 @@ from unweave.methods.smooth.lattice_directions import (
     lattice_span,
     members_space,
 )
-from unweave.methods.smooth.lattice_step import LONGEST_STEP, lattice_step
 from unweave.methods.smooth.random_slice import (
     FEWEST_SITES,
+    LONGEST_STEP,
     SMALLEST,
     RandomSlice,
     cheapest_slice,
+    lattice_step,
     lattices_needed,
-    most_neurons,
+    most_units,
     slice_parameters,
     values_needed,
 )
 from unweave.methods.smooth.slice_extension import SHIFT, extend
 from unweave.methods.smooth.slice_fit import SliceFit, SliceFitter
 from unweave.networks.activations import get_activation
+from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.parameters import NetworkParameters
 from unweave.search.journal import Journal
 from unweave.subspace.collector import RankOneDirections
@@ -141,7 +142,7 @@ class LatticeRoute:
 
     def _affordable(self, dimension: int) -> int | None:
         """The slice to look at next, or None if there is none, or its fit would take too long."""
-        width = most_neurons(dimension) if self._width is None else self._width
+        width = most_units(dimension) if self._width is None else self._width
         small = slice_parameters(width, dimension, self._outputs) <= LARGEST_FIT
         return dimension if dimension <= self._inputs and small else None
 
@@ -149,7 +150,7 @@ class LatticeRoute:
 
     def _sample(self, dimension: int, fewest: int) -> LatticeSpan | None:
         """Lattices, at ``fewest`` sites or more, until their span ends; None if the slice cannot show it."""
-        wanted = most_neurons(dimension) if self._width is None else min(self._width, most_neurons(dimension))
+        wanted = most_units(dimension) if self._width is None else min(self._width, most_units(dimension))
         most = max(fewest, lattices_needed(wanted, dimension, self._outputs))
         fewest = most if self._width is not None else max(fewest, FEWEST_SITES)
         with self._journal.stage("lattices") as stage:
@@ -165,7 +166,7 @@ class LatticeRoute:
         return seen
 
     def _span(self, dimension: int) -> LatticeSpan | None:
-        return lattice_span(self._sampler.jets().rescaled(self._slices.unit(dimension)), self._width)
+        return lattice_span(self._sampler.jets().rescaled(self._slices.length_scale(dimension)), self._width)
 
     # -- the network on the slice ----------------------------------------------------------------------
 
@@ -191,7 +192,7 @@ class LatticeRoute:
     def _fit_one(self, seen: LatticeSpan, found: RankOneDirections, name: str) -> SliceFit | None:
         """The fit for one activation; None if there is not even a start."""
         jets, restarts = seen.jets, found.restarts
-        lattice = Lattice(self._step / self._slices.unit(seen.dimension), self._sampler.mirrored)
+        lattice = Lattice(self._step / self._slices.length_scale(seen.dimension), self._sampler.mirrored)
         with self._journal.stage("truncation") as stage:
             seen, found = self._directions.sharpened(seen, found, get_activation(name), lattice)
             stage.figures.update(width=seen.rank, found=len(found), gap=seen.gap)
@@ -201,7 +202,7 @@ class LatticeRoute:
             fit = self._fit_values(SliceFitter(found.directions, seen.jets, self._noise), seen, name)
             if fit is None or self._fits(fit):
                 break
-            # So weak a neuron may be missing that its share of the truncation of the others hid it.
+            # So weak a unit may be missing that its share of the truncation of the others hid it.
             more = self._directions.completed(jets, fit.model, lattice)
             if more is None:
                 break
@@ -242,12 +243,12 @@ class LatticeRoute:
             new = self._slices.draw(needed, d)
             self._answers = np.concatenate([self._answers, self._slices.ask(new)])
             self._points = np.concatenate([self._points, new])
-        return self._points / self._slices.unit(d), self._answers
+        return self._points / self._slices.length_scale(d), self._answers
 
     # -- all inputs ------------------------------------------------------------------------------------
 
     def _extend(self, fit: SliceFit) -> LatticeResult | None:
-        unit = self._slices.unit(len(fit.model.weights[0]))
+        unit = self._slices.length_scale(len(fit.model.weights[0]))
         skip = None if fit.model.skip is None else fit.model.skip / unit
         model = replace(fit.model, weights=(fit.model.weights[0] / unit, fit.model.weights[1]), skip=skip)
         with self._journal.stage("other inputs") as stage:

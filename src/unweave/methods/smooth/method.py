@@ -6,11 +6,12 @@ from unweave.derivatives.active_subspace import SPARE_GRADIENTS
 from unweave.derivatives.jet_sources import FEWEST_SITES
 from unweave.methods.shared.refusals import refuses_smooth
 from unweave.methods.smooth.evidence import SmoothEvidence
-from unweave.methods.smooth.hessian_route import SURPLUS
+from unweave.methods.smooth.frame_directions import SURPLUS
 from unweave.methods.smooth.lattice_route import FEWEST_INPUTS, LARGEST_FIT
-from unweave.methods.smooth.lattice_step import LINES, ROWS_PER_LINE
 from unweave.methods.smooth.options import SmoothOptions
 from unweave.methods.smooth.random_slice import (
+    LINES,
+    ROWS_PER_LINE,
     SliceCost,
     cheapest_slice,
     slice_cost,

@@ -1,9 +1,19 @@
-"""A target on random slices of its input space, and how large a slice a width needs.
+"""A target on random slices of its input space, how large a slice a width needs, and the step there.
 
 With Q orthogonal and E its first d columns, y -> f(E y) is a network of the same width, biases and outgoing
 weights, its weights being E^T w_k: whatever finds a network finds this one, at the price of d inputs instead
 of D. A random slice keeps the m directions apart as long as they are determined at all, m < d(d-1)/2.
 Slices are nested: the first d columns of Q are part of the first d + 1.
+
+The step of third differences follows from how fast third derivatives change. Mirrored third differences of
+step h along directions in which a unit's weight is v are off by (h v)^2 g^(5)/g^(3) through truncation and by
+sigma/(h v)^3 through rounding: the best h v is a constant, three times the one at which both are alike,
+because truncation is predicted and taken away afterwards (`unweave.derivatives.truncation`), rounding is not.
+What v is shows in the ratio of fifth to third derivatives along a few short lines,
+
+    sharpness = sqrt(|f^(5)| / |f^(3)|)  ~  v,
+
+each line taking six rows: steps of one, two and three to both sides.
 """
 
 from __future__ import annotations
@@ -19,35 +29,35 @@ from unweave.derivatives.lattice_jets import lattice_rows
 from unweave.targets.region import Region
 
 SATURATION = 0.8
-"""Neurons that a slice is trusted to show, as a share of d(d-1)/2."""
+"""Units that a slice is trusted to show, as a share of d(d-1)/2."""
 SURPLUS = 1.1
-"""Members of the span per neuron, and equations per parameter."""
+"""Members of the span per unit, and equations per parameter."""
 FEWEST_SITES = 3
-"""Lattices at least: every neuron's profile is read off them."""
+"""Lattices at least: every unit's profile is read off them."""
 SMALLEST = 6
 """Directions at least: in fewer, spans end by accident."""
 
 _SHRINK = 0.8  # factor by which points are drawn towards the centre until they lie in the box
 
 
-def most_neurons(d: int) -> int:
-    """Neurons that a slice of ``d`` directions is trusted to show."""
+def most_units(d: int) -> int:
+    """Units that a slice of ``d`` directions is trusted to show."""
     return int(SATURATION * d * (d - 1) / 2)
 
 
 def smallest_slice(inputs: int, width: int) -> int | None:
-    """The fewest directions that show ``width`` neurons, where a search that does not know the width ends."""
-    return next((d for d in range(min(SMALLEST, inputs), inputs + 1) if width <= most_neurons(d)), None)
+    """The fewest directions that show ``width`` units, where a search that does not know the width ends."""
+    return next((d for d in range(min(SMALLEST, inputs), inputs + 1) if width <= most_units(d)), None)
 
 
 def lattices_needed(width: int, d: int, outputs: int) -> int:
-    """Sites whose lattices show ``width`` neurons in ``d`` directions."""
+    """Sites whose lattices show ``width`` units in ``d`` directions."""
     members = int(np.ceil(SURPLUS * width)) + 2
     return max(FEWEST_SITES, -(-members // ((d + 1) * outputs)))
 
 
 def slice_parameters(width: int, d: int, outputs: int) -> int:
-    """Parameters of a network of ``width`` neurons in a slice."""
+    """Parameters of a network of ``width`` units in a slice."""
     return width * (d + 1 + outputs) + outputs
 
 
@@ -84,11 +94,11 @@ def sites_for_other_inputs(width: int, outputs: int) -> int:
 
 
 def cheapest_slice(inputs: int, width: int, outputs: int, mirrored: bool = False) -> SliceCost | None:
-    """The cheapest slice that shows ``width`` neurons, or None if not even all inputs do."""
+    """The cheapest slice that shows ``width`` units, or None if not even all inputs do."""
     costs = [
         slice_cost(inputs, width, outputs, d, mirrored)
         for d in range(min(SMALLEST, inputs), inputs + 1)
-        if width <= most_neurons(d)
+        if width <= most_units(d)
     ]
     return min(costs, key=lambda cost: cost.rows, default=None)
 
@@ -121,8 +131,8 @@ class RandomSlice:
         answers = [self._ask(centre + outside) for centre in centres]
         return np.stack(answers).reshape(len(points), inputs - d, -1)
 
-    def unit(self, d: int) -> float:
-        """Length at which a neuron of norm one varies in a slice of ``d`` directions as in all inputs."""
+    def length_scale(self, d: int) -> float:
+        """Length at which a unit of norm one varies in a slice of ``d`` directions as in all inputs."""
         return float(np.sqrt(len(self.frame) / d))
 
     def margin(self, reach: float, d: int) -> float:
@@ -142,7 +152,7 @@ class RandomSlice:
         given, when they are moved along a column of the frame by the ``reach`` of all slices.
         """
         margin = self.least_margin if margin is None else margin
-        points = self.unit(d) * self._rng.standard_normal((count, d))
+        points = self.length_scale(d) * self._rng.standard_normal((count, d))
         while self._region.has_box:
             inputs = points @ self.frame[:, :d].T
             inside = self._region.contains(inputs + margin) & self._region.contains(inputs - margin)
@@ -150,3 +160,43 @@ class RandomSlice:
                 break
             points[~inside] *= _SHRINK
         return points
+
+
+LINES = 12
+ROWS_PER_LINE = 6
+LINE_STEP = 0.05
+"""Times sqrt(D): it moves a unit of norm one by this."""
+
+_BEST = 1.2e-2  # step times sharpness, for answers in float64
+_TYPICAL_SHARPNESS = 8.0  # times 1/sqrt(D): tanh units of norm one
+_LEAST, _MOST = 0.25, 6.0  # of the typical step
+LONGEST_STEP = _MOST * _BEST / _TYPICAL_SHARPNESS
+"""Times sqrt(D)."""
+
+
+def lattice_step(slices: RandomSlice, d: int, rng: np.random.Generator) -> float:
+    """The step for lattices in ``d`` directions of a slice."""
+    root = float(np.sqrt(len(slices.frame)))
+    length = LINE_STEP * root
+    typical = _BEST / _TYPICAL_SHARPNESS * root
+    margin = slices.margin(3 * length, d)
+    if not slices.has_room(margin):
+        return typical
+    centres = slices.draw(LINES, d, margin)
+    directions = rng.standard_normal((LINES, d))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    factors = length * np.array([1, 2, 3, -1, -2, -3])
+    points = centres + factors[:, None, None] * directions
+    answers = slices.ask(points.reshape(-1, d)).reshape(len(factors), LINES, -1)
+    sharpness = _sharpness(answers[:3] - answers[3:], length)
+    if not (np.isfinite(sharpness) and sharpness > 0):
+        return typical
+    return float(np.clip(_BEST / sharpness, _LEAST * typical, _MOST * typical))
+
+
+def _sharpness(odd: Array, step: float) -> float:
+    """From f(x + k h e) - f(x - k h e), k = 1, 2, 3: (3, lines, K)."""
+    third = (odd[1] - 2 * odd[0]) / (2 * step**3)
+    fifth = (odd[2] - 4 * odd[1] + 5 * odd[0]) / (2 * step**5)
+    size = float(np.sqrt(np.mean(third**2)))
+    return float(np.sqrt(np.sqrt(np.mean(fifth**2)) / size)) if size > 0 else np.inf

@@ -2,13 +2,13 @@
 
 0. float64 answers and ten inputs or more: the whole network through a random slice of its inputs
    (`lattice_route`), from a fifth of the queries of what follows; only if that fails, or would
-   take long, or the neurons are nearly as many as their directions allow:
+   take long, or the units are nearly as many as their directions allow:
 1. gradients at random sites: do all inputs matter, or only a subspace (active subspace)? From here on
    everything happens in that subspace (`frame_recovery`), and is lifted back at the end
    without further queries;
-2. Hessians; as many neurons as dimensions: matrix pencils on a handful of them; more: the span of about
+2. Hessians; as many units as dimensions: matrix pencils on a handful of them; more: the span of about
    1.15 m of them and its rank-one members;
-3. one neuron at a time: scale, bias and outgoing weights from its profile, for each possible activation;
+3. one unit at a time: scale, bias and outgoing weights from its profile, for each possible activation;
 4. the network predicts the truncation error of its own Hessians; with it removed, 2 and 3 once more;
 5. Gauss-Newton on all parameters, on the values and gradients already paid for and a few more.
 
@@ -27,16 +27,12 @@ from unweave.derivatives.stencils import Jets
 from unweave.derivatives.steps import difference_steps
 from unweave.derivatives.truncation import difference_gradients
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
-from unweave.methods.smooth.evidence import SmoothEvidence
-from unweave.methods.smooth.found_so_far import FoundSoFar
-from unweave.methods.smooth.frame_neurons import ProfileSamples
-from unweave.methods.smooth.frame_recovery import FrameRecovery
-from unweave.methods.smooth.frame_target import FrameTarget
+from unweave.methods.smooth.evidence import FoundSoFar, SmoothEvidence, SmoothReason
+from unweave.methods.smooth.frame_search import FrameSearch
+from unweave.methods.smooth.frame_target import FrameTarget, lift
+from unweave.methods.smooth.frame_units import ProfileSamples, activations_seen
 from unweave.methods.smooth.lattice_route import FEWEST_INPUTS, LatticeRoute
-from unweave.methods.smooth.lifting import lift
-from unweave.methods.smooth.mixed_activations import activations_seen
 from unweave.methods.smooth.options import SmoothOptions
-from unweave.methods.smooth.reasons import SmoothReason
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.search import Candidate, Context, GaveUp, Search
@@ -45,7 +41,7 @@ _CHECKED_GRADIENTS = 3  # by autodiff, compared with answers
 _FIRST_GRADIENTS = 6
 _COARSEST_FOR_LATTICES = 1e-12  # relative noise up to which third differences show a span
 _LIFT_ABOVE_FLOOR = 1e4  # times the floor: far above what lifting loses, far below a missing direction
-_MOST_EXPLAINED = 0.7  # of the neurons must be explained by an activation each, for a mixture to be named
+_MOST_EXPLAINED = 0.7  # of the units must be explained by an activation each, for a mixture to be named
 _ONE_THREAD = 24  # inputs up to which a second BLAS thread gains nothing
 
 
@@ -118,8 +114,8 @@ class SmoothSearch(Search):
                 what_else=self._what_else(frame.profiles),
             )
 
-    def _in_frame(self, gradients: Jets) -> FrameRecovery:
-        return FrameRecovery(
+    def _in_frame(self, gradients: Jets) -> FrameSearch:
+        return FrameSearch(
             self._target,
             gradients,
             self._noise,
@@ -132,15 +128,15 @@ class SmoothSearch(Search):
         )
 
     def _what_else(self, profiles: ProfileSamples | None) -> str:
-        """What the target may be, when one layer of equal neurons is not it."""
+        """What the target may be, when one layer of equal units is not it."""
         if profiles is not None and len(self._activations) > 1:
             seen = activations_seen(self._activations, *profiles, self.rng)
             if len(seen) > 1 and sum(seen.values()) >= _MOST_EXPLAINED * profiles.projections.shape[1]:
                 named = ", ".join(f"{count} as {name}" for name, count in seen.items())
-                return f"the neurons are not alike ({named}): mixed activations, which are not handled"
+                return f"the units are not alike ({named}): mixed activations, which are not handled"
         return (
             "another activation or a mixture of several, more than one hidden layer (residual blocks and "
-            "pooling count), or Hessians that are no sum of neurons"
+            "pooling count), or Hessians that are no sum of units"
         )
 
     def _recover_by_lattices(self) -> bool:
@@ -226,16 +222,16 @@ class SmoothSearch(Search):
             self._notes.append(f"{seen} of {shown} directions were found in the span of the Hessians")
         if given is not None and seen < given and self._region.has_box:
             self._ambiguity = (
-                f"{given - seen} of the {given} neurons that were given do not act inside the domain: "
+                f"{given - seen} of the {given} units that were given do not act inside the domain: "
                 "nothing is known about them"
             )
         elif given is not None and seen < given:
             self._notes.append(
-                f"the target needs {seen} neurons where {given} were given: the others are dead, "
+                f"the target needs {seen} units where {given} were given: the others are dead, "
                 "duplicates, or have no outgoing weight; the minimal network is returned"
             )
         elif given is not None and seen > given:
-            self._notes.append(f"the target has {seen} neurons where {given} were given")
+            self._notes.append(f"the target has {seen} units where {given} were given")
 
     def _in_inputs(self, model: NetworkParameters) -> Network:
         """The network in the target's own inputs and outputs."""

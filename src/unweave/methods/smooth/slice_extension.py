@@ -27,7 +27,7 @@ from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, min
 from unweave.numerics.least_squares.full_steps import take_full_steps
 
 SHIFT = 0.02
-"""Step t along a direction outside, times 1 / sqrt(D): how far it moves a neuron of norm one."""
+"""Step t along a direction outside, times 1 / sqrt(D): how far it moves a unit of norm one."""
 
 _CANDIDATES_PER_UNKNOWN = 20
 _FEWEST_CANDIDATES = 200
@@ -151,7 +151,7 @@ def _solve(
 
 
 class _Beside:
-    """What the outputs change when every neuron moves by a component outside the slice."""
+    """What the outputs change when every unit moves by a component outside the slice."""
 
     def __init__(self, model: NetworkParameters, points: Array, step: float) -> None:
         self._model, self.step = model, step
@@ -179,7 +179,7 @@ class _Beside:
 def _damped(factors: tuple[Array, Array, Array], left: Array, step: float, typical: float) -> Array:
     """Solutions (directions, m + K) of step G u = ``left`` with a ridge as large as ``left`` itself is.
 
-    What bending leaves in the first steps would throw weak neurons far off; the ridge, in units of a typical
+    What bending leaves in the first steps would throw weak units far off; the ridge, in units of a typical
     component, keeps them until the residual has come down to what they contribute.
     """
     vectors, values, right = factors

@@ -1,6 +1,6 @@
-"""From the neurons' directions on a slice to the whole network there.
+"""From the units' directions on a slice to the whole network there.
 
-1. profiles: (s, b, a) of every neuron from the derivatives at a few sites, for each possible activation;
+1. profiles: (s, b, a) of every unit from the derivatives at a few sites, for each possible activation;
 2. what enters linearly, constant and perhaps skip, from values at random points;
 3. Gauss-Newton on all parameters, on these values. The activation that comes down to rounding is the one.
 """
@@ -15,16 +15,15 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import LatticeJets
-from unweave.methods.shared.profiles.neuron_fits import model_of
 from unweave.methods.shared.profiles.profiles import Profiles
-from unweave.methods.shared.profiles.typical_profile import typical_profile
+from unweave.methods.shared.profiles.unit_fits import model_of, typical_profile
 from unweave.methods.smooth.jet_profiles import JetSamples, fit_jet_profiles, jet_samples
 from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
 
-_NEURONS_THAT_VOTE = 64  # neurons on which activations are compared
+_UNITS_THAT_VOTE = 64  # units on which activations are compared
 _SKIP_HELPS, _SKIP_MAY_HELP = 0.03, 0.3  # ratios of residuals with and without a skip: there is one, perhaps
 _SKIP_NEGLIGIBLE = 1e-9  # of the answers' spread per unit of input: then only the start had one
 _STEPS = 60
@@ -46,7 +45,7 @@ class SliceFit:
 
 
 class SliceFitter:
-    """Fits networks whose neurons point along ``directions`` (m, d) to what is known on a slice."""
+    """Fits networks whose units point along ``directions`` (m, d) to what is known on a slice."""
 
     def __init__(self, directions: Array, jets: LatticeJets, noise: float) -> None:
         self._directions = directions
@@ -58,10 +57,10 @@ class SliceFitter:
         """Typical misfit of the profiles for every activation, best first; nan if there is no choice."""
         if len(names) == 1:
             return {names[0]: np.nan}
-        voters = np.sort(rng.permutation(len(self._directions))[:_NEURONS_THAT_VOTE])
+        voters = np.sort(rng.permutation(len(self._directions))[:_UNITS_THAT_VOTE])
         samples = self._samples.only(voters)
         fitted = {name: fit_jet_profiles(samples, get_activation(name)) for name in names}
-        # The median: a direction that is no neuron's fits no activation.
+        # The median: a direction that is no unit's fits no activation.
         residuals = {name: float(np.median(profiles.residuals)) for name, profiles in fitted.items()}
         return dict(sorted(residuals.items(), key=lambda entry: entry[1]))
 
@@ -72,7 +71,7 @@ class SliceFitter:
         return _with_linear_part(model_of(self._directions, profiles, activation), points, answers)
 
     def example(self, name: str) -> dict[str, Any]:
-        """The typical neuron's profile, as fields of `Evidence`; ``start`` has fitted it."""
+        """The typical unit's profile, as fields of `Evidence`; ``start`` has fitted it."""
         samples = self._samples
         return typical_profile(
             samples.projections, samples.second, self._profiles[name], get_activation(name), 2

@@ -17,13 +17,13 @@ from unweave.arrays import Array
 from unweave.methods.shared.coarse_answers.averaging import AveragedFit, fit_averaged
 from unweave.methods.shared.coarse_answers.leaving_out import least_significance, pruned
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
-from unweave.methods.shared.mirrored_units import may_be_mirrored, unmirrored
 from unweave.methods.shared.profiles.profiles import Profiles
 from unweave.methods.smooth_coarse.behind_links import Seen
 from unweave.methods.smooth_coarse.residual_neurons import with_averaged_neurons, with_missing_neuron
 from unweave.methods.smooth_coarse.scale_fit import fit_scales
 from unweave.methods.smooth_coarse.start import first_network
 from unweave.networks.activations import get_activation
+from unweave.networks.mirrored_units import may_be_mirrored, unmirrored
 from unweave.networks.parameters import NetworkParameters
 
 ROWS_TO_LOOK = 4.0

@@ -22,7 +22,7 @@ from unweave.methods.shared.coarse_answers.averaging import AveragedFit
 from unweave.methods.shared.coarse_answers.refinement import Refinement
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
-from unweave.methods.shared.profiles.typical_profile import hessian_profile
+from unweave.methods.shared.profiles.unit_fits import hessian_profile
 from unweave.methods.shared.refusals import links_to_try
 from unweave.methods.smooth_coarse.behind_links import HessiansBehindLinks, Seen
 from unweave.methods.smooth_coarse.evidence import SmoothCoarseEvidence

@@ -12,7 +12,6 @@ from collections.abc import Callable
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.shared.profiles.neuron_fits import rank_one_coefficients
 from unweave.methods.shared.profiles.profiles import Profiles, fit_profiles
 from unweave.methods.smooth_coarse.contrasts import contrast_profiles
 from unweave.methods.smooth_coarse.rotated_hessians import RotatedHessians
@@ -22,7 +21,7 @@ from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.subspace.power_method import PowerMethodOptions, subspace_power_method
 from unweave.subspace.rank_one_space import RankOneSpace
-from unweave.subspace.symmetric import symmetric_packing
+from unweave.subspace.symmetric import rank_one_coefficients, symmetric_packing
 
 _LEAST_OBJECTIVE = 0.3  # Phi of an end point that may be a neuron; under noise true ones stay far below one
 _SAME_DIRECTION = (0.1, 0.2)  # radians, for answers better and worse than ...

@@ -1,18 +1,18 @@
-"""One neuron at a time: scale, bias and outgoing weights from samples of its own profile.
+"""One unit at a time: scale, bias and outgoing weights from samples of its own profile.
 
-Once the direction u_k of a neuron is known, least squares on rank-one terms turns every sampled Hessian
+Once the direction u_k of a unit is known, least squares on rank-one terms turns every sampled Hessian
 into a sample of a function of one variable t = u_k . x,
 
     c_k(t) = a_k s_k^2 g''(s_k t + b_k),
 
-with s_k = |w_k| and a_k the outgoing weights, one per output. When there are no more neurons than
-inputs, plain values on a line along which only neuron k moves do the same,
+with s_k = |w_k| and a_k the outgoing weights, one per output. When there are no more units than
+inputs, plain values on a line along which only unit k moves do the same,
 
     c_k(t) = a_k g(s_k t + b_k) + a function affine in t.
 
-The amplitude (and the affine function) enter linearly and are projected out, so each neuron is a
+The amplitude (and the affine function) enter linearly and are projected out, so each unit is a
 nonlinear least-squares problem in (s, b) alone: a grid that is as fine as the function is steep, then
-Levenberg-Marquardt from the best grid points, for all neurons at once. No interval of invertibility is
+Levenberg-Marquardt from the best grid points, for all units at once. No interval of invertibility is
 needed and outgoing weights are free.
 """
 
@@ -31,7 +31,7 @@ _GRID_SCALES = np.geomspace(0.08, 8.0, 22)  # of |w_k| in normalised inputs
 _GRID_CENTRES_PER_WIDTH = 2.5  # grid points across 1/s, the width of the profile
 _GRID_SAMPLES = 64  # samples of each profile that the grid looks at
 _GRID_ENTRIES = 2_000_000  # numbers held at once while the grid is searched
-_GRID_CANDIDATES = 10  # grid points per neuron that are refined
+_GRID_CANDIDATES = 10  # grid points per unit that are refined
 _LOG_SCALE_RANGE = (np.log(1e-3), np.log(1e3))
 LONGEST_PROFILE_STEP = (0.5, 2.0)
 """Of one refinement, in log s and b."""
@@ -45,7 +45,7 @@ PROFILE_SCHEDULE = LevenbergMarquardtOptions(
     least_raised=0.0,
     max_damping=1.0,  # a refused step this short is the rounding's
 )
-"""Of the refinement of a neuron's (log s, b)."""
+"""Of the refinement of a unit's (log s, b)."""
 
 SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
 """Activations tried when none is told; tanh stands for the logistic function too."""
@@ -53,7 +53,7 @@ SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """Fitted neurons g(s_k t + b_k), k = 1..m."""
+    """Fitted units g(s_k t + b_k), k = 1..m."""
 
     scales: Array
     """(m,)"""
@@ -65,7 +65,7 @@ class Profiles:
     """(m,) norm of the misfit relative to the norm of the samples."""
 
     def updated(self, index: IntArray, other: Profiles) -> Profiles:
-        """These neurons with those at ``index`` replaced, where better, or appended from ``other``."""
+        """These units with those at ``index`` replaced, where better, or appended from ``other``."""
         known = len(self.scales)
         better = (index >= known) | (other.residuals < self.residuals[np.minimum(index, known - 1)])
         index, size = index[better], max(known, int(index.max(initial=-1)) + 1)
@@ -79,7 +79,7 @@ class Profiles:
         return Profiles(*parts)
 
     def pooled_residual(self) -> float:
-        """Root mean square of the neurons' relative misfits: how well the activation explains them all."""
+        """Root mean square of the units' relative misfits: how well the activation explains them all."""
         return pooled(self.residuals)
 
 
@@ -91,7 +91,7 @@ def pooled(residuals: Array) -> float:
 def fit_profiles(
     projections: Array, samples: Array, activation: Activation, order: int, rng: np.random.Generator
 ) -> Profiles:
-    """Fit every neuron's profile; the grid looks at some of the samples, chosen by ``rng``.
+    """Fit every unit's profile; the grid looks at some of the samples, chosen by ``rng``.
 
     See `fit_profiles_from` for the parameters.
     """
@@ -108,7 +108,7 @@ def grid_subset(n: int, rng: np.random.Generator) -> IntArray:
 def fit_profiles_from(
     subset: IntArray, projections: Array, samples: Array, activation: Activation, order: int
 ) -> Profiles:
-    """Fit every neuron's profile.
+    """Fit every unit's profile.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def fit_profiles_from(
     samples : (n, m, K)
         c_k(t_ik), one per output.
     order
-        Order of the derivative that was sampled: 2, or 0 for values along lines (then every neuron must
+        Order of the derivative that was sampled: 2, or 0 for values along lines (then every unit must
         have the same projections, and the sampling points are few).
     """
     samples = _without_affine(samples, projections, order)
@@ -159,7 +159,7 @@ def refine_profiles(
 
 
 def _grid_search(t: Array, c: Array, activation: Activation, order: int) -> tuple[Array, Array]:
-    """Best (s, b) of a grid, ``_GRID_CANDIDATES`` per neuron: (m, candidates) each. t (n, m), c (n, m, K)."""
+    """Best (s, b) of a grid, ``_GRID_CANDIDATES`` per unit: (m, candidates) each. t (n, m), c (n, m, K)."""
     n, m = t.shape
     grid_s, grid_b = profile_grid(float(np.abs(t).max(initial=1.0)))
     best_s = np.ones((m, _GRID_CANDIDATES))
@@ -212,7 +212,7 @@ def _without_affine(columns: Array, t: Array, order: int) -> Array:
     """Remove from columns (n, ...) what is affine in t, if values (order 0) were sampled."""
     if order != 0:
         return columns
-    line = t.reshape(len(t), -1)[:, 0]  # the same for every neuron
+    line = t.reshape(len(t), -1)[:, 0]  # the same for every unit
     q = np.linalg.qr(np.stack([np.ones_like(line), line], axis=1))[0]
     flat = columns.reshape(len(columns), -1)
     return np.asarray((flat - q @ (q.T @ flat)).reshape(columns.shape))
@@ -240,7 +240,7 @@ def _refine(
 ) -> tuple[Array, Array, Array]:
     """Levenberg-Marquardt on (log s, b) with the amplitude projected out (Kaufman's Jacobian).
 
-    Every (neuron, candidate) has its own damping and is accepted or not by itself.
+    Every (unit, candidate) has its own damping and is accepted or not by itself.
     """
     steps = _ProfileSteps(t, c, activation, order)
     end = minimise(steps, steps.at(np.log(s), b), PROFILE_SCHEDULE).point

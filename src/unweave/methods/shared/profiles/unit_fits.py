@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from unweave.arrays import Array, IntArray
 from unweave.execution.executor import Executor, SerialExecutor
@@ -20,23 +20,14 @@ from unweave.methods.shared.profiles.profiles import (
 )
 from unweave.networks.activations import Activation, get_activation
 from unweave.networks.parameters import NetworkParameters
-from unweave.subspace.symmetric import symmetric_packing
+from unweave.subspace.symmetric import rank_one_coefficients
 
-_NEURONS_THAT_VOTE = 64  # neurons on which activations are compared
-_POOR_FIT = 1e-4  # relative misfit of a neuron's profile above which it is fitted from scratch,
+_UNITS_THAT_VOTE = 64  # units on which activations are compared
+_POOR_FIT = 1e-4  # relative misfit of a unit's profile above which it is fitted from scratch,
 _POOR_FIT_RATIO = 30.0  # if it is also this much worse than the typical one
-
-
-def rank_one_coefficients(directions: Array, hessians: Array) -> Array:
-    """Least-squares coefficients (n, m, K) of Hessians (n, K, p) on the squares of directions (m, d)."""
-    packing = symmetric_packing(directions.shape[1])
-    terms = packing.outer(directions).T  # (p, m)
-    if terms.shape[1] > terms.shape[0]:
-        raise np.linalg.LinAlgError("more directions than symmetric matrices have dimensions")
-    q, r = scipy.linalg.qr(terms, mode="economic", check_finite=False)
-    n, outputs, size = hessians.shape
-    coefficients = scipy.linalg.solve_triangular(r, q.T @ hessians.reshape(-1, size).T, check_finite=False)
-    return np.ascontiguousarray(coefficients.reshape(-1, n, outputs).transpose(1, 0, 2))
+_PROFILE_CURVE_POINTS = 200  # of the fitted curve in a picture
+_PROFILE_SAMPLES = 200  # kept for a picture, which shows no more
+_PROFILE_CURVE_MARGIN = 0.05  # of the samples' range, by which the curve goes beyond them
 
 
 def rank_activations(
@@ -48,13 +39,13 @@ def rank_activations(
     on_name: Callable[[int], None],
     executor: Executor | None = None,
 ) -> dict[str, float]:
-    """Pooled misfit of every activation on some of the neurons; nan if there is no choice.
+    """Pooled misfit of every activation on some of the units; nan if there is no choice.
 
     Every activation is a task of ``executor`` (in this process by default).
     """
     if len(names) == 1:
         return {names[0]: np.nan}
-    voters = np.sort(rng.permutation(projections.shape[1])[:_NEURONS_THAT_VOTE])
+    voters = np.sort(rng.permutation(projections.shape[1])[:_UNITS_THAT_VOTE])
     tasks = [(name, grid_subset(len(projections), rng)) for name in names]  # drawn before work is shared out
     # In one layout of memory whoever computes: sums over strided arrays are rounded otherwise.
     few = np.ascontiguousarray(projections[:, voters]), np.ascontiguousarray(samples[:, voters])
@@ -72,7 +63,7 @@ def rank_activations(
 
 @dataclass(frozen=True, eq=False)
 class _Ballot:
-    """The neurons on which activations are compared."""
+    """The units on which activations are compared."""
 
     projections: Array
     samples: Array
@@ -80,7 +71,7 @@ class _Ballot:
 
 
 def _misfits_task(ballot: _Ballot, task: tuple[str, IntArray]) -> tuple[Array]:
-    """(m,) relative misfits of the neurons for one activation."""
+    """(m,) relative misfits of the units for one activation."""
     name, subset = task
     activation = get_activation(name)
     return (
@@ -104,7 +95,7 @@ def refit(
 
 
 def model_of(directions: Array, profiles: Profiles, activation: Activation) -> NetworkParameters:
-    """The network of these neurons, its linear part still zero; directions are rows (m, d)."""
+    """The network of these units, its linear part still zero; directions are rows (m, d)."""
     return NetworkParameters.shallow(
         activation,
         weights=directions.T * profiles.scales,
@@ -112,3 +103,53 @@ def model_of(directions: Array, profiles: Profiles, activation: Activation) -> N
         outgoing=profiles.outgoing,
         offset=np.zeros(profiles.outgoing.shape[1]),
     )
+
+
+def typical_profile(
+    projections: Array, samples: Array, profiles: Profiles, activation: Activation, order: int
+) -> dict[str, Any]:
+    """The fields of `unweave.search.candidate.Evidence` that show one unit; empty if there is none.
+
+    Parameters
+    ----------
+    projections : (n, m)
+        t of every unit at every site.
+    samples : (n, m, K)
+        What was sampled there; the output with the largest outgoing weight is shown.
+    order
+        Order p of the derivative that was sampled, 0 or 2.
+    """
+    if not len(profiles.scales) or not len(projections):
+        return {}
+    unit = int(np.argsort(profiles.residuals)[len(profiles.residuals) // 2])
+    output = int(np.argmax(np.abs(profiles.outgoing[unit])))
+    ascending = np.argsort(projections[:, unit])
+    if len(ascending) > _PROFILE_SAMPLES:
+        ascending = ascending[np.linspace(0, len(ascending) - 1, _PROFILE_SAMPLES).astype(np.int64)]
+    t, c = projections[ascending, unit], samples[ascending, unit, output]
+    scale, bias = float(profiles.scales[unit]), float(profiles.biases[unit])
+    amplitude = float(profiles.outgoing[unit, output])
+
+    def profile(at: Array) -> Array:
+        return np.asarray(amplitude * scale**order * activation.jet(scale * at + bias, order)[order])
+
+    margin = _PROFILE_CURVE_MARGIN * float(np.ptp(t))
+    grid = np.linspace(t[0] - margin, t[-1] + margin, _PROFILE_CURVE_POINTS)
+    curve = profile(grid)
+    if order == 0:
+        design = np.stack([t, np.ones_like(t)], axis=1)
+        slope, constant = np.linalg.lstsq(design, c - profile(t), rcond=None)[0]
+        curve = curve + slope * grid + constant
+    return {
+        "profile_samples": np.stack([t, c]),
+        "profile_curve": np.stack([grid, curve]),
+        "profile_order": order,
+    }
+
+
+def hessian_profile(
+    sites: Array, hessians: Array, directions: Array, profiles: Profiles, activation: Activation
+) -> dict[str, Any]:
+    """The same from Hessians (n, K, p) at sites (n, d), for unit directions (m, d)."""
+    samples = rank_one_coefficients(directions, hessians)
+    return typical_profile(sites @ directions.T, samples, profiles, activation, 2)

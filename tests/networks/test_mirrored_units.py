@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from unweave.derivatives.stencils import gradient_jets
-from unweave.methods.shared.mirrored_units import mirror_back
+from unweave.networks.mirrored_units import mirror_back
 from unweave.methods.smooth.final_fit import fit_linear_part, skip_matrix
 from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters

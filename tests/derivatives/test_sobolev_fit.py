@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from random_models import CASES, random_model, sites_of
 from unweave.derivatives.stencils import Jets, gradient_jets, hessian_jets
 from unweave.derivatives.truncation import difference_gradients
-from unweave.methods.smooth.sobolev_fit import SobolevFit, SobolevJacobian
+from unweave.derivatives.sobolev_fit import SobolevFit, SobolevJacobian
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 

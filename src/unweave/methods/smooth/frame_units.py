@@ -1,7 +1,11 @@
-"""From the neurons' directions in a frame to a first network there.
+"""From the units' directions in a frame to a first network there.
 
-One neuron at a time: scale, bias and outgoing weights from its profile, for each possible activation. The
-network predicts the truncation error of its own Hessians; with it removed, directions and neurons once more.
+One unit at a time: scale, bias and outgoing weights from its profile, for each possible activation. The
+network predicts the truncation error of its own Hessians; with it removed, directions and units once more.
+
+Directions do not depend on the activation, and neither do the samples of a unit's own profile. So when no
+single activation explains all units, each can still be asked which one explains it: a layer that mixes them
+is named, not fitted.
 """
 
 from __future__ import annotations
@@ -12,24 +16,28 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.execution.executor import Executor
-from unweave.methods.shared.profiles.neuron_fits import (
+from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS, Profiles, fit_profiles
+from unweave.methods.shared.profiles.unit_fits import (
     model_of,
     rank_activations,
-    rank_one_coefficients,
     refit,
+    typical_profile,
 )
-from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS, Profiles, fit_profiles
-from unweave.methods.shared.profiles.typical_profile import typical_profile
-from unweave.methods.smooth.found_so_far import FoundSoFar
-from unweave.methods.smooth.frame_directions import DirectionFinder, Directions
+from unweave.methods.smooth.evidence import FoundSoFar
+from unweave.methods.smooth.frame_directions import (
+    DirectionFinder,
+    Directions,
+    SampledSpan,
+    refine_directions,
+    width_shown,
+)
 from unweave.methods.smooth.frame_target import FrameTarget
-from unweave.methods.smooth.hessian_route import SampledSpan, refine_directions, width_shown
 from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
 from unweave.search import Journal, Request
 from unweave.subspace.hessian_span import CLEAR_GAP, hessian_span
 from unweave.subspace.rank_one_space import RankOneSpace
-from unweave.subspace.symmetric import symmetric_packing
+from unweave.subspace.symmetric import rank_one_coefficients, symmetric_packing
 
 _LINE_POINTS = 17
 _LINE_REACH = 3.5  # standard deviations of u_k . x covered by a line
@@ -38,7 +46,7 @@ _SETTLED = 1e-9  # change of the weights below which another correction is not w
 
 
 class ProfileSamples(NamedTuple):
-    """Samples of the neurons' own profiles."""
+    """Samples of the units' own profiles."""
 
     projections: Array
     """(n, m)"""
@@ -48,8 +56,8 @@ class ProfileSamples(NamedTuple):
     """Of the derivative that was sampled."""
 
 
-class NeuronFitter:
-    """Fits neurons along directions and writes to ``found`` the network they make."""
+class UnitFitter:
+    """Fits units along directions and writes to ``found`` the network they make."""
 
     def __init__(
         self,
@@ -66,7 +74,7 @@ class NeuronFitter:
         self._journal, self._rng, self._executor = journal, rng, executor
 
     def rank_activations(self, directions: Directions) -> tuple[ProfileSamples, list[str]]:
-        """Samples of the neurons' profiles, and the activations that explain them, best first."""
+        """Samples of the units' profiles, and the activations that explain them, best first."""
         names = self._names
         with self._journal.stage("activation") as stage:
             profiles = self._profile_samples(directions)
@@ -84,7 +92,7 @@ class NeuronFitter:
 
     def fit(self, directions: Directions, samples: ProfileSamples, name: str) -> None:
         """The network of one activation, its truncation removed where the directions came from a span."""
-        with self._journal.stage("neurons") as stage:
+        with self._journal.stage("units") as stage:
             activation = get_activation(name)
             profiles = fit_profiles(
                 samples.projections, samples.samples, activation, samples.order, self._rng
@@ -104,7 +112,7 @@ class NeuronFitter:
         return ProfileSamples(jets.sites @ directions.rows.T, coefficients, 2)
 
     def _line_samples(self, rows: Array) -> ProfileSamples:
-        """Values on lines through the centre along which a single neuron moves (the dual directions)."""
+        """Values on lines through the centre along which a single unit moves (the dual directions)."""
         duals = np.asarray(np.linalg.inv(rows).T, dtype=np.float64)
         reach = self._target.longest_reach(duals, _LINE_REACH)
         t = reach * np.sin(np.linspace(-np.pi / 2, np.pi / 2, _LINE_POINTS))
@@ -121,9 +129,9 @@ class NeuronFitter:
     def _correct_truncation(
         self, model: NetworkParameters, rows: Array, sampled: SampledSpan, profiles: Profiles
     ) -> None:
-        """Refine directions and neurons on Hessians from which the predicted truncation was taken away.
+        """Refine directions and units on Hessians from which the predicted truncation was taken away.
 
-        Weak neurons that the truncation had hidden come out of the corrected spectrum and are added.
+        Weak units that the truncation had hidden come out of the corrected spectrum and are added.
         """
         assert sampled.jets.hessians is not None
         d, rank, jets, source = self._target.dimension, sampled.rank, sampled.jets, self._target.source
@@ -158,3 +166,28 @@ class NeuronFitter:
             spectrum=span.singular_values,
             rates=rates,
         )
+
+
+_EXPLAINED = 0.02  # relative misfit of a profile that an activation explains
+_CLEARLY = 3.0  # factor by which the next best activation must be worse
+
+
+def activations_seen(
+    names: tuple[str, ...], projections: Array, samples: Array, order: int, rng: np.random.Generator
+) -> dict[str, int]:
+    """How many units each activation explains best, and clearly; units that none explains are left out.
+
+    ``projections`` (n, m), ``samples`` (n, m, K) and ``order`` as in `fit_profiles`.
+
+    Example: ``{"tanh": 6, "sine": 6}`` for a layer of twelve that mixes two kinds.
+    """
+    residuals = np.stack(
+        [fit_profiles(projections, samples, get_activation(name), order, rng).residuals for name in names]
+    )
+    sorted_residuals = np.sort(residuals, axis=0)
+    clear = sorted_residuals[0] <= _EXPLAINED
+    if len(names) > 1:
+        clear &= sorted_residuals[1] > _CLEARLY * sorted_residuals[0]
+    best = np.argmin(residuals, axis=0)[clear]
+    counts = {name: int(np.sum(best == i)) for i, name in enumerate(names)}
+    return {name: count for name, count in counts.items() if count}

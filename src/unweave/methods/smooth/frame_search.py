@@ -1,0 +1,238 @@
+"""One hidden layer in the coordinates of a frame: directions, units, then all parameters at once.
+
+Gauss-Newton at the end stands on the values and gradients already paid for and a few more. What turns out
+not to be there, a skip or a unit, is taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unweave.arrays import Array, BoolArray
+from unweave.derivatives.sobolev_fit import SobolevFit
+from unweave.derivatives.stencils import Jets
+from unweave.derivatives.truncation import difference_gradients
+from unweave.execution.executor import Executor
+from unweave.methods.smooth.evidence import FoundSoFar
+from unweave.methods.smooth.frame_directions import DirectionFinder, Directions
+from unweave.methods.smooth.frame_target import FrameTarget
+from unweave.methods.smooth.frame_units import UnitFitter, ProfileSamples
+from unweave.methods.smooth.options import SmoothOptions
+from unweave.networks.mirrored_units import mirror_back
+from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
+from unweave.search import GaveUp, Journal, Request
+
+_OVERDETERMINED = 1.6  # equations per parameter in the final fit
+_SITES_PER_UNIT = 1.5  # at least, however many equations several outputs give per site
+_SITES_AT_UNITS = 0.25  # sites per unit placed where it acts, for the units that are seen least
+_RIVAL = 10.0  # an activation whose profiles fit at most this much worse than the best may be the right one
+
+
+class FrameSearch:
+    """Recovers the network that ``target`` is in its frame, and writes it to ``found``.
+
+    ``in_all_inputs`` are the gradients that located the frame, ``noise`` is the answers' relative noise.
+    """
+
+    def __init__(
+        self,
+        target: FrameTarget,
+        in_all_inputs: Jets,
+        noise: float,
+        request: Request,
+        options: SmoothOptions,
+        found: FoundSoFar,
+        journal: Journal,
+        rng: np.random.Generator,
+        executor: Executor | None,
+    ) -> None:
+        self._target, self._in_all_inputs, self._noise = target, in_all_inputs, noise
+        self._found, self._journal = found, journal
+        self._jets = None if target.reduced else in_all_inputs
+        """Gradients in the frame, on which the final fit stands besides the Hessians' own."""
+        self._directions = DirectionFinder(target, request, options, found, journal, rng, executor)
+        self._units = UnitFitter(target, request, self._directions, found, journal, rng, executor)
+        self.profiles: ProfileSamples | None = None
+        """Samples of the units' own profiles, once there are directions."""
+
+    def run(self) -> None:
+        """Recover the network."""
+        found, pencil = self._found, self._directions.by_pencils()
+        if pencil is not None:
+            self._finish(pencil)
+        if pencil is None or not (found.at_floor and found.is_determined):
+            try:
+                span = self._directions.by_span()
+            except GaveUp:
+                if pencil is not None and found.at_floor:
+                    return
+                raise
+            self._finish(span)
+
+    def _finish(self, directions: Directions) -> None:
+        """From directions to a fitted network; the next best activation is tried if the best does not fit."""
+        found, previous = self._found, self._found.snapshot()
+        self.profiles, ranking = self._units.rank_activations(directions)
+        for rank, name in enumerate(ranking[:2]):
+            if rank and (found.at_floor or not self._is_rival(ranking[0], name)):
+                break
+            best = found.snapshot() if rank else None
+            self._units.fit(directions, self.profiles, name)
+            self._polish()
+            if best is not None and best.residual <= found.residual:
+                found.restore(best)
+        better = found.at_floor and found.is_determined
+        if previous.model is not None and not better and previous.residual <= found.residual:
+            found.restore(previous)
+
+    def _is_rival(self, best: str, second: str) -> bool:
+        residuals = self._found.evidence.activation_residuals
+        return residuals[second] < _RIVAL * residuals[best]
+
+    def _polish(self) -> None:
+        """Gauss-Newton on everything, on values and gradients."""
+        model, hessian_sites = self._found.model, self._directions.jets
+        assert model is not None
+        with self._journal.stage("polish") as stage:
+            per_site = (self._target.dimension + 1) * self._target.outputs
+            enough = max(_OVERDETERMINED * model.size / per_site, _SITES_PER_UNIT * model.width)
+            needed = int(np.ceil(enough)) - len(hessian_sites)
+            self._jets = self._target.gradients(self._jets, max(needed, 1))
+            if not self._target.reduced:
+                self._jets = self._with_sites_at_units(self._jets, model)
+            jets = (self._jets, hessian_sites)
+            model = self._fit_all(model, jets)
+            stage.figures.update(
+                equations=sum(len(part) for part in jets) * per_site,
+                parameters=model.size,
+                residual=self._found.residual,
+                floor=float(self._found.evidence.fit_floor or 0.0),
+                steps=len(self._found.evidence.fit_history) - 1,
+            )
+
+    def _with_sites_at_units(self, jets: Jets, model: NetworkParameters) -> Jets:
+        """With gradients where the units act that the sites so far see least."""
+        bend = model.activation.jet(jets.sites @ model.weights[0] + model.biases[0], 2)[2]
+        seen = np.einsum("nm,nm->m", bend, bend)
+        least = np.argsort(seen)[: int(np.ceil(_SITES_AT_UNITS * model.width))]
+        return Jets.concatenate([jets, self._target.gradients_at(model, least)])
+
+    def _fit_all(self, model: NetworkParameters, jets: tuple[Jets, ...]) -> NetworkParameters:
+        fit = fit_all_parameters(
+            model, jets, self._noise, lambda step, _: self._journal.tell(step, None, "steps")
+        )
+        if fit.model.width < model.width:
+            self._found.note(width=fit.model.width, found=fit.model.width)
+        self._found.model = fit.model
+        self._found.note(
+            fit_history=fit.history,
+            fit_floor=fit.floor,
+            prediction_floor=float(np.hypot(fit.prediction_floor, self._lifting_floor())),
+            condition=fit.condition,
+            parameter_error_bar=fit.error_bar,
+        )
+        return fit.model
+
+    def _lifting_floor(self) -> float:
+        """What the noise of the gradients that locate the subspace leaves of a prediction."""
+        if not self._target.reduced:
+            return 0.0
+        jets, d = self._in_all_inputs, self._target.dimension
+        spare = max((len(jets) - 1) * self._target.outputs - d, 1)
+        return self._noise * jets.gradient_noise * float(np.sqrt(jets.sites.shape[1] * d / spare))
+
+
+_SKIP_SEEN = 1e-3  # skip matrix relative to the gradients, above which it is taken to be there
+_SKIP_NEGLIGIBLE = 1e-7  # the same after the fit, below which it is taken out again
+_NOT_ACTING = 300.0  # times the floor: a skip or unit that contributes less is not there
+
+
+@dataclass(frozen=True, eq=False)
+class FinalFit:
+    """The fitted network and how well its equations determine it."""
+
+    model: NetworkParameters
+    history: tuple[float, ...]
+    """Root mean square residual, step by step."""
+    floor: float
+    """What the answers' rounding or noise would leave of it."""
+    prediction_floor: float
+    """What the same leaves of a prediction, on average: floor sqrt(P / (n - P)) for n equations."""
+    condition: float
+    error_bar: float | None
+    """Largest standard error of a parameter; None if the equations do not determine them all."""
+
+
+def fit_all_parameters(
+    model: NetworkParameters, jets: tuple[Jets, ...], noise: float, on_step: Callable[[int, float], None]
+) -> FinalFit:
+    """Fit every parameter to values and gradients; ``noise`` is the standard deviation of an answer."""
+    sites = sum(len(part) for part in jets)
+    floor = noise * float(np.sqrt(sum(len(part) * part.gradient_noise**2 for part in jets) / sites))
+    model, fit = _minimise(_with_linear_part(model, jets[0]), jets, floor, on_step)
+    model = mirror_back(model)
+    if model.skip is not None and _is_negligible(model.skip, jets[0], floor):
+        model, fit = _minimise(replace(model, skip=None), jets, floor, on_step)  # only a rough start had one
+    acting = _acting(model, jets, floor)
+    if 0 < acting.sum() < model.width:
+        model, fit = _minimise(model.keep(acting), jets, floor, on_step)
+    error_bar = None
+    if fit.covariance_diagonal is not None:
+        error_bar = max(fit.rms, floor) * float(np.sqrt(fit.covariance_diagonal.max()))
+    equations = sum(part.values.size * (1 + part.sites.shape[1]) for part in jets)
+    amplified = float(np.sqrt(model.size / max(equations - model.size, 1)))
+    return FinalFit(model, fit.history, floor, floor * amplified, fit.condition, error_bar)
+
+
+def fit_linear_part(model: NetworkParameters, jets: Jets, with_skip: bool) -> NetworkParameters:
+    """Give ``model`` the constant c, and the skip S if wanted, that fit ``jets`` best given its units."""
+    hidden, offset = model.biases
+    bare = replace(model, biases=(hidden, np.zeros_like(offset)), skip=None)
+    skip = None
+    remainder = jets.values - bare.values(jets.sites)
+    if with_skip:
+        skip = skip_matrix(bare, jets)
+        remainder = remainder - jets.sites @ skip
+    return replace(bare, biases=(hidden, remainder.mean(axis=0)), skip=skip)
+
+
+def skip_matrix(model: NetworkParameters, jets: Jets) -> Array:
+    """(d, K) mean of the gradients that the units of ``model`` leave unexplained."""
+    units = replace(model, skip=None)
+    unexplained = jets.gradients - difference_gradients(units, jets.sites, jets.step, jets.rule)
+    return np.asarray(unexplained.mean(axis=0).T)
+
+
+def _minimise(
+    start: NetworkParameters, jets: tuple[Jets, ...], floor: float, on_step: Callable[[int, float], None]
+) -> tuple[NetworkParameters, Fit]:
+    # From exact derivatives the start may be at the floor already.
+    least = 1 if any(part.rule == "exact" for part in jets) else 0
+    options = LevenbergMarquardtOptions(floor=floor, least_steps=least)
+    fit = levenberg_marquardt(SobolevFit(start, jets), start.to_vector(), options, on_step)
+    return start.from_vector(fit.vector), fit
+
+
+def _with_linear_part(model: NetworkParameters, data: Jets) -> NetworkParameters:
+    """The model with its output constant, and with a skip if the gradients show one."""
+    size = float(np.sqrt(np.mean(data.gradients**2)))
+    largest = float(np.abs(skip_matrix(model, data)).max())
+    return fit_linear_part(model, data, with_skip=largest > _SKIP_SEEN * size)
+
+
+def _is_negligible(skip: Array, jets: Jets, floor: float) -> bool:
+    size = float(np.sqrt(np.mean(jets.gradients**2)))
+    return float(np.abs(skip).max()) <= max(_SKIP_NEGLIGIBLE * size, _NOT_ACTING * floor)
+
+
+def _acting(model: NetworkParameters, jets: tuple[Jets, ...], floor: float) -> BoolArray:
+    """(m,) which units contribute more than rounding or noise to the outputs at the sites."""
+    sites = np.concatenate([part.sites for part in jets])
+    variation = model.activation(sites @ model.weights[0] + model.biases[0]).std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):  # a fit that ran away
+        contribution = np.linalg.norm(model.weights[1], axis=1) * variation
+    return np.asarray(contribution > _NOT_ACTING * floor)
