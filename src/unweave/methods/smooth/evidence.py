@@ -58,13 +58,9 @@ class SmoothReason(Reason):
     )
 
 
-_ABOVE_FLOOR = 30.0  # times the floor: a residual that something else may explain better
-_LARGEST_CONDITION = 1e10  # of the final fit's scaled Jacobian: beyond, there are units too many
-
-
 @dataclass(eq=False)
 class FoundSoFar:
-    """Written to by every step of a route, so that nothing is lost when budget or time end in the middle."""
+    """The best network so far; every step writes to it, so that nothing is lost when budget or time end."""
 
     model: NetworkParameters | None = None
     evidence: SmoothEvidence = field(default_factory=SmoothEvidence)
@@ -74,7 +70,7 @@ class FoundSoFar:
         self.evidence = replace(self.evidence, **fields)
 
     def snapshot(self) -> FoundSoFar:
-        """A copy, to come back to."""
+        """Return a copy to come back to."""
         return replace(self)
 
     def restore(self, other: FoundSoFar) -> None:
@@ -90,10 +86,10 @@ class FoundSoFar:
     def at_floor(self) -> bool:
         """Whether the final fit leaves no more than rounding or noise."""
         floor = self.evidence.fit_floor
-        return floor is not None and self.residual <= _ABOVE_FLOOR * floor
+        return floor is not None and self.residual <= self.evidence.residual_over_floor * floor
 
     @property
     def is_determined(self) -> bool:
-        """Whether the equations of the final fit determine all parameters (no unit too many)."""
+        """Whether the equations of the final fit determine all parameters; a unit too many prevents it."""
         condition = self.evidence.condition
-        return condition is None or not condition > _LARGEST_CONDITION
+        return condition is None or not condition > self.evidence.largest_condition

@@ -14,29 +14,40 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.derivatives.jet_sources import JetSource
 from unweave.derivatives.stencils import Jets
-from unweave.execution.executor import Executor
 from unweave.methods.smooth.evidence import FoundSoFar, SmoothReason
 from unweave.methods.smooth.frame_target import FrameTarget
-from unweave.methods.smooth.options import SmoothOptions
-from unweave.search import GaveUp, Journal, Request
-from unweave.subspace.collector import RankOneDirections
+from unweave.methods.smooth.span_members import MemberFinder, width_shown
+from unweave.search import GaveUp, Journal
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.joint_diagonal import jointly_diagonalise
-from unweave.subspace.power_method import (
-    ROUNDING_MISALIGNMENT,
-    PowerMethodOptions,
-    newton_ascent,
-    subspace_power_method,
-)
-from unweave.subspace.rank_one_space import RankOneSpace
+from unweave.subspace.power_method import PowerMethodOptions
 from unweave.subspace.symmetric import symmetric_packing
 
-SURPLUS = 1.15
-"""Hessians per unit: at 1.0 the span is just reached, from 1.1 on its smallest singular value is good."""
-
-_GROWTH = 1.1  # sites are added in these proportions while the width is not yet seen
 _SITES_PER_CALL = 64  # so that progress is seen and a deadline is met
-_SAFETY = 10.0  # of the squared subspace error, for accepting a direction
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectionOptions:
+    """How many Hessians are taken, and when pencils of a few of them are enough."""
+
+    surplus: float = 1.15
+    """Hessians per unit: at 1.0 they just reach the span, at 1.1 and above its smallest singular value is
+    good.
+    """
+    growth: float = 1.1
+    """Factor by which sites are added while the width is not yet seen."""
+    pencil_hessians: int = 3
+    """Hessians of a pencil."""
+    small_dimension: int = 8
+    """Dimension up to which three matrices are easily diagonalized by accident, ..."""
+    small_pencil_hessians: int = 6
+    """... and Hessians of a pencil there."""
+    pencil_residual: float = 0.03
+    """Largest residual of a pencil; with more units than dimensions it is of order one."""
+    same_direction: float = 1e-8
+    """Largest 1 - |cos| between two directions that are one."""
+    single_precision_width: int = 400
+    """Number of units at which the power steps begin to run in single precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,78 +108,30 @@ class HessianSampler:
         return hessians.reshape(-1, hessians.shape[2])
 
 
-def sample_until_span_ends(sampler: HessianSampler, outputs: int, d: int, width: int | None) -> SampledSpan:
-    """Add Hessians until a gap in their spectrum shows the width, with ``SURPLUS`` Hessians per unit.
+def sample_until_span_ends(
+    sampler: HessianSampler, outputs: int, d: int, width: int | None, options: DirectionOptions
+) -> SampledSpan:
+    """Add Hessians until a gap in their spectrum shows the width.
 
-    Without a gap after enough Hessians to fill Sym(d) the span is returned with the gap it has.
+    If Hessians that fill Sym(d) show no gap, the span is returned with the gap it has.
     """
     full = symmetric_packing(d).size
-    fewest = sampler.fewest_sites
-    most = max(fewest, int(np.ceil(SURPLUS * full / outputs)) + 2)
-    goal = fewest if width is None else max(fewest, int(np.ceil(SURPLUS * width / outputs)))
+    fewest, surplus = sampler.fewest_sites, options.surplus
+    most = max(fewest, int(np.ceil(surplus * full / outputs)) + 2)
+    goal = fewest if width is None else max(fewest, int(np.ceil(surplus * width / outputs)))
     while True:
         sampler.extend_to(min(goal, most), None if width is None else goal)
         span = hessian_span(sampler.columns(), sampler.truncation)
         rank, gap = width_shown(span, width)
         if gap >= CLEAR_GAP:
-            enough = int(np.ceil(SURPLUS * rank / outputs))
+            enough = int(np.ceil(surplus * rank / outputs))
             if sampler.count >= min(enough, most):
                 return SampledSpan(sampler.jets, span, rank, gap)
             goal = enough
         elif sampler.count >= most:
             return SampledSpan(sampler.jets, span, rank, gap)
         else:
-            goal = max(sampler.count + 2, int(np.ceil(_GROWTH * sampler.count)))
-
-
-def width_shown(span: HessianSpan, width: int | None) -> tuple[int, float]:
-    """The width that the spectrum shows, and its gap; a width that was given only has to be clear."""
-    if width is not None and width < len(span.singular_values) and span.gap(width) >= CLEAR_GAP:
-        return width, span.gap(width)
-    return span.clearest_rank()
-
-
-def acceptance_threshold(gap: float) -> float:
-    """Largest 1 - Phi of a true direction in a span whose error is estimated by 1/gap."""
-    return max(ROUNDING_MISALIGNMENT, min(0.1, _SAFETY / gap**2))
-
-
-def find_directions(
-    span: HessianSpan,
-    rank: int,
-    d: int,
-    journal: Journal,
-    rng: np.random.Generator,
-    options: PowerMethodOptions,
-    known: Array | None = None,
-    executor: Executor | None = None,
-) -> RankOneDirections:
-    """The rank-one members of the span of dimension ``rank``, or those besides the ``known`` ones."""
-    space = RankOneSpace(span.basis(rank), symmetric_packing(d))
-    return subspace_power_method(
-        space,
-        rng,
-        acceptance_threshold(span.gap(rank)),
-        options,
-        known=known,
-        on_round=lambda found, wanted, _: journal.tell(found, wanted, "units"),
-        executor=executor,
-    )
-
-
-def refine_directions(span: HessianSpan, rank: int, directions: Array, d: int) -> Array:
-    """Move known directions to the maximisers of Phi in a corrected span, by Newton."""
-    space = RankOneSpace(span.basis(rank), symmetric_packing(d))
-    refined: Array = newton_ascent(space, directions, steps=6, tolerance=1e-14)
-    return refined
-
-
-_PENCIL_HESSIANS = 3
-_PENCIL_HESSIANS_SMALL = 6  # in few dimensions three matrices are easily diagonalised by accident
-_SMALL_DIMENSION = 8
-_PENCIL_RESIDUAL = 0.03  # above it there are more units than dimensions: then it is of order one
-_SAME_DIRECTION = 1e-8  # 1 - |cos| of directions that are one
-_LARGE = 400  # units from which the power steps run in single precision
+            goal = max(sampler.count + 2, int(np.ceil(options.growth * sampler.count)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,17 +149,14 @@ class DirectionFinder:
     def __init__(
         self,
         target: FrameTarget,
-        request: Request,
-        options: SmoothOptions,
+        width: int | None,
         found: FoundSoFar,
-        journal: Journal,
-        rng: np.random.Generator,
-        executor: Executor | None,
+        finder: MemberFinder,
+        options: DirectionOptions,
     ) -> None:
-        self._target, self._found = target, found
-        self._width, self._power_method = request.width, options.power_method
-        self._journal, self._rng, self._executor = journal, rng, executor
-        self._sampler = HessianSampler(target.source, target.sample, journal)
+        self._target, self._width, self._found = target, width, found
+        self._finder, self._options, self._journal = finder, options, finder.journal
+        self._sampler = HessianSampler(target.source, target.sample, self._journal)
 
     @property
     def jets(self) -> Jets:
@@ -204,28 +164,31 @@ class DirectionFinder:
         return self._sampler.jets
 
     def by_pencils(self) -> Directions | None:
-        """As many units as dimensions: their directions from a few Hessians, or None if there are more."""
-        d, width = self._target.dimension, self._width
+        """Find as many units as dimensions from a few Hessians; None if there are more."""
+        d, width, options = self._target.dimension, self._width, self._options
         if width is not None and width > d and not self._target.reduced:
             return None
         with self._journal.stage("pencils") as stage:
-            self._sampler.extend_to(_PENCIL_HESSIANS_SMALL if d <= _SMALL_DIMENSION else _PENCIL_HESSIANS)
-            pencil = jointly_diagonalise(self._sampler.columns(), d, self._rng)
+            small = d <= options.small_dimension
+            self._sampler.extend_to(options.small_pencil_hessians if small else options.pencil_hessians)
+            pencil = jointly_diagonalise(self._sampler.columns(), d, self._finder.rng)
             if pencil is None:
                 stage.figures["result"] = "more units than dimensions"
                 return None
             stage.figures["residual"] = pencil.residual
-        if pencil.residual > _PENCIL_RESIDUAL:
+        if pencil.residual > options.pencil_residual:
             return None
         hessians = self._sampler.count * self._target.outputs
         self._found.note(width=d, found=d, hessians=hessians)
         return Directions(pencil.directions, None)
 
     def by_span(self) -> Directions:
-        """More units than dimensions: the rank-one members of the span of many Hessians."""
+        """Find more units than dimensions: the rank-one members of the span of many Hessians."""
         d = self._target.dimension
         with self._journal.stage("Hessians") as stage:
-            sampled = sample_until_span_ends(self._sampler, self._target.outputs, d, self._width)
+            sampled = sample_until_span_ends(
+                self._sampler, self._target.outputs, d, self._width, self._options
+            )
             stage.figures.update(sites=self._sampler.count, width=sampled.rank, gap=sampled.gap)
         if sampled.gap < CLEAR_GAP:
             if self._found.evidence.width is None:  # nothing better is known: show what was seen
@@ -254,10 +217,10 @@ class DirectionFinder:
         return Directions(rows, sampled)
 
     def search(self, span: HessianSpan, rank: int, known: Array | None) -> Array:
-        """Directions (m, d) in the span: the known ones, in their order, and those that are found besides."""
-        options = self._power_method or PowerMethodOptions(single_precision=rank >= _LARGE)
-        d = self._target.dimension
-        result = find_directions(span, rank, d, self._journal, self._rng, options, known, self._executor)
+        """Return directions (m, d) in the span: the known ones, in their order, then those found besides."""
+        large = rank >= self._options.single_precision_width
+        power_method = self._finder.options.power_method or PowerMethodOptions(single_precision=large)
+        result = self._finder.find(span, rank, self._target.dimension, power_method, known)
         self._found.note(
             found=len(result),
             restarts=self._found.evidence.restarts + result.restarts,
@@ -266,5 +229,5 @@ class DirectionFinder:
         )
         if known is None:
             return result.directions
-        new = np.abs(result.directions @ known.T).max(axis=1) < 1 - _SAME_DIRECTION
+        new = np.abs(result.directions @ known.T).max(axis=1) < 1 - self._options.same_direction
         return np.concatenate([known, result.directions[new]])

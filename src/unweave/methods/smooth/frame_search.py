@@ -7,7 +7,7 @@ not to be there, a skip or a unit, is taken out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,25 +15,48 @@ from unweave.arrays import Array, BoolArray
 from unweave.derivatives.sobolev_fit import SobolevFit
 from unweave.derivatives.stencils import Jets
 from unweave.derivatives.truncation import difference_gradients
-from unweave.execution.executor import Executor
 from unweave.methods.smooth.evidence import FoundSoFar
-from unweave.methods.smooth.frame_directions import DirectionFinder, Directions
+from unweave.methods.smooth.frame_directions import DirectionFinder, DirectionOptions, Directions
 from unweave.methods.smooth.frame_target import FrameTarget
-from unweave.methods.smooth.frame_units import UnitFitter, ProfileSamples
-from unweave.methods.smooth.options import SmoothOptions
+from unweave.methods.smooth.frame_units import ProfileSamples, UnitFitter, UnitOptions
+from unweave.methods.smooth.span_members import MemberFinder
 from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
-from unweave.search import GaveUp, Journal, Request
+from unweave.search import GaveUp
 
-_OVERDETERMINED = 1.6  # equations per parameter in the final fit
-_SITES_PER_UNIT = 1.5  # at least, however many equations several outputs give per site
-_SITES_AT_UNITS = 0.25  # sites per unit placed where it acts, for the units that are seen least
-_RIVAL = 10.0  # an activation whose profiles fit at most this much worse than the best may be the right one
+
+@dataclass(frozen=True, kw_only=True)
+class FinalFitOptions:
+    """What the final fit stands on, and what it takes out."""
+
+    equations_per_parameter: float = 1.6
+    """Equations per parameter at least."""
+    sites_per_unit: float = 1.5
+    """Sites per unit at least, however many equations several outputs give per site."""
+    sites_at_units: float = 0.25
+    """Share of the units, those seen least, that get a site where they act."""
+    skip_seen: float = 1e-3
+    """Skip matrix relative to the gradients at which it is fitted."""
+    negligible_skip: float = 1e-7
+    """The same after the fit, below which it is taken out again."""
+    negligible_part: float = 300.0
+    """Contribution of a unit or skip, in multiples of the floor, below which it is taken out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameOptions:
+    """How one hidden layer is found from Hessians and gradients."""
+
+    rival_ratio: float = 10.0
+    """Also try the second best activation if its profiles fit within this factor of the best one's."""
+    directions: DirectionOptions = field(default_factory=DirectionOptions)
+    units: UnitOptions = field(default_factory=UnitOptions)
+    final_fit: FinalFitOptions = field(default_factory=FinalFitOptions)
 
 
 class FrameSearch:
-    """Recovers the network that ``target`` is in its frame, and writes it to ``found``.
+    """Finds the network that ``target`` is in its frame, and writes it to ``found``.
 
     ``in_all_inputs`` are the gradients that located the frame, ``noise`` is the answers' relative noise.
     """
@@ -43,24 +66,23 @@ class FrameSearch:
         target: FrameTarget,
         in_all_inputs: Jets,
         noise: float,
-        request: Request,
-        options: SmoothOptions,
+        width: int | None,
+        activations: tuple[str, ...],
         found: FoundSoFar,
-        journal: Journal,
-        rng: np.random.Generator,
-        executor: Executor | None,
+        finder: MemberFinder,
+        options: FrameOptions,
     ) -> None:
         self._target, self._in_all_inputs, self._noise = target, in_all_inputs, noise
-        self._found, self._journal = found, journal
+        self._found, self._journal, self._options = found, finder.journal, options
         self._jets = None if target.reduced else in_all_inputs
         """Gradients in the frame, on which the final fit stands besides the Hessians' own."""
-        self._directions = DirectionFinder(target, request, options, found, journal, rng, executor)
-        self._units = UnitFitter(target, request, self._directions, found, journal, rng, executor)
+        self._directions = DirectionFinder(target, width, found, finder, options.directions)
+        self._units = UnitFitter(target, width, activations, self._directions, found, finder, options.units)
         self.profiles: ProfileSamples | None = None
         """Samples of the units' own profiles, once there are directions."""
 
     def run(self) -> None:
-        """Recover the network."""
+        """Find the network."""
         found, pencil = self._found, self._directions.by_pencils()
         if pencil is not None:
             self._finish(pencil)
@@ -74,7 +96,7 @@ class FrameSearch:
             self._finish(span)
 
     def _finish(self, directions: Directions) -> None:
-        """From directions to a fitted network; the next best activation is tried if the best does not fit."""
+        """Fit a network along directions; try the next best activation if the best does not fit."""
         found, previous = self._found, self._found.snapshot()
         self.profiles, ranking = self._units.rank_activations(directions)
         for rank, name in enumerate(ranking[:2]):
@@ -91,19 +113,22 @@ class FrameSearch:
 
     def _is_rival(self, best: str, second: str) -> bool:
         residuals = self._found.evidence.activation_residuals
-        return residuals[second] < _RIVAL * residuals[best]
+        return residuals[second] < self._options.rival_ratio * residuals[best]
 
     def _polish(self) -> None:
-        """Gauss-Newton on everything, on values and gradients."""
+        """Fit all parameters to values and gradients."""
+        options = self._options.final_fit
         model, hessian_sites = self._found.model, self._directions.jets
         assert model is not None
         with self._journal.stage("polish") as stage:
             per_site = (self._target.dimension + 1) * self._target.outputs
-            enough = max(_OVERDETERMINED * model.size / per_site, _SITES_PER_UNIT * model.width)
+            enough = max(
+                options.equations_per_parameter * model.size / per_site, options.sites_per_unit * model.width
+            )
             needed = int(np.ceil(enough)) - len(hessian_sites)
             self._jets = self._target.gradients(self._jets, max(needed, 1))
             if not self._target.reduced:
-                self._jets = self._with_sites_at_units(self._jets, model)
+                self._jets = self._with_sites_at_units(self._jets, model, options.sites_at_units)
             jets = (self._jets, hessian_sites)
             model = self._fit_all(model, jets)
             stage.figures.update(
@@ -114,16 +139,20 @@ class FrameSearch:
                 steps=len(self._found.evidence.fit_history) - 1,
             )
 
-    def _with_sites_at_units(self, jets: Jets, model: NetworkParameters) -> Jets:
-        """With gradients where the units act that the sites so far see least."""
+    def _with_sites_at_units(self, jets: Jets, model: NetworkParameters, share: float) -> Jets:
+        """Add gradients where the units act that the sites so far see least, a share of all units."""
         bend = model.activation.jet(jets.sites @ model.weights[0] + model.biases[0], 2)[2]
         seen = np.einsum("nm,nm->m", bend, bend)
-        least = np.argsort(seen)[: int(np.ceil(_SITES_AT_UNITS * model.width))]
+        least = np.argsort(seen)[: int(np.ceil(share * model.width))]
         return Jets.concatenate([jets, self._target.gradients_at(model, least)])
 
     def _fit_all(self, model: NetworkParameters, jets: tuple[Jets, ...]) -> NetworkParameters:
         fit = fit_all_parameters(
-            model, jets, self._noise, lambda step, _: self._journal.tell(step, None, "steps")
+            model,
+            jets,
+            self._noise,
+            self._options.final_fit,
+            lambda step, _: self._journal.tell(step, None, "steps"),
         )
         if fit.model.width < model.width:
             self._found.note(width=fit.model.width, found=fit.model.width)
@@ -138,17 +167,12 @@ class FrameSearch:
         return fit.model
 
     def _lifting_floor(self) -> float:
-        """What the noise of the gradients that locate the subspace leaves of a prediction."""
+        """Return what the noise of the gradients that locate the subspace leaves of a prediction."""
         if not self._target.reduced:
             return 0.0
         jets, d = self._in_all_inputs, self._target.dimension
         spare = max((len(jets) - 1) * self._target.outputs - d, 1)
         return self._noise * jets.gradient_noise * float(np.sqrt(jets.sites.shape[1] * d / spare))
-
-
-_SKIP_SEEN = 1e-3  # skip matrix relative to the gradients, above which it is taken to be there
-_SKIP_NEGLIGIBLE = 1e-7  # the same after the fit, below which it is taken out again
-_NOT_ACTING = 300.0  # times the floor: a skip or unit that contributes less is not there
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,16 +192,20 @@ class FinalFit:
 
 
 def fit_all_parameters(
-    model: NetworkParameters, jets: tuple[Jets, ...], noise: float, on_step: Callable[[int, float], None]
+    model: NetworkParameters,
+    jets: tuple[Jets, ...],
+    noise: float,
+    options: FinalFitOptions,
+    on_step: Callable[[int, float], None],
 ) -> FinalFit:
     """Fit every parameter to values and gradients; ``noise`` is the standard deviation of an answer."""
     sites = sum(len(part) for part in jets)
     floor = noise * float(np.sqrt(sum(len(part) * part.gradient_noise**2 for part in jets) / sites))
-    model, fit = _minimise(_with_linear_part(model, jets[0]), jets, floor, on_step)
+    model, fit = _minimise(_with_linear_part(model, jets[0], options.skip_seen), jets, floor, on_step)
     model = mirror_back(model)
-    if model.skip is not None and _is_negligible(model.skip, jets[0], floor):
+    if model.skip is not None and _is_negligible(model.skip, jets[0], floor, options):
         model, fit = _minimise(replace(model, skip=None), jets, floor, on_step)  # only a rough start had one
-    acting = _acting(model, jets, floor)
+    acting = _acting(model, jets, options.negligible_part * floor)
     if 0 < acting.sum() < model.width:
         model, fit = _minimise(model.keep(acting), jets, floor, on_step)
     error_bar = None
@@ -201,7 +229,7 @@ def fit_linear_part(model: NetworkParameters, jets: Jets, with_skip: bool) -> Ne
 
 
 def skip_matrix(model: NetworkParameters, jets: Jets) -> Array:
-    """(d, K) mean of the gradients that the units of ``model`` leave unexplained."""
+    """Return the (d, K) mean of the gradients that the units of ``model`` leave unexplained."""
     units = replace(model, skip=None)
     unexplained = jets.gradients - difference_gradients(units, jets.sites, jets.step, jets.rule)
     return np.asarray(unexplained.mean(axis=0).T)
@@ -212,27 +240,27 @@ def _minimise(
 ) -> tuple[NetworkParameters, Fit]:
     # From exact derivatives the start may be at the floor already.
     least = 1 if any(part.rule == "exact" for part in jets) else 0
-    options = LevenbergMarquardtOptions(floor=floor, least_steps=least)
-    fit = levenberg_marquardt(SobolevFit(start, jets), start.to_vector(), options, on_step)
+    schedule = LevenbergMarquardtOptions(floor=floor, least_steps=least)
+    fit = levenberg_marquardt(SobolevFit(start, jets), start.to_vector(), schedule, on_step)
     return start.from_vector(fit.vector), fit
 
 
-def _with_linear_part(model: NetworkParameters, data: Jets) -> NetworkParameters:
-    """The model with its output constant, and with a skip if the gradients show one."""
+def _with_linear_part(model: NetworkParameters, data: Jets, skip_seen: float) -> NetworkParameters:
+    """Give the model its output constant, and a skip if the gradients show one."""
     size = float(np.sqrt(np.mean(data.gradients**2)))
     largest = float(np.abs(skip_matrix(model, data)).max())
-    return fit_linear_part(model, data, with_skip=largest > _SKIP_SEEN * size)
+    return fit_linear_part(model, data, with_skip=largest > skip_seen * size)
 
 
-def _is_negligible(skip: Array, jets: Jets, floor: float) -> bool:
+def _is_negligible(skip: Array, jets: Jets, floor: float, options: FinalFitOptions) -> bool:
     size = float(np.sqrt(np.mean(jets.gradients**2)))
-    return float(np.abs(skip).max()) <= max(_SKIP_NEGLIGIBLE * size, _NOT_ACTING * floor)
+    return float(np.abs(skip).max()) <= max(options.negligible_skip * size, options.negligible_part * floor)
 
 
-def _acting(model: NetworkParameters, jets: tuple[Jets, ...], floor: float) -> BoolArray:
-    """(m,) which units contribute more than rounding or noise to the outputs at the sites."""
+def _acting(model: NetworkParameters, jets: tuple[Jets, ...], negligible: float) -> BoolArray:
+    """Return (m,) which units contribute more than ``negligible`` to the outputs at the sites."""
     sites = np.concatenate([part.sites for part in jets])
     variation = model.activation(sites @ model.weights[0] + model.biases[0]).std(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):  # a fit that ran away
         contribution = np.linalg.norm(model.weights[1], axis=1) * variation
-    return np.asarray(contribution > _NOT_ACTING * floor)
+    return np.asarray(contribution > negligible)

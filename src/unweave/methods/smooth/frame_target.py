@@ -13,7 +13,7 @@ singular vectors E are exact up to rounding, and
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +27,21 @@ from unweave.search.journal import Journal
 from unweave.targets.placement import points_at_units
 from unweave.targets.region import NormalisedQueries, Region
 
-_SHRINK = 0.8  # factor by which points are drawn towards the centre until they lie in the box
+_SHRINK_INTO_BOX = 0.8  # factor by which points and ways are shortened until they lie in the box
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiftOptions:
+    """How a network in a subspace is carried over to all inputs, and when that counts as failed."""
+
+    rounds: int = 3
+    """Times that the truncation is predicted and the subspace located again."""
+    skip_seen: float = 1e-6
+    """Skip outside the subspace, relative to the gradients: far above what rounding leaves."""
+    residual_over_floor: float = 1e4
+    """Residual of the gradients in all inputs, in multiples of their noise: far above what lifting loses,
+    far below what a missing direction leaves.
+    """
 
 
 class FrameTarget:
@@ -70,7 +84,7 @@ class FrameTarget:
         return self.dimension < len(self.frame)
 
     def seen_through(self, frame: Array) -> FrameTarget:
-        """The same target in another frame."""
+        """Return the same target in another frame."""
         return FrameTarget(
             self._view,
             self._region,
@@ -83,12 +97,12 @@ class FrameTarget:
         )
 
     def ask(self, points: Array) -> Array:
-        """Answers (n, K) at frame coordinates (n, d), in units of their spread."""
+        """Ask for answers (n, K) at frame coordinates (n, d), in units of their spread."""
         inputs = points @ self.frame.T if self.reduced else points
         return self._view(inputs) / self._scale
 
     def sample(self, count: int, margin: float) -> Array:
-        """Random sites (count, d) that stay inside the box, if there is one, when moved by ``margin``."""
+        """Draw sites (count, d) that stay inside the box, if there is one, when moved by ``margin``."""
         if not self.reduced:
             return self._region.sample(count, self._rng, margin=margin)
         if not self._region.has_box:
@@ -98,7 +112,7 @@ class FrameTarget:
             inside = self._stays_inside(sites, margin)
             if inside.all():
                 break
-            sites[~inside] *= _SHRINK
+            sites[~inside] *= _SHRINK_INTO_BOX
         return sites
 
     def _stays_inside(self, sites: Array, margin: float) -> BoolArray:
@@ -107,14 +121,14 @@ class FrameTarget:
         return self._region.contains(inputs + reach)
 
     def longest_reach(self, directions: Array, reach: float) -> float:
-        """The part of ``reach`` that can be gone along every row of ``directions`` (n, d), both ways."""
+        """Return the part of ``reach`` that stays inside along both ways of all ``directions`` (n, d)."""
         inputs = directions @ self.frame.T
         while not self._region.contains(np.concatenate([reach * inputs, -reach * inputs])).all():
-            reach *= _SHRINK
+            reach *= _SHRINK_INTO_BOX
         return reach
 
     def gradients(self, jets: Jets | None, goal: int) -> Jets:
-        """``jets`` extended by gradients at random sites until there are ``goal`` of them."""
+        """Extend ``jets`` by gradients at random sites until there are ``goal`` of them."""
         missing = goal - (0 if jets is None else len(jets))
         if missing <= 0 and jets is not None:
             return jets
@@ -123,7 +137,7 @@ class FrameTarget:
         return new if jets is None else Jets.concatenate([jets, new])
 
     def gradients_at(self, model: NetworkParameters, units: IntArray) -> Jets:
-        """Gradients at one site per unit, where it acts; only in the full frame."""
+        """Take gradients at one site per unit, where it acts; only in the full frame."""
         margin = self.source.gradient_reach
         sites = points_at_units(
             model.weights[0], model.biases[0], units, self._region, self._rng, margin=margin
@@ -131,37 +145,35 @@ class FrameTarget:
         return self.source.gradients(sites)
 
 
-_ROUNDS = 3
-_SKIP_SEEN = 1e-6  # skip outside the subspace relative to the gradients: far above what rounding leaves
-
-
-def lift(model: NetworkParameters, frame: Array, gradients: Jets) -> NetworkParameters:
-    """The model in all D inputs, from ``gradients`` (in all inputs) that were taken anyway."""
+def lift(model: NetworkParameters, frame: Array, gradients: Jets, options: LiftOptions) -> NetworkParameters:
+    """Carry ``model`` over to all D inputs, by ``gradients`` in all inputs that were taken anyway."""
     d = frame.shape[1]
     weights = frame @ model.weights[0]
-    for _ in range(_ROUNDS):
+    for _ in range(options.rounds):
         lifted = replace(model, weights=(weights, model.weights[1]), skip=None)
         exact = gradients.gradients - _truncation(lifted, gradients)
-        centred = (exact - exact.mean(axis=0)).reshape(-1, len(frame))
-        basis = np.linalg.svd(centred, full_matrices=False)[2][:d].T
+        centered = (exact - exact.mean(axis=0)).reshape(-1, len(frame))
+        basis = np.linalg.svd(centered, full_matrices=False)[2][:d].T
         weights = basis @ np.linalg.solve(frame.T @ basis, model.weights[0])
     lifted = replace(model, weights=(weights, model.weights[1]), skip=None)
-    return replace(lifted, skip=_skip(lifted, model, frame, gradients))
+    return replace(lifted, skip=_skip(lifted, model, frame, gradients, options.skip_seen))
 
 
 def _truncation(model: NetworkParameters, jets: Jets) -> Array:
-    """What the differences of ``jets`` add to the gradients of ``model``: (n, K, D)."""
+    """Return what the differences of ``jets`` add to the gradients of ``model``: (n, K, D)."""
     differences = difference_gradients(model, jets.sites, jets.step, jets.rule)
     return differences - difference_gradients(model, jets.sites, 0.0, jets.rule)
 
 
-def _skip(lifted: NetworkParameters, reduced: NetworkParameters, frame: Array, jets: Jets) -> Array | None:
-    """The skip found inside the subspace and what the gradients show of it outside, or None."""
+def _skip(
+    lifted: NetworkParameters, reduced: NetworkParameters, frame: Array, jets: Jets, skip_seen: float
+) -> Array | None:
+    """Join the skip found inside the subspace and what the gradients show of it outside; None without any."""
     unexplained = jets.gradients - difference_gradients(lifted, jets.sites, jets.step, jets.rule)
     mean = unexplained.mean(axis=0).T  # (D, K)
     outside: Array = mean - frame @ (frame.T @ mean)
     size = float(np.sqrt(np.mean(jets.gradients**2)))
-    if np.abs(outside).max() <= _SKIP_SEEN * size:
+    if np.abs(outside).max() <= skip_seen * size:
         outside = np.zeros_like(outside)
     if reduced.skip is not None:
         return np.asarray(outside + frame @ reduced.skip)

@@ -16,17 +16,39 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.shared.profiles.profiles import LONGEST_PROFILE_STEP, PROFILE_SCHEDULE, Profiles
+from unweave.methods.shared.profiles.profiles import PROFILE_SCHEDULE, Profiles
 from unweave.networks.activations import Activation
-from unweave.numerics.least_squares import Steps, minimise
+from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
 from unweave.subspace.symmetric import rank_one_coefficients
 
-_JET_SCALES = np.geomspace(0.05, 8.0, 24)  # of |w_k| in normalised inputs
-_JET_CENTRES_PER_WIDTH = 8.0  # grid points across 1/s: near an inflection both derivatives' ratio is steep
-_EXTENT = 6.0  # pre-activations from which on no site sees more than a unit's far tail
-_FIRST_STEPS, _KEPT_CANDIDATES, _LAST_STEPS = 8, 6, 30  # steps for all, how many go on, and for how long
-_JET_DIFFERENCE = 1e-5  # step of the Jacobian's differences
+_JET_DIFFERENCE = 1e-5  # step in log s and b of the Jacobian's differences: half the digits of float64
+
+
+@dataclass(frozen=True, kw_only=True)
+class JetProfileOptions:
+    """How profiles are fitted to second and third derivatives."""
+
+    scales: tuple[float, float] = (0.05, 8.0)
+    """Smallest and largest s = |w_k| of the grid, in normalised inputs."""
+    scale_count: int = 24
+    """Scales of the grid, spaced geometrically; the best point of every scale is refined."""
+    centers_per_width: float = 8.0
+    """Grid points across 1/s: near an inflection the ratio of both derivatives is steep."""
+    extent: float = 6.0
+    """Pre-activation beyond which a site sees only the far tail of a unit."""
+    first_steps: int = 8
+    """Refinement steps for the best point of every scale."""
+    candidates: int = 6
+    """Points per unit that go on after the first steps."""
+    last_steps: int = 30
+    """Refinement steps for these."""
+    longest_step: tuple[float, float] = (0.5, 2.0)
+    """Longest step of a refinement, in log s and b."""
+    schedule: LevenbergMarquardtOptions = PROFILE_SCHEDULE
+    """Damping of a refinement."""
+    voters: int = 64
+    """Units on which activations are compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,16 +60,18 @@ class JetSamples:
     third: Array
 
     def only(self, units: IntArray) -> JetSamples:
-        """The samples of some of the units."""
+        """Keep the samples of some of the units."""
         return JetSamples(self.projections[:, units], self.second[:, units], self.third[:, units])
 
     def stacked(self) -> Array:
-        """(2n, m, K)"""
+        """Return second over third, (2n, m, K)."""
         return np.concatenate([self.second, self.third])
 
 
 def jet_samples(directions: Array, sites: Array, hessians: Array, thirds: Array) -> JetSamples:
-    """Samples for unit rows u (m, d), from Hessians (n, K, p) and thirds (n, K, d, p) at sites (n, d).
+    """Sample the profiles along unit rows u (m, d).
+
+    Hessians (n, K, p) and third derivatives (n, K, d, p) are those at sites (n, d).
 
     T(., ., e_j) has the coefficient c3_k u_kj on u_k u_k^T; |u_k| = 1 gives c3_k back.
     """
@@ -58,14 +82,15 @@ def jet_samples(directions: Array, sites: Array, hessians: Array, thirds: Array)
     return JetSamples(sites @ directions.T, second, third)
 
 
-def fit_jet_profiles(samples: JetSamples, activation: Activation) -> Profiles:
-    """The best (s, b, a) of every unit."""
+def fit_jet_profiles(samples: JetSamples, activation: Activation, options: JetProfileOptions) -> Profiles:
+    """Fit the best (s, b, a) of every unit."""
     data = samples.stacked()
-    scales, biases = _grid_search(samples.projections, data, activation)
-    scales, biases, misfit = _refine(scales, biases, samples.projections, data, activation, _FIRST_STEPS)
-    kept = np.argsort(misfit, axis=1)[:, :_KEPT_CANDIDATES]
+    steps = _JetSteps(samples.projections, data, activation, options)
+    scales, biases = _grid_search(samples.projections, data, activation, options)
+    scales, biases, misfit = steps.refine(scales, biases, options.first_steps)
+    kept = np.argsort(misfit, axis=1)[:, : options.candidates]
     scales, biases = np.take_along_axis(scales, kept, 1), np.take_along_axis(biases, kept, 1)
-    scales, biases, misfit = _refine(scales, biases, samples.projections, data, activation, _LAST_STEPS)
+    scales, biases, misfit = steps.refine(scales, biases, options.last_steps)
     best = np.argmin(misfit, axis=1)[:, None]
     scales, biases = np.take_along_axis(scales, best, 1), np.take_along_axis(biases, best, 1)
     shape = _shape(scales, biases, samples.projections, activation)
@@ -76,22 +101,25 @@ def fit_jet_profiles(samples: JetSamples, activation: Activation) -> Profiles:
 
 
 def _shape(s: Array, b: Array, t: Array, activation: Activation) -> Array:
-    """(2n, m, candidates): s^2 g'' and s^3 g''' for s, b (m, candidates), t (n, m)."""
+    """Return (2n, m, candidates): s^2 g'' and s^3 g''' for s, b (m, candidates), t (n, m)."""
     _, _, second, third = activation.jet(s * t[:, :, None] + b, 3)
     return np.concatenate([s**2 * second, s**3 * third])
 
 
-def _grid_search(t: Array, data: Array, activation: Activation) -> tuple[Array, Array]:
-    """For every scale of the grid the best b: (m, scales) each.
+def _grid_search(
+    t: Array, data: Array, activation: Activation, options: JetProfileOptions
+) -> tuple[Array, Array]:
+    """Return for every scale of the grid the best b: (m, scales) each.
 
     The misfit has a valley for every way in which a few samples can be met; they differ in scale.
     """
     reach = float(np.abs(t).max(initial=1.0))
     m = t.shape[1]
-    best_b = np.zeros((m, len(_JET_SCALES)))
-    for i, scale in enumerate(_JET_SCALES):
-        extent = reach + _EXTENT / scale
-        count = int(np.ceil(2 * extent * scale * _JET_CENTRES_PER_WIDTH)) | 1
+    scales = np.geomspace(*options.scales, options.scale_count)
+    best_b = np.zeros((m, len(scales)))
+    for i, scale in enumerate(scales):
+        extent = reach + options.extent / scale
+        count = int(np.ceil(2 * extent * scale * options.centers_per_width)) | 1
         grid = scale * np.linspace(-extent, extent, count)
         shape = _shape(np.full((m, count), scale), np.broadcast_to(grid, (m, count)), t, activation)
         norm = np.einsum("nmg,nmg->mg", shape, shape)
@@ -99,23 +127,14 @@ def _grid_search(t: Array, data: Array, activation: Activation) -> tuple[Array, 
         explained = np.einsum("mgk,mgk->mg", overlap, overlap)
         explained = np.divide(explained, norm, out=np.zeros_like(norm), where=norm > 0)
         best_b[:, i] = grid[np.argmax(explained, axis=1)]
-    return np.broadcast_to(_JET_SCALES, best_b.shape).copy(), best_b
+    return np.broadcast_to(scales, best_b.shape).copy(), best_b
 
 
 def _project(shape: Array, data: Array) -> Array:
-    """Best amplitudes (m, candidates, K) of shape (2n, m, candidates) for data (2n, m, K)."""
+    """Return the best amplitudes (m, candidates, K) of shape (2n, m, candidates) for data (2n, m, K)."""
     norm = np.einsum("nmc,nmc->mc", shape, shape)[:, :, None]
     overlap = np.einsum("nmc,nmk->mck", shape, data)
     return np.asarray(np.divide(overlap, norm, out=np.zeros_like(overlap), where=norm > 0))
-
-
-def _refine(
-    s: Array, b: Array, t: Array, data: Array, activation: Activation, steps: int
-) -> tuple[Array, Array, Array]:
-    """Levenberg-Marquardt on (log s, b) with the amplitudes projected out, each candidate by itself."""
-    jet_steps = _JetSteps(t, data, activation)
-    end = minimise(jet_steps, jet_steps.at(np.log(s), b), replace(PROFILE_SCHEDULE, steps=steps)).point
-    return np.exp(end.log_s), end.b, end.size
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,22 +148,29 @@ class _JetPoint:
 
 
 class _JetSteps(Steps[_JetPoint]):
-    """The Jacobian by differences."""
+    """Steps with the Jacobian by differences and the amplitudes projected out, each candidate by itself."""
 
-    def __init__(self, t: Array, data: Array, activation: Activation) -> None:
-        self._t, self._data, self._activation = t, data, activation
+    def __init__(self, t: Array, data: Array, activation: Activation, options: JetProfileOptions) -> None:
+        self._t, self._data, self._activation, self._options = t, data, activation, options
         self._reach = float(np.abs(t).max(initial=1.0))
+
+    def refine(self, s: Array, b: Array, steps: int) -> tuple[Array, Array, Array]:
+        """Take ``steps`` from s, b (m, candidates); return both and the squared misfit."""
+        schedule = replace(self._options.schedule, steps=steps)
+        end = minimise(self, self.at(np.log(s), b), schedule).point
+        return np.exp(end.log_s), end.b, end.size
 
     def at(self, log_s: Array, b: Array) -> _JetPoint:
         left = self._remainder(log_s, b)
         return _JetPoint(log_s, b, left, np.einsum("nmck,nmck->mc", left, left))
 
     def trial(self, point: _JetPoint, damping: float | Array) -> _JetPoint:
+        (smallest, largest), (longest_s, longest_b) = self._options.scales, self._options.longest_step
         step_s, step_b = self._step(point, damping)
-        log_s = point.log_s - np.clip(step_s, -LONGEST_PROFILE_STEP[0], LONGEST_PROFILE_STEP[0])
-        log_s = np.clip(log_s, np.log(_JET_SCALES[0] / 10), np.log(_JET_SCALES[-1] * 10))
-        farthest = np.exp(log_s) * self._reach + _EXTENT
-        b = point.b - np.clip(step_b, -LONGEST_PROFILE_STEP[1], LONGEST_PROFILE_STEP[1])
+        log_s = point.log_s - np.clip(step_s, -longest_s, longest_s)
+        log_s = np.clip(log_s, np.log(smallest / 10), np.log(largest * 10))
+        farthest = np.exp(log_s) * self._reach + self._options.extent
+        b = point.b - np.clip(step_b, -longest_b, longest_b)
         return self.at(log_s, np.clip(b, -farthest, farthest))
 
     def accepted(self, better: bool | BoolArray, trial: _JetPoint, point: _JetPoint) -> _JetPoint:

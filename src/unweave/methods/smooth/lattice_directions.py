@@ -1,7 +1,7 @@
-"""From lattice jets to the units' directions: the span, its rank-one members, and truncation taken away.
+"""From lattice jets to the units' directions: the span, its rank-one members, and the truncation removed.
 
 The span of the jets ends at the width; weak units may drown in the truncation of the differences. The
-strong ones, once found, predict that truncation (`unweave.methods.smooth.lattice_truncation`): without it the
+strong ones, once found, predict that truncation (`unweave.derivatives.truncation`): without it the
 spectrum shows the others.
 """
 
@@ -14,32 +14,32 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import LatticeJets
 from unweave.derivatives.truncation import without_lattice_truncation
-from unweave.execution.executor import Executor
 from unweave.methods.shared.profiles.unit_fits import model_of
-from unweave.methods.smooth.frame_directions import (
-    acceptance_threshold,
-    find_directions,
-    refine_directions,
-    width_shown,
-)
-from unweave.methods.smooth.jet_profiles import fit_jet_profiles, jet_samples
-from unweave.methods.smooth.random_slice import FEWEST_SITES, most_units
+from unweave.methods.smooth.jet_profiles import JetProfileOptions, fit_jet_profiles, jet_samples
+from unweave.methods.smooth.random_slice import SliceOptions
+from unweave.methods.smooth.span_members import MemberFinder, space_of, width_shown
 from unweave.networks.activations import Activation
 from unweave.networks.parameters import NetworkParameters
-from unweave.search.journal import Journal
 from unweave.subspace.collector import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.power_method import PowerMethodOptions
 from unweave.subspace.rank_one_space import RankOneSpace
-from unweave.subspace.symmetric import symmetric_packing
 
-HINT_OF_GAP = 5.0
-"""Ratio of singular values from which on the end of a spectrum is worth looking at."""
 
-_HINT_IF_TOLD = 1.5  # the same where the width is known
-_CORRECTIONS = 4
-_POOR_PROFILE = 0.1  # relative misfit of a profile that predicts nothing
-_SPARE_MEMBERS = 2  # beyond the rank, so that its end is seen
+@dataclass(frozen=True, kw_only=True)
+class LatticeSpanOptions:
+    """Where the span of lattice jets ends, and how its truncation is taken away."""
+
+    hint_of_gap: float = 5.0
+    """Ratio of singular values at which the end of a spectrum is worth looking at."""
+    hint_of_known_width: float = 1.5
+    """The same at a width that the caller gave."""
+    spare_members: int = 2
+    """Members of the span beyond its rank, so that its end is seen."""
+    corrections: int = 4
+    """Corrections for truncation at most."""
+    poor_profile: float = 0.1
+    """Relative misfit of a profile that predicts no truncation."""
 
 
 @dataclass(frozen=True)
@@ -64,72 +64,69 @@ class LatticeSpan:
         """d"""
         return int(self.jets.sites.shape[1])
 
-
-def lattice_span(jets: LatticeJets, width: int | None) -> LatticeSpan | None:
-    """The span of ``jets``, or None if it has no end, or beyond what so many directions can show."""
-    members = jets.members()
-    span = hessian_span(members)
-    rank, gap = width_shown(span, width)
-    if gap < HINT_OF_GAP and width is not None and span.gap(width) >= _HINT_IF_TOLD:
-        rank, gap = width, span.gap(width)
-    enough = len(members) >= rank + _SPARE_MEMBERS and len(jets) >= FEWEST_SITES
-    if (
-        gap < (HINT_OF_GAP if rank != width else _HINT_IF_TOLD)
-        or rank > most_units(jets.sites.shape[1])
-        or not enough
-    ):
-        return None
-    return LatticeSpan(jets, span, rank, gap)
+    @property
+    def space(self) -> RankOneSpace:
+        """The span as a subspace of Sym(d)."""
+        return space_of(self.span, self.rank, self.dimension)
 
 
 class LatticeDirections:
-    """Looks for the rank-one members of spans."""
+    """Finds the spans of lattice jets and their rank-one members."""
 
     def __init__(
         self,
         width: int | None,
-        journal: Journal,
-        rng: np.random.Generator,
-        options: PowerMethodOptions | None = None,
-        executor: Executor | None = None,
+        finder: MemberFinder,
+        options: LatticeSpanOptions,
+        slices: SliceOptions,
+        profiles: JetProfileOptions,
     ) -> None:
-        self._width, self._journal, self._rng = width, journal, rng
-        self._options, self._executor = options, executor
+        self._width, self._finder = width, finder
+        self._options, self._slices, self._profiles = options, slices, profiles
+
+    def span(self, jets: LatticeJets) -> LatticeSpan | None:
+        """Return the span of ``jets``; None if it has no end, or none that its directions can show."""
+        options, width, members = self._options, self._width, jets.members()
+        span = hessian_span(members)
+        rank, gap = width_shown(span, width)
+        if gap < options.hint_of_gap and width is not None and span.gap(width) >= options.hint_of_known_width:
+            rank, gap = width, span.gap(width)
+        ends = gap >= (options.hint_of_gap if rank != width else options.hint_of_known_width)
+        enough = len(members) >= rank + options.spare_members and len(jets) >= self._slices.fewest_sites
+        if not ends or not enough or rank > self._slices.most_units(jets.sites.shape[1]):
+            return None
+        return LatticeSpan(jets, span, rank, gap)
 
     def find(self, seen: LatticeSpan, known: Array | None = None) -> RankOneDirections:
-        """Members of the span, besides the ``known`` ones; there may be fewer than its dimension."""
-        options = self._options or PowerMethodOptions()
-        found = self._search(seen, options, known)
-        if len(found) < seen.rank and self._options is None:
+        """Find members of the span besides the ``known`` ones; there may be fewer than its dimension."""
+        chosen = self._finder.options.power_method
+        power_method = chosen or PowerMethodOptions()
+        found = self._finder.find(seen.span, seen.rank, seen.dimension, power_method, known)
+        if len(found) < seen.rank and chosen is None:
             # Weak units lie farther from the span than most, but still within its own error.
-            loose = replace(options, min_objective=1 - acceptance_threshold(seen.gap))
-            more = self._search(seen, loose, found.directions)
+            loose = replace(power_method, min_objective=1 - self._finder.options.threshold(seen.gap))
+            more = self._finder.find(seen.span, seen.rank, seen.dimension, loose, found.directions)
             found = replace(more, restarts=found.restarts + more.restarts)
         return found
-
-    def _search(
-        self, seen: LatticeSpan, options: PowerMethodOptions, known: Array | None
-    ) -> RankOneDirections:
-        return find_directions(
-            seen.span, seen.rank, seen.dimension, self._journal, self._rng, options, known, self._executor
-        )
 
     def sharpened(
         self, seen: LatticeSpan, found: RankOneDirections, activation: Activation, lattice: Lattice
     ) -> tuple[LatticeSpan, RankOneDirections]:
-        """Span and members without the truncation that units along ``found`` predict.
+        """Return span and members less the truncation that units along ``found`` predict.
 
         What does not get clearer is left as it is.
         """
         best, rows = seen, found
-        for _ in range(_CORRECTIONS):
+        for _ in range(self._options.corrections):
             samples = jet_samples(rows.directions, seen.jets.sites, best.jets.hessians, best.jets.thirds)
-            profiles = fit_jet_profiles(samples, activation)
-            predicting = profiles.residuals <= _POOR_PROFILE
+            profiles = fit_jet_profiles(samples, activation, self._profiles)
+            predicting = profiles.residuals <= self._options.poor_profile
             if not predicting.any():
                 break
             model = model_of(rows.directions, profiles, activation).keep(predicting)
-            corrected = self.corrected(seen.jets, model, lattice)
+            corrected = self.span(
+                without_lattice_truncation(seen.jets, model, lattice.step, lattice.mirrored)
+            )
             if corrected is None or corrected.gap <= best.gap or corrected.rank < best.rank:
                 break
             best, rows = corrected, self._moved(corrected, rows.directions)
@@ -138,12 +135,13 @@ class LatticeDirections:
     def completed(
         self, jets: LatticeJets, model: NetworkParameters, lattice: Lattice
     ) -> tuple[LatticeSpan, RankOneDirections] | None:
-        """Span and members without the truncation of a ``model`` that lacks units; None if none show."""
+        """Return span and members less the truncation of a ``model`` that lacks units; None if none show."""
         cleared = without_lattice_truncation(jets, model, lattice.step, lattice.mirrored)
         span = hessian_span(cleared.members())
         # Below the units there is only rounding now, without gaps of its own: the last gap is their number,
         # even if a larger one parts the strong from the weak.
-        most = min(most_units(jets.sites.shape[1]), len(span.singular_values) - _SPARE_MEMBERS)
+        most = len(span.singular_values) - self._options.spare_members
+        most = min(most, self._slices.most_units(jets.sites.shape[1]))
         ranks = [rank for rank in range(model.width + 1, most + 1) if span.gap(rank) >= CLEAR_GAP]
         if not ranks:
             return None
@@ -151,19 +149,8 @@ class LatticeDirections:
         directions = (model.weights[0] / np.linalg.norm(model.weights[0], axis=0)).T
         return corrected, self._moved(corrected, directions)
 
-    def corrected(self, jets: LatticeJets, model: NetworkParameters, lattice: Lattice) -> LatticeSpan | None:
-        """The span of ``jets`` without the truncation of ``model``."""
-        return lattice_span(
-            without_lattice_truncation(jets, model, lattice.step, lattice.mirrored), self._width
-        )
-
     def _moved(self, seen: LatticeSpan, directions: Array) -> RankOneDirections:
-        """Known directions moved into a better span, and those found there besides."""
-        refined = refine_directions(seen.span, seen.rank, directions, seen.dimension)
-        distances = members_space(seen).misalignment(refined)
-        return self.find(seen, refined[distances <= acceptance_threshold(seen.gap)])
-
-
-def members_space(seen: LatticeSpan) -> RankOneSpace:
-    """The span as a subspace of Sym(d)."""
-    return RankOneSpace(seen.span.basis(seen.rank), symmetric_packing(seen.dimension))
+        """Move known directions into a better span, and find the others there."""
+        moved = self._finder.move(seen.span, seen.rank, directions, seen.dimension)
+        threshold = self._finder.options.threshold(seen.gap)
+        return self.find(seen, moved[seen.space.misalignment(moved) <= threshold])

@@ -17,58 +17,63 @@ It needs float64 answers: third differences of coarser ones drown.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import LatticeSampler
-from unweave.execution.executor import Executor
 from unweave.methods.smooth.evidence import SmoothEvidence
+from unweave.methods.smooth.jet_profiles import JetProfileOptions
 from unweave.methods.smooth.lattice_directions import (
     Lattice,
     LatticeDirections,
     LatticeSpan,
-    lattice_span,
-    members_space,
+    LatticeSpanOptions,
 )
-from unweave.methods.smooth.random_slice import (
-    FEWEST_SITES,
-    LONGEST_STEP,
-    SMALLEST,
-    RandomSlice,
-    cheapest_slice,
-    lattice_step,
-    lattices_needed,
-    most_units,
-    slice_parameters,
-    values_needed,
-)
-from unweave.methods.smooth.slice_extension import SHIFT, extend
-from unweave.methods.smooth.slice_fit import SliceFit, SliceFitter
+from unweave.methods.smooth.random_slice import RandomSlice, SliceOptions, lattice_step, slice_parameters
+from unweave.methods.smooth.slice_extension import ExtensionOptions, extend
+from unweave.methods.smooth.slice_fit import SliceFit, SliceFitOptions, SliceFitter
+from unweave.methods.smooth.span_members import MemberFinder
 from unweave.networks.activations import get_activation
 from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.parameters import NetworkParameters
-from unweave.search.journal import Journal
 from unweave.subspace.collector import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP
-from unweave.subspace.power_method import PowerMethodOptions
 from unweave.targets.region import Region
 
-FEWEST_INPUTS = 10
-"""Inputs from which a slice pays."""
-LARGEST_FIT = 6000
-"""Parameters on a slice up to which Gauss-Newton there is quick."""
 
-_LIFTED = 5.0  # errors of the slice and of the other inputs add up where rows lie far from both
-_MOST_FAILURES = 3  # spans that ended but did not lead to a network
-_RIVALS = 3  # activations tried at most,
-_RIVAL = 10.0  # if their profiles fit at most this much worse than the best
-_ABOVE_FLOOR = 30.0  # times the noise: residual of a network that is not the one
-_POOR_START = 1e-2  # of the answers' spread: rather than from here, fit after one more site,
-_HOPELESS_START = 0.9  # unless that was tried; here, nothing is explained
-_LARGEST_OUTGOING = 1e6  # of the answers' spread: beyond, a profile was mistaken for its far tail
-_SKIP_NEGLIGIBLE = 1e-9  # of the answers' spread per unit of input, after mirroring
+@dataclass(frozen=True, kw_only=True)
+class LatticeOptions:
+    """When a network is searched for through a slice, and when the search has succeeded or failed."""
+
+    coarsest_noise: float = 1e-12
+    """Largest noise of the answers, relative to their spread, at which third differences show a span."""
+    fewest_inputs: int = 10
+    """Inputs at which a slice begins to pay."""
+    largest_fit: int = 6000
+    """Largest number of parameters on a slice: Gauss-Newton is quick up to there."""
+    failures: int = 3
+    """Spans that end but lead to no network before the search gives up."""
+    activations: int = 3
+    """Activations tried at most."""
+    rival_ratio: float = 10.0
+    """Also try an activation whose profiles fit within this factor of the best one's."""
+    poor_start: float = 1e-2
+    """Residual of a start, in spreads of the answers, above which one more site is taken first, ..."""
+    hopeless_start: float = 0.9
+    """... and above which it is never fitted: it explains nothing."""
+    largest_outgoing: float = 1e6
+    """Outgoing weight, in spreads of the answers, of a profile that was mistaken for its far tail."""
+    negligible_skip: float = 1e-9
+    """Entry of a skip, in spreads of the answers per unit of input, that is taken for zero."""
+    far_error: float = 5.0
+    """Factor on the prediction error: rows far from the slice add up its errors and those outside it."""
+    slices: SliceOptions = field(default_factory=SliceOptions)
+    spans: LatticeSpanOptions = field(default_factory=LatticeSpanOptions)
+    profiles: JetProfileOptions = field(default_factory=JetProfileOptions)
+    fit: SliceFitOptions = field(default_factory=SliceFitOptions)
+    extension: ExtensionOptions = field(default_factory=ExtensionOptions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,18 +95,16 @@ class LatticeRoute:
         noise: float,
         width: int | None,
         activations: tuple[str, ...],
-        journal: Journal,
-        rng: np.random.Generator,
-        power_method: PowerMethodOptions | None = None,
-        executor: Executor | None = None,
+        finder: MemberFinder,
+        options: LatticeOptions,
     ) -> None:
         self._inputs, self._outputs, self._width = region.n_inputs, outputs, width
         self._noise = max(noise, float(np.finfo(np.float64).eps))
-        self._activations = activations
-        self._journal, self._rng = journal, rng
-        reach = max(SHIFT, 3 * LONGEST_STEP) * float(np.sqrt(self._inputs))
-        self._slices = RandomSlice(ask, region, reach, rng)
-        self._directions = LatticeDirections(width, journal, rng, power_method, executor)
+        self._activations, self._options = activations, options
+        self._journal, self._rng = finder.journal, finder.rng
+        longest = max(options.extension.shift, 3 * options.slices.longest_step)
+        self._slices = RandomSlice(ask, region, longest * float(np.sqrt(self._inputs)), self._rng)
+        self._directions = LatticeDirections(width, finder, options.spans, options.slices, options.profiles)
         self._step, self._failures = 0.0, 0
         self._sampler = LatticeSampler(self._slices.ask, 1.0)
         self._points = np.zeros((0, 0))
@@ -109,16 +112,16 @@ class LatticeRoute:
         self._evidence = SmoothEvidence()
 
     def run(self) -> LatticeResult | None:
-        """The network, or None."""
+        """Return the network, or None."""
         dimension = self._first_dimension() if self._slices.has_room(self._slices.least_margin) else None
         if dimension is not None:
             with self._journal.stage("step") as stage:
-                self._step = lattice_step(self._slices, dimension, self._rng)
+                self._step = lattice_step(self._slices, dimension, self._rng, self._options.slices)
                 stage.figures["step"] = self._step
             # A known width is looked for on one side first; an unknown one needs a clear end of the spectrum.
             self._sampler = LatticeSampler(self._slices.ask, self._step, mirrored=self._width is None)
         fewest = 0
-        while dimension is not None and self._failures < _MOST_FAILURES:
+        while dimension is not None and self._failures < self._options.failures:
             seen = self._sample(dimension, fewest)
             if seen is not None:
                 fitted = self._fit(seen)
@@ -136,23 +139,25 @@ class LatticeRoute:
 
     def _first_dimension(self) -> int | None:
         if self._width is None:
-            return self._affordable(min(SMALLEST, self._inputs))
-        cost = cheapest_slice(self._inputs, self._width, self._outputs)
+            return self._affordable(min(self._options.slices.fewest_directions, self._inputs))
+        cost = self._options.slices.cheapest(self._inputs, self._width, self._outputs)
         return None if cost is None else self._affordable(cost.dimension)
 
     def _affordable(self, dimension: int) -> int | None:
-        """The slice to look at next, or None if there is none, or its fit would take too long."""
-        width = most_units(dimension) if self._width is None else self._width
-        small = slice_parameters(width, dimension, self._outputs) <= LARGEST_FIT
+        """Return the slice to look at next; None if there is none, or its fit would take too long."""
+        width = self._options.slices.most_units(dimension) if self._width is None else self._width
+        small = slice_parameters(width, dimension, self._outputs) <= self._options.largest_fit
         return dimension if dimension <= self._inputs and small else None
 
     # -- directions ------------------------------------------------------------------------------------
 
     def _sample(self, dimension: int, fewest: int) -> LatticeSpan | None:
-        """Lattices, at ``fewest`` sites or more, until their span ends; None if the slice cannot show it."""
-        wanted = most_units(dimension) if self._width is None else min(self._width, most_units(dimension))
-        most = max(fewest, lattices_needed(wanted, dimension, self._outputs))
-        fewest = most if self._width is not None else max(fewest, FEWEST_SITES)
+        """Take lattices, at ``fewest`` sites or more, until their span ends; None if the slice hides it."""
+        slices = self._options.slices
+        shown = slices.most_units(dimension)
+        wanted = shown if self._width is None else min(self._width, shown)
+        most = max(fewest, slices.lattices_needed(wanted, dimension, self._outputs))
+        fewest = most if self._width is not None else max(fewest, slices.fewest_sites)
         with self._journal.stage("lattices") as stage:
             self._sampler.widen_to(dimension)
             seen = self._span(dimension) if len(self._sampler) >= fewest else None
@@ -166,23 +171,23 @@ class LatticeRoute:
         return seen
 
     def _span(self, dimension: int) -> LatticeSpan | None:
-        return lattice_span(self._sampler.jets().rescaled(self._slices.length_scale(dimension)), self._width)
+        return self._directions.span(self._sampler.jets().rescaled(self._slices.length_scale(dimension)))
 
     # -- the network on the slice ----------------------------------------------------------------------
 
     def _fit(self, seen: LatticeSpan) -> SliceFit | None:
-        """The network on the slice, if one comes down to rounding."""
+        """Return the network on the slice, if one comes down to rounding."""
         with self._journal.stage("power method") as stage:
             found = self._directions.find(seen)
             stage.figures.update(found=len(found), needed=seen.rank, restarts=found.restarts)
         if len(found) == 0:
             return None
         with self._journal.stage("activation") as stage:
-            fitter = SliceFitter(found.directions, seen.jets, self._noise)
+            fitter = self._fitter(seen, found)
             residuals = fitter.rank_activations(self._activations, self._rng)
             stage.figures["best"] = best = next(iter(residuals))
-        for name, residual in list(residuals.items())[:_RIVALS]:
-            if name == best or residual < _RIVAL * residuals[best]:
+        for name, residual in list(residuals.items())[: self._options.activations]:
+            if name == best or residual < self._options.rival_ratio * residuals[best]:
                 fit = self._fit_one(seen, found, name)
                 if fit is not None and self._fits(fit):
                     self._evidence = replace(self._evidence, activation_residuals=residuals)
@@ -190,7 +195,7 @@ class LatticeRoute:
         return None
 
     def _fit_one(self, seen: LatticeSpan, found: RankOneDirections, name: str) -> SliceFit | None:
-        """The fit for one activation; None if there is not even a start."""
+        """Fit one activation; None if there is not even a start."""
         jets, restarts = seen.jets, found.restarts
         lattice = Lattice(self._step / self._slices.length_scale(seen.dimension), self._sampler.mirrored)
         with self._journal.stage("truncation") as stage:
@@ -199,27 +204,31 @@ class LatticeRoute:
         fit = None
         while len(found) == seen.rank and seen.gap >= CLEAR_GAP:
             self._evidence = _evidence(seen, found, restarts)
-            fit = self._fit_values(SliceFitter(found.directions, seen.jets, self._noise), seen, name)
+            fit = self._fit_values(self._fitter(seen, found), seen, name)
             if fit is None or self._fits(fit):
                 break
-            # So weak a unit may be missing that its share of the truncation of the others hid it.
+            # A unit may be missing that is weaker than the truncation of the others.
             more = self._directions.completed(jets, fit.model, lattice)
             if more is None:
                 break
             seen, found = more
         return fit
 
+    def _fitter(self, seen: LatticeSpan, found: RankOneDirections) -> SliceFitter:
+        options = self._options
+        return SliceFitter(found.directions, seen.jets, self._noise, options.fit, options.profiles)
+
     def _fits(self, fit: SliceFit) -> bool:
-        return fit.history[-1] <= _ABOVE_FLOOR * self._noise
+        return fit.history[-1] <= self._evidence.residual_over_floor * self._noise
 
     def _fit_values(self, fitter: SliceFitter, seen: LatticeSpan, name: str) -> SliceFit | None:
-        """The best of the fits to values from the starts that make sense."""
-        best = None
+        """Return the best of the fits to values from the starts that make sense."""
+        best, options = None, self._options
         with self._journal.stage("slice fit") as stage:
             parameters = slice_parameters(seen.rank, seen.dimension, self._outputs)
             for start, residual in fitter.starts(name, *self._values(parameters, seen.dimension)):
-                worst = _HOPELESS_START if self._failures else _POOR_START
-                if not residual <= worst or np.abs(start.weights[1]).max() > _LARGEST_OUTGOING:
+                worst = options.hopeless_start if self._failures else options.poor_start
+                if not residual <= worst or np.abs(start.weights[1]).max() > options.largest_outgoing:
                     continue
                 points, answers = self._values(start.size, seen.dimension)
                 fit = fitter.fit(
@@ -235,8 +244,8 @@ class LatticeRoute:
         return best
 
     def _values(self, parameters: int, d: int) -> tuple[Array, Array]:
-        """Random points of the slice, rescaled, and answers, enough to fit so many parameters."""
-        needed = values_needed(parameters, self._outputs) - len(self._points)
+        """Return random points of the slice, rescaled, and answers: enough to fit the parameters."""
+        needed = self._options.slices.values_needed(parameters, self._outputs) - len(self._points)
         padding = d - self._points.shape[1]
         self._points = np.concatenate([self._points, np.zeros((len(self._points), padding))], axis=1)
         if needed > 0:
@@ -252,20 +261,23 @@ class LatticeRoute:
         skip = None if fit.model.skip is None else fit.model.skip / unit
         model = replace(fit.model, weights=(fit.model.weights[0] / unit, fit.model.weights[1]), skip=skip)
         with self._journal.stage("other inputs") as stage:
-            extension = extend(model, self._slices, self._noise)
+            extension = extend(
+                model, self._slices, self._noise, self._options.extension, self._options.slices
+            )
             stage.figures.update(
                 sites=extension.sites, residual=extension.residual, condition=extension.condition
             )
-        if extension.residual > _ABOVE_FLOOR * self._noise:
+        if extension.residual > self._evidence.residual_over_floor * self._noise:
             return None
         model = mirror_back(extension.model)
-        if model.skip is not None and np.abs(model.skip).max() <= _SKIP_NEGLIGIBLE:
+        if model.skip is not None and np.abs(model.skip).max() <= self._options.negligible_skip:
             model = replace(model, skip=None)
+        error = float(np.hypot(fit.prediction_error, extension.prediction_error))
         evidence = replace(
             self._evidence,
             fit_history=(*fit.history, max(fit.history[-1], extension.residual)),
             fit_floor=self._noise,
-            prediction_floor=_LIFTED * float(np.hypot(fit.prediction_error, extension.prediction_error)),
+            prediction_floor=self._options.far_error * error,
             condition=max(fit.condition, extension.condition),
             parameter_error_bar=max(fit.error_bar, extension.error_bar),
         )
@@ -282,5 +294,5 @@ def _evidence(seen: LatticeSpan, found: RankOneDirections, restarts: int) -> Smo
         restarts=restarts,
         misalignment=found.misalignment,
         rejected=found.rejected,
-        rates=np.asarray(members_space(seen).contraction_rates(found.directions)),
+        rates=np.asarray(seen.space.contraction_rates(found.directions)),
     )

@@ -6,18 +6,9 @@ from unweave.derivatives.active_subspace import SPARE_GRADIENTS
 from unweave.derivatives.jet_sources import FEWEST_SITES
 from unweave.methods.shared.refusals import refuses_smooth
 from unweave.methods.smooth.evidence import SmoothEvidence
-from unweave.methods.smooth.frame_directions import SURPLUS
-from unweave.methods.smooth.lattice_route import FEWEST_INPUTS, LARGEST_FIT
+from unweave.methods.smooth.lattice_route import LatticeOptions
 from unweave.methods.smooth.options import SmoothOptions
-from unweave.methods.smooth.random_slice import (
-    LINES,
-    ROWS_PER_LINE,
-    SliceCost,
-    cheapest_slice,
-    slice_cost,
-    slice_parameters,
-    smallest_slice,
-)
+from unweave.methods.smooth.random_slice import ROWS_PER_LINE, SliceCost, slice_parameters
 from unweave.methods.smooth.search import SmoothSearch
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
@@ -33,12 +24,12 @@ def likelihood(request: Request, findings: Findings) -> Likelihood:
 
 
 def cost(question: Question) -> Cost:
-    """The slice route where it runs, else Hessians, in the active subspace if there is one."""
-    width = question.width
-    by_slice = _slice_of(question, width)
+    """Estimate the search through a slice where it runs, else through Hessians, in the active subspace."""
+    width, options = question.width, SmoothOptions()
+    by_slice = _slice_of(question, width, options.lattices)
     if by_slice is None:
-        return _hessian_cost(question, width)
-    rows = by_slice.rows + LINES * ROWS_PER_LINE
+        return _hessian_cost(question, width, options.frame.directions.surplus)
+    rows = by_slice.rows + options.lattices.slices.lines * ROWS_PER_LINE
     size = slice_parameters(width, by_slice.dimension, question.outputs)
     how = f"lattices on a slice of {by_slice.dimension} of {question.inputs} inputs"
     if question.told:
@@ -47,23 +38,24 @@ def cost(question: Question) -> Cost:
     return question.cost(rows, 0.2 + profiles + fit_seconds(size, 1.1 * size), 12e-6 * size**2, how)
 
 
-def _slice_of(question: Question, width: int) -> SliceCost | None:
-    """The slice that would be used, or None."""
-    if question.noise != "float64" or question.inputs < FEWEST_INPUTS:
+def _slice_of(question: Question, width: int, options: LatticeOptions) -> SliceCost | None:
+    """Return the slice that would be used, or None."""
+    if question.noise != "float64" or question.inputs < options.fewest_inputs:
         return None
     if question.told:
-        cheapest = cheapest_slice(question.inputs, width, question.outputs)
-    else:
-        dimension = smallest_slice(question.inputs, width)
+        cheapest = options.slices.cheapest(question.inputs, width, question.outputs)
+    else:  # a search that does not know the width ends at the first slice that shows it
+        dimension = next(options.slices.dimensions(question.inputs, width), None)
         if dimension is None:
             return None
-        cheapest = slice_cost(question.inputs, width, question.outputs, dimension, mirrored=True)
-    if cheapest is None or slice_parameters(width, cheapest.dimension, question.outputs) > LARGEST_FIT:
+        cheapest = options.slices.cost(question.inputs, width, question.outputs, dimension, mirrored=True)
+    if cheapest is None:
         return None
-    return cheapest
+    size = slice_parameters(width, cheapest.dimension, question.outputs)
+    return cheapest if size <= options.largest_fit else None
 
 
-def _hessian_cost(question: Question, width: int) -> Cost:
+def _hessian_cost(question: Question, width: int, surplus: float) -> Cost:
     inputs, outputs, size = question.inputs, question.outputs, question.parameters
     gradients = (min(width, inputs) + SPARE_GRADIENTS) // outputs + 2
     rows = gradients * (2 * inputs + 1)
@@ -72,7 +64,7 @@ def _hessian_cost(question: Question, width: int) -> Cost:
         how = f"gradients in all inputs, Hessians in the {width} directions that matter"
         fit = width * (width + 1 + outputs)
     else:
-        sites = max(FEWEST_SITES, int(SURPLUS * width / outputs))
+        sites = max(FEWEST_SITES, int(surplus * width / outputs))
         rows += (sites + (0 if question.told else 3)) * (inputs**2 + inputs + 1) + size // 2
         how = f"{sites} Hessians in all inputs"
         fit = size

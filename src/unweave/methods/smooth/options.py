@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from unweave.subspace.power_method import PowerMethodOptions
+from unweave.methods.smooth.frame_search import FrameOptions
+from unweave.methods.smooth.frame_target import LiftOptions
+from unweave.methods.smooth.lattice_route import LatticeOptions
+from unweave.methods.smooth.span_members import MemberOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothOptions:
-    """How smooth units are searched for."""
+    """How smooth units are searched for, stage by stage."""
 
-    power_method: PowerMethodOptions | None = None
-    """Of the search for rank-one members of the span; None to choose by the number of units."""
+    lattices: LatticeOptions = field(default_factory=LatticeOptions)
+    """The search through a slice of the inputs, tried first."""
+    checked_gradients: int = 3
+    """Gradients by autodiff that are compared with answers."""
+    first_gradients: int = 6
+    """Gradients taken at first to find the active subspace, where the caller gives no width."""
+    gradient_growth: float = 1.1
+    """Factor by which gradients are added until their span is seen to end."""
+    frame: FrameOptions = field(default_factory=FrameOptions)
+    """The search through Hessians in the active subspace."""
+    lift: LiftOptions = field(default_factory=LiftOptions)
+    """The way from the active subspace back to all inputs."""
+    members: MemberOptions = field(default_factory=MemberOptions)
+    """Rank-one members of a span of Hessians, in both searches."""

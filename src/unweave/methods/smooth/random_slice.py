@@ -18,7 +18,7 @@ each line taking six rows: steps of one, two and three to both sides.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,47 +28,14 @@ from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import lattice_rows
 from unweave.targets.region import Region
 
-SATURATION = 0.8
-"""Units that a slice is trusted to show, as a share of d(d-1)/2."""
-SURPLUS = 1.1
-"""Members of the span per unit, and equations per parameter."""
-FEWEST_SITES = 3
-"""Lattices at least: every unit's profile is read off them."""
-SMALLEST = 6
-"""Directions at least: in fewer, spans end by accident."""
-
-_SHRINK = 0.8  # factor by which points are drawn towards the centre until they lie in the box
-
-
-def most_units(d: int) -> int:
-    """Units that a slice of ``d`` directions is trusted to show."""
-    return int(SATURATION * d * (d - 1) / 2)
-
-
-def smallest_slice(inputs: int, width: int) -> int | None:
-    """The fewest directions that show ``width`` units, where a search that does not know the width ends."""
-    return next((d for d in range(min(SMALLEST, inputs), inputs + 1) if width <= most_units(d)), None)
-
-
-def lattices_needed(width: int, d: int, outputs: int) -> int:
-    """Sites whose lattices show ``width`` units in ``d`` directions."""
-    members = int(np.ceil(SURPLUS * width)) + 2
-    return max(FEWEST_SITES, -(-members // ((d + 1) * outputs)))
-
-
-def slice_parameters(width: int, d: int, outputs: int) -> int:
-    """Parameters of a network of ``width`` units in a slice."""
-    return width * (d + 1 + outputs) + outputs
-
-
-def values_needed(parameters: int, outputs: int) -> int:
-    """Random points on which so many parameters are fitted."""
-    return -(-int(np.ceil(SURPLUS * parameters)) // outputs) + 1
+_DRAW_INWARD = 0.8  # factor by which points are drawn toward the center until they lie in the box
+ROWS_PER_LINE = 6
+"""Rows of a line that shows a sharpness."""
 
 
 @dataclass(frozen=True)
 class SliceCost:
-    """Rows that a recovery through a slice of ``dimension`` directions is expected to take."""
+    """Rows that a search through a slice of ``dimension`` directions is expected to take."""
 
     dimension: int
     lattice: int
@@ -81,26 +48,72 @@ class SliceCost:
         return self.lattice + self.values + self.other_inputs
 
 
-def slice_cost(inputs: int, width: int, outputs: int, d: int, mirrored: bool) -> SliceCost:
-    """The cost for a known width in ``d`` directions."""
-    lattices = lattices_needed(width, d, outputs) * (2 * lattice_rows(d) - 1 if mirrored else lattice_rows(d))
-    values = values_needed(slice_parameters(width, d, outputs), outputs)
-    return SliceCost(d, lattices, values, sites_for_other_inputs(width, outputs) * (inputs - d))
+@dataclass(frozen=True, kw_only=True)
+class SliceOptions:
+    """How large a slice is, how many rows are asked there, and with which step."""
+
+    saturation: float = 0.8
+    """Units that a slice of d directions is trusted to show, as a share of d(d-1)/2."""
+    surplus: float = 1.1
+    """Members of the span per unit, and equations per parameter."""
+    fewest_sites: int = 3
+    """Lattices at least: every unit's profile is read off them."""
+    fewest_directions: int = 6
+    """Directions at least: in fewer, spans end by accident."""
+    lines: int = 12
+    """Lines that show how sharply the target bends."""
+    line_step: float = 0.05
+    """Step on such a line, times sqrt(D): it moves a unit of norm one by this."""
+    bend_per_step: float = 1.2e-2
+    """Step of a lattice times sharpness, the best one for answers in float64."""
+    typical_sharpness: float = 8.0
+    """Sharpness times sqrt(D) of tanh units of norm one."""
+    step_range: tuple[float, float] = (0.25, 6.0)
+    """Shortest and longest step of a lattice, in steps for the typical sharpness."""
+
+    @property
+    def longest_step(self) -> float:
+        """Longest step of a lattice, times sqrt(D)."""
+        return self.step_range[1] * self.bend_per_step / self.typical_sharpness
+
+    def most_units(self, d: int) -> int:
+        """Return the number of units that a slice of ``d`` directions is trusted to show."""
+        return int(self.saturation * d * (d - 1) / 2)
+
+    def dimensions(self, inputs: int, width: int) -> Iterator[int]:
+        """Yield the numbers of directions that show ``width`` units, ascending."""
+        smallest = min(self.fewest_directions, inputs)
+        return (d for d in range(smallest, inputs + 1) if width <= self.most_units(d))
+
+    def lattices_needed(self, width: int, d: int, outputs: int) -> int:
+        """Return the number of sites whose lattices show ``width`` units in ``d`` directions."""
+        members = int(np.ceil(self.surplus * width)) + 2
+        return max(self.fewest_sites, -(-members // ((d + 1) * outputs)))
+
+    def values_needed(self, parameters: int, outputs: int) -> int:
+        """Return the number of random points that fit this number of parameters."""
+        return -(-int(np.ceil(self.surplus * parameters)) // outputs) + 1
+
+    def sites_beside(self, width: int, outputs: int) -> int:
+        """Return the number of sites at which every direction outside the slice is asked once."""
+        return -(-int(np.ceil(self.surplus * (width + outputs))) // outputs) + 1
+
+    def cost(self, inputs: int, width: int, outputs: int, d: int, mirrored: bool) -> SliceCost:
+        """Return the cost for a known width in ``d`` directions."""
+        rows = 2 * lattice_rows(d) - 1 if mirrored else lattice_rows(d)
+        values = self.values_needed(slice_parameters(width, d, outputs), outputs)
+        beside = self.sites_beside(width, outputs) * (inputs - d)
+        return SliceCost(d, self.lattices_needed(width, d, outputs) * rows, values, beside)
+
+    def cheapest(self, inputs: int, width: int, outputs: int) -> SliceCost | None:
+        """Return the cheapest slice that shows ``width`` units; None if not even all inputs show them."""
+        costs = (self.cost(inputs, width, outputs, d, False) for d in self.dimensions(inputs, width))
+        return min(costs, key=lambda cost: cost.rows, default=None)
 
 
-def sites_for_other_inputs(width: int, outputs: int) -> int:
-    """Sites at which every direction outside the slice is asked once."""
-    return -(-int(np.ceil(SURPLUS * (width + outputs))) // outputs) + 1
-
-
-def cheapest_slice(inputs: int, width: int, outputs: int, mirrored: bool = False) -> SliceCost | None:
-    """The cheapest slice that shows ``width`` units, or None if not even all inputs do."""
-    costs = [
-        slice_cost(inputs, width, outputs, d, mirrored)
-        for d in range(min(SMALLEST, inputs), inputs + 1)
-        if width <= most_units(d)
-    ]
-    return min(costs, key=lambda cost: cost.rows, default=None)
+def slice_parameters(width: int, d: int, outputs: int) -> int:
+    """Count the parameters of a network of ``width`` units in a slice."""
+    return width * (d + 1 + outputs) + outputs
 
 
 class RandomSlice:
@@ -158,40 +171,29 @@ class RandomSlice:
             inside = self._region.contains(inputs + margin) & self._region.contains(inputs - margin)
             if inside.all():
                 break
-            points[~inside] *= _SHRINK
+            points[~inside] *= _DRAW_INWARD
         return points
 
 
-LINES = 12
-ROWS_PER_LINE = 6
-LINE_STEP = 0.05
-"""Times sqrt(D): it moves a unit of norm one by this."""
-
-_BEST = 1.2e-2  # step times sharpness, for answers in float64
-_TYPICAL_SHARPNESS = 8.0  # times 1/sqrt(D): tanh units of norm one
-_LEAST, _MOST = 0.25, 6.0  # of the typical step
-LONGEST_STEP = _MOST * _BEST / _TYPICAL_SHARPNESS
-"""Times sqrt(D)."""
-
-
-def lattice_step(slices: RandomSlice, d: int, rng: np.random.Generator) -> float:
-    """The step for lattices in ``d`` directions of a slice."""
+def lattice_step(slices: RandomSlice, d: int, rng: np.random.Generator, options: SliceOptions) -> float:
+    """Choose the step for lattices in ``d`` directions of a slice."""
     root = float(np.sqrt(len(slices.frame)))
-    length = LINE_STEP * root
-    typical = _BEST / _TYPICAL_SHARPNESS * root
+    length = options.line_step * root
+    typical = options.bend_per_step / options.typical_sharpness * root
     margin = slices.margin(3 * length, d)
     if not slices.has_room(margin):
         return typical
-    centres = slices.draw(LINES, d, margin)
-    directions = rng.standard_normal((LINES, d))
+    centers = slices.draw(options.lines, d, margin)
+    directions = rng.standard_normal((options.lines, d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     factors = length * np.array([1, 2, 3, -1, -2, -3])
-    points = centres + factors[:, None, None] * directions
-    answers = slices.ask(points.reshape(-1, d)).reshape(len(factors), LINES, -1)
+    points = centers + factors[:, None, None] * directions
+    answers = slices.ask(points.reshape(-1, d)).reshape(len(factors), options.lines, -1)
     sharpness = _sharpness(answers[:3] - answers[3:], length)
     if not (np.isfinite(sharpness) and sharpness > 0):
         return typical
-    return float(np.clip(_BEST / sharpness, _LEAST * typical, _MOST * typical))
+    shortest, longest = options.step_range
+    return float(np.clip(options.bend_per_step / sharpness, shortest * typical, longest * typical))
 
 
 def _sharpness(odd: Array, step: float) -> float:

@@ -4,7 +4,7 @@
    (`lattice_route`), from a fifth of the queries of what follows; only if that fails, or would
    take long, or the units are nearly as many as their directions allow:
 1. gradients at random sites: do all inputs matter, or only a subspace (active subspace)? From here on
-   everything happens in that subspace (`frame_recovery`), and is lifted back at the end
+   everything happens in that subspace (`frame_search`), and is lifted back at the end
    without further queries;
 2. Hessians; as many units as dimensions: matrix pencils on a handful of them; more: the span of about
    1.15 m of them and its rank-one members;
@@ -31,18 +31,14 @@ from unweave.methods.smooth.evidence import FoundSoFar, SmoothEvidence, SmoothRe
 from unweave.methods.smooth.frame_search import FrameSearch
 from unweave.methods.smooth.frame_target import FrameTarget, lift
 from unweave.methods.smooth.frame_units import ProfileSamples, activations_seen
-from unweave.methods.smooth.lattice_route import FEWEST_INPUTS, LatticeRoute
+from unweave.methods.smooth.lattice_route import LatticeRoute
 from unweave.methods.smooth.options import SmoothOptions
+from unweave.methods.smooth.span_members import MemberFinder
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.search import Candidate, Context, GaveUp, Search
 
-_CHECKED_GRADIENTS = 3  # by autodiff, compared with answers
-_FIRST_GRADIENTS = 6
-_COARSEST_FOR_LATTICES = 1e-12  # relative noise up to which third differences show a span
-_LIFT_ABOVE_FLOOR = 1e4  # times the floor: far above what lifting loses, far below a missing direction
-_MOST_EXPLAINED = 0.7  # of the units must be explained by an activation each, for a mixture to be named
-_ONE_THREAD = 24  # inputs up to which a second BLAS thread gains nothing
+_SINGLE_THREAD_INPUTS = 24  # inputs up to which a second BLAS thread gains nothing
 
 
 class SmoothSearch(Search):
@@ -55,10 +51,9 @@ class SmoothSearch(Search):
         self._activations = self.request.activations_among(SMOOTH_ACTIVATIONS)
         self._region, self._scale = findings.region, findings.spread
         self._noise = float(np.max(findings.noise.sigma_per_output / self._scale))
-        self._exact = findings.noise.kind == "float64" and self._noise <= _COARSEST_FOR_LATTICES
-        self._executor = view.executor
+        self._finder = MemberFinder(self._options.members, self.journal, self.rng, view.executor)
         inputs = len(self._region.location)
-        self.single_thread = inputs <= _ONE_THREAD
+        self.single_thread = inputs <= _SINGLE_THREAD_INPUTS
         self._target = FrameTarget(
             view,
             self._region,
@@ -83,7 +78,7 @@ class SmoothSearch(Search):
 
     def run(self) -> None:
         """Find the network through a slice, or through Hessians, and compare its residual with rounding."""
-        if self._recover_by_lattices():
+        if self._succeeds_by_lattices():
             return
         if self.request.autodiff:
             self._check_derivatives()
@@ -119,19 +114,19 @@ class SmoothSearch(Search):
             self._target,
             gradients,
             self._noise,
-            self.request,
-            self._options,
+            self.request.width,
+            self._activations,
             self._found,
-            self.journal,
-            self.rng,
-            self._executor,
+            self._finder,
+            self._options.frame,
         )
 
     def _what_else(self, profiles: ProfileSamples | None) -> str:
-        """What the target may be, when one layer of equal units is not it."""
+        """Say what the target may be, when one layer of equal units is not it."""
+        options = self._options.frame.units
         if profiles is not None and len(self._activations) > 1:
-            seen = activations_seen(self._activations, *profiles, self.rng)
-            if len(seen) > 1 and sum(seen.values()) >= _MOST_EXPLAINED * profiles.projections.shape[1]:
+            seen = activations_seen(self._activations, profiles, self.rng, options)
+            if len(seen) > 1 and sum(seen.values()) >= options.named_share * profiles.projections.shape[1]:
                 named = ", ".join(f"{count} as {name}" for name, count in seen.items())
                 return f"the units are not alike ({named}): mixed activations, which are not handled"
         return (
@@ -139,9 +134,11 @@ class SmoothSearch(Search):
             "pooling count), or Hessians that are no sum of units"
         )
 
-    def _recover_by_lattices(self) -> bool:
-        """Whether the network was found through a slice of the inputs, from the fewest queries."""
-        if not self._exact or self.request.autodiff or len(self._target.frame) < FEWEST_INPUTS:
+    def _succeeds_by_lattices(self) -> bool:
+        """Search through a slice of the inputs, which takes the fewest queries."""
+        options = self._options.lattices
+        exact = self.findings.noise.kind == "float64" and self._noise <= options.coarsest_noise
+        if not exact or self.request.autodiff or len(self._target.frame) < options.fewest_inputs:
             return False
         route = LatticeRoute(
             self._target.ask,
@@ -150,10 +147,8 @@ class SmoothSearch(Search):
             self._noise,
             self.request.width,
             self._activations,
-            self.journal,
-            self.rng,
-            self._options.power_method,
-            self._executor,
+            self._finder,
+            options,
         )
         try:
             result = route.run()
@@ -169,7 +164,7 @@ class SmoothSearch(Search):
         """Compare the target's derivatives with its answers at the first few gradients."""
         with self.journal.stage("derivatives") as stage:
             step = difference_steps(self._noise, self._target.dimension).gradient
-            jets = self._target.source.gradients(self._target.sample(_CHECKED_GRADIENTS, step))
+            jets = self._target.source.gradients(self._target.sample(self._options.checked_gradients, step))
             mismatch = derivative_mismatch(self._target.ask, jets, step, self.rng)
             stage.figures["mismatch"] = mismatch
         self._in_all_inputs = jets
@@ -180,9 +175,10 @@ class SmoothSearch(Search):
     def _enter_active_subspace(self) -> Jets:
         """Take gradients until their span is seen to end, or to be everything, and go there."""
         with self.journal.stage("gradients") as stage:
+            options = self._options
             inputs, outputs, width = len(self._target.frame), self._target.outputs, self.request.width
             everything = -(-(inputs + SPARE_GRADIENTS) // outputs) + 1
-            goal = _FIRST_GRADIENTS if width is None else -(-(min(width, inputs) + 1) // outputs) + 1
+            goal = options.first_gradients if width is None else -(-(min(width, inputs) + 1) // outputs) + 1
             while True:
                 jets = self._in_all_inputs = self._target.gradients(
                     self._in_all_inputs, min(goal, everything)
@@ -190,7 +186,7 @@ class SmoothSearch(Search):
                 active = active_subspace(jets, self._noise)
                 if active.complete or len(jets) >= everything:
                     break
-                goal = max(len(jets) + 1, int(np.ceil(1.1 * len(jets))))
+                goal = max(len(jets) + 1, int(np.ceil(options.gradient_growth * len(jets))))
             stage.figures.update(sites=len(jets), **{"active dimension": active.dimension})
         self._found.note(active_dimension=active.dimension)
         if active.reduces:
@@ -208,13 +204,14 @@ class SmoothSearch(Search):
         """Whether the network, lifted to all inputs, explains the gradients taken there."""
         if self._found.model is None:
             return False
-        lifted = lift(self._found.model, self._target.frame, gradients)
+        options = self._options.lift
+        lifted = lift(self._found.model, self._target.frame, gradients, options)
         left = gradients.gradients - difference_gradients(
             lifted, gradients.sites, gradients.step, gradients.rule
         )
         size = float(np.sqrt(np.mean(gradients.gradients**2)))
         floor = max(self._noise * gradients.gradient_noise, np.finfo(np.float64).eps * size)
-        return float(np.sqrt(np.mean(left**2))) <= _LIFT_ABOVE_FLOOR * floor
+        return float(np.sqrt(np.mean(left**2))) <= options.residual_over_floor * floor
 
     def _compare_width(self, seen: int) -> None:
         given, shown = self.request.width, self._found.evidence.width
@@ -234,9 +231,9 @@ class SmoothSearch(Search):
             self._notes.append(f"the target has {seen} units where {given} were given")
 
     def _in_inputs(self, model: NetworkParameters) -> Network:
-        """The network in the target's own inputs and outputs."""
+        """Return the network in the target's own inputs and outputs."""
         if self._target.reduced and self._in_all_inputs is not None:
-            model = lift(model, self._target.frame, self._in_all_inputs)
+            model = lift(model, self._target.frame, self._in_all_inputs, self._options.lift)
         weights = model.weights[0] / self._region.scale[:, None]
         biases = model.biases[0] - self._region.location @ weights
         outgoing, offset = model.weights[1] * self._scale, model.biases[1] * self._scale

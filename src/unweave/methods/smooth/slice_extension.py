@@ -15,28 +15,42 @@ Cost: about (m + K)/K rows per direction: not more than there are parameters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.smooth.random_slice import RandomSlice, sites_for_other_inputs
+from unweave.methods.smooth.random_slice import RandomSlice, SliceOptions
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
 from unweave.numerics.least_squares.full_steps import take_full_steps
 
-SHIFT = 0.02
-"""Step t along a direction outside, times 1 / sqrt(D): how far it moves a unit of norm one."""
 
-_CANDIDATES_PER_UNKNOWN = 20
-_FEWEST_CANDIDATES = 200
-_WELL_CONDITIONED = 1e4  # sites are added, up to a half more, until G is
-_MORE_SITES = 1.05
-_MOST_SITES = 1.5
-_EXTENSION_SCHEDULE = LevenbergMarquardtOptions.undamped(40, needed=0.99)  # a step must gain a hundredth
-_SETTLED = 3.0  # times the noise: residual that nothing can be gained from
-_SKIP_NEGLIGIBLE = 1e-9  # relative to the weights' contribution to slopes: below, rounding
+@dataclass(frozen=True, kw_only=True)
+class ExtensionOptions:
+    """How the components outside the slice are found."""
+
+    shift: float = 0.02
+    """Step t along a direction outside, times 1 / sqrt(D): how far it moves a unit of norm one."""
+    candidates_per_unknown: int = 20
+    """Points per unknown of a direction among which sites are chosen; none of them is asked yet."""
+    fewest_candidates: int = 200
+    """Such points at least."""
+    well_conditioned: float = 1e4
+    """Condition of G, its columns of norm one, at which no more sites are added."""
+    growth: float = 1.05
+    """Factor by which sites are added until G is well conditioned."""
+    most_sites: float = 1.5
+    """Sites at most, in multiples of those that the number of unknowns needs."""
+    schedule: LevenbergMarquardtOptions = field(
+        default_factory=lambda: LevenbergMarquardtOptions.undamped(40, needed=0.99)
+    )
+    """Gauss-Newton steps, each of which must gain a hundredth."""
+    settled: float = 3.0
+    """Residual of a direction, in standard deviations of an answer, that nothing can be gained from."""
+    negligible_skip: float = 1e-9
+    """Skip relative to the weights' contribution to slopes that is taken for rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +79,14 @@ class _Sites:
     """Rows of G at many other points, for what a prediction makes of an error."""
 
 
-def extend(model: NetworkParameters, slices: RandomSlice, noise: float) -> Extension:
-    """The network that is ``model`` on a slice, in all inputs.
+def extend(
+    model: NetworkParameters,
+    slices: RandomSlice,
+    noise: float,
+    options: ExtensionOptions,
+    slice_options: SliceOptions,
+) -> Extension:
+    """Extend the network that is ``model`` on a slice to all inputs.
 
     Parameters
     ----------
@@ -76,12 +96,13 @@ def extend(model: NetworkParameters, slices: RandomSlice, noise: float) -> Exten
         Standard deviation of an answer.
     """
     d, inputs = len(model.weights[0]), len(slices.frame)
-    sites = _choose_sites(model, slices)
-    step = SHIFT * float(np.sqrt(inputs))
+    needed = slice_options.sites_beside(model.width, model.n_outputs)
+    sites = _choose_sites(model, slices, needed, options)
+    step = options.shift * float(np.sqrt(inputs))
     known = model.values(sites.points)
     change = slices.ask_beside(sites.points, step) - known[:, None]  # (n, D - d, K)
     equations = change.transpose(1, 0, 2).reshape(inputs - d, known.size)
-    components, left = _solve(model, sites, equations, step, noise)
+    components, left = _solve(model, sites, equations, step, noise, options)
     norms = np.linalg.norm(sites.slopes, axis=0)
     scaled = sites.slopes / norms
     inverse = np.linalg.pinv(scaled)
@@ -91,7 +112,7 @@ def extend(model: NetworkParameters, slices: RandomSlice, noise: float) -> Exten
     per_direction = float(np.sqrt(np.mean(np.einsum("nk,nk->n", carried, carried))))
     outside = np.sqrt(inputs - d)
     return Extension(
-        model=_joined(model, components, slices, sites.slopes),
+        model=_joined(model, components, slices, sites.slopes, options.negligible_skip),
         residual=residual,
         condition=float(np.linalg.cond(scaled)),
         error_bar=noise / step * float(sensitivity.max()),
@@ -100,30 +121,31 @@ def extend(model: NetworkParameters, slices: RandomSlice, noise: float) -> Exten
     )
 
 
-def _choose_sites(model: NetworkParameters, slices: RandomSlice) -> _Sites:
-    """Points of the slice whose slopes determine all components well; nothing is asked."""
+def _choose_sites(
+    model: NetworkParameters, slices: RandomSlice, needed: int, options: ExtensionOptions
+) -> _Sites:
+    """Choose points of the slice whose slopes determine all components well; ask nothing."""
     (d, m), outputs = model.weights[0].shape, model.weights[1].shape[1]
     unknowns = m + outputs
-    count = max(_FEWEST_CANDIDATES, _CANDIDATES_PER_UNKNOWN * unknowns // outputs)
+    count = max(options.fewest_candidates, options.candidates_per_unknown * unknowns // outputs)
     points = slices.draw(count, d)
     rows = _slope_rows(model, points)
     # Pivoting takes the most independent rows first; the sites are taken in the order of their first row.
     pivots = scipy.linalg.qr(rows.reshape(-1, unknowns).T, mode="r", pivoting=True, check_finite=False)[1]
     order = _first_occurrences(np.asarray(pivots) // outputs)
-    needed = sites_for_other_inputs(m, outputs)
     size = min(needed, count)
-    while size < min(_MOST_SITES * needed, count):
+    while size < min(options.most_sites * needed, count):
         chosen = rows[order[:size]].reshape(-1, unknowns)
         norms = np.maximum(np.linalg.norm(chosen, axis=0), np.finfo(np.float64).tiny)
-        if np.linalg.cond(chosen / norms) <= _WELL_CONDITIONED:
+        if np.linalg.cond(chosen / norms) <= options.well_conditioned:
             break
-        size = int(np.ceil(_MORE_SITES * size)) + 1
+        size = int(np.ceil(options.growth * size)) + 1
     first, rest = order[:size], order[size : size + count // 2]
     return _Sites(points[first], rows[first].reshape(-1, unknowns), rows[rest].reshape(-1, unknowns))
 
 
 def _slope_rows(model: NetworkParameters, points: Array) -> Array:
-    """(n, K, m + K): what a unit of every component, and of a skip, changes of every output's slope."""
+    """Return (n, K, m + K): how every output's slope changes with every component and with a skip."""
     slope = model.activation.jet(points @ model.weights[0] + model.biases[0], 1)[1]
     outputs = model.weights[1].shape[1]
     by_skip = np.broadcast_to(np.eye(outputs), (len(points), outputs, outputs))
@@ -131,22 +153,27 @@ def _slope_rows(model: NetworkParameters, points: Array) -> Array:
 
 
 def _first_occurrences(values: IntArray) -> IntArray:
-    """The distinct ``values`` in the order in which they occur first."""
+    """Return the distinct ``values`` in the order in which they occur first."""
     _, first = np.unique(values, return_index=True)
     return np.asarray(values[np.sort(first)])
 
 
 def _solve(
-    model: NetworkParameters, sites: _Sites, equations: Array, step: float, noise: float
+    model: NetworkParameters,
+    sites: _Sites,
+    equations: Array,
+    step: float,
+    noise: float,
+    options: ExtensionOptions,
 ) -> tuple[Array, Array]:
-    """Components (D - d, m + K) and what they leave of the equations (D - d, n K)."""
+    """Solve for components (D - d, m + K); return them and the residuals of the equations (D - d, n K)."""
     beside = _Beside(model, sites.points, step)
     shared = _SharedSteps(beside, equations, np.linalg.svd(sites.slopes, full_matrices=False))
     start = shared.at(np.zeros((len(equations), sites.slopes.shape[1])))
-    end = minimise(shared, start, _EXTENSION_SCHEDULE).point
+    end = minimise(shared, start, options.schedule).point
     components, left = end.components, end.left
-    for j in np.flatnonzero(np.sqrt(np.mean(left**2, axis=1)) > _SETTLED * noise):
-        components[j], left[j] = _own_steps(beside, components[j], equations[j])
+    for j in np.flatnonzero(np.sqrt(np.mean(left**2, axis=1)) > options.settled * noise):
+        components[j], left[j] = _own_steps(beside, components[j], equations[j], options.schedule)
     return components, left
 
 
@@ -177,7 +204,7 @@ class _Beside:
 
 
 def _damped(factors: tuple[Array, Array, Array], left: Array, step: float, typical: float) -> Array:
-    """Solutions (directions, m + K) of step G u = ``left`` with a ridge as large as ``left`` itself is.
+    """Solve step G u = ``left`` for u (directions, m + K), with a ridge as large as ``left`` itself.
 
     What bending leaves in the first steps would throw weak units far off; the ridge, in units of a typical
     component, keeps them until the residual has come down to what they contribute.
@@ -220,8 +247,10 @@ class _SharedSteps(Steps[_Extensions]):
         )
 
 
-def _own_steps(beside: _Beside, start: Array, equations: Array) -> tuple[Array, Array]:
-    """Gauss-Newton for a single direction: its components (m + K,) and what they leave (n K,)."""
+def _own_steps(
+    beside: _Beside, start: Array, equations: Array, schedule: LevenbergMarquardtOptions
+) -> tuple[Array, Array]:
+    """Run Gauss-Newton for one direction; return its components (m + K,) and residuals (n K,)."""
 
     def residual(components: Array) -> Array:
         return np.asarray(equations - beside.change(components[None])[0])
@@ -230,14 +259,14 @@ def _own_steps(beside: _Beside, start: Array, equations: Array) -> tuple[Array, 
         factors = np.linalg.svd(beside.slopes(components), full_matrices=False)
         return np.asarray(components + _damped(factors, left[None], beside.step, beside.typical)[0])
 
-    end = take_full_steps(start, residual, move, _EXTENSION_SCHEDULE).point
+    end = take_full_steps(start, residual, move, schedule).point
     return end.state, end.residual
 
 
 def _joined(
-    model: NetworkParameters, components: Array, slices: RandomSlice, slopes: Array
+    model: NetworkParameters, components: Array, slices: RandomSlice, slopes: Array, negligible_skip: float
 ) -> NetworkParameters:
-    """Slice and components outside in the target's normalised inputs; a skip only if there is one."""
+    """Join the slice and the components outside in the target's normalised inputs."""
     d, m = model.weights[0].shape
     frame = slices.frame
     weights = frame[:, :d] @ model.weights[0] + frame[:, d:] @ components[:, :m]
@@ -245,6 +274,6 @@ def _joined(
     size = float(np.abs(slopes[:, :m] @ components[:, :m].T).max(initial=0.0))
     inside = np.zeros((d, outside.shape[1])) if model.skip is None else model.skip
     skip = None
-    if model.skip is not None or np.abs(outside).max(initial=0.0) > _SKIP_NEGLIGIBLE * max(size, 1.0):
+    if model.skip is not None or np.abs(outside).max(initial=0.0) > negligible_skip * max(size, 1.0):
         skip = frame[:, :d] @ inside + frame[:, d:] @ outside
     return replace(model, weights=(weights, model.weights[1]), skip=skip)

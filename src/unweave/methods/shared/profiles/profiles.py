@@ -27,14 +27,8 @@ from unweave.networks.activations import Activation
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
 
-_GRID_SCALES = np.geomspace(0.08, 8.0, 22)  # of |w_k| in normalised inputs
-_GRID_CENTRES_PER_WIDTH = 2.5  # grid points across 1/s, the width of the profile
-_GRID_SAMPLES = 64  # samples of each profile that the grid looks at
-_GRID_ENTRIES = 2_000_000  # numbers held at once while the grid is searched
-_GRID_CANDIDATES = 10  # grid points per unit that are refined
-_LOG_SCALE_RANGE = (np.log(1e-3), np.log(1e3))
-LONGEST_PROFILE_STEP = (0.5, 2.0)
-"""Of one refinement, in log s and b."""
+_GRID_ENTRIES = 2_000_000  # numbers held at once while the grid is searched: 16 MB
+_PROFILE_LOG_SCALES = (np.log(1e-3), np.log(1e3))  # bounds of log s, beyond which g is flat or a step
 PROFILE_SCHEDULE = LevenbergMarquardtOptions(
     steps=40,
     stalls=None,
@@ -45,10 +39,40 @@ PROFILE_SCHEDULE = LevenbergMarquardtOptions(
     least_raised=0.0,
     max_damping=1.0,  # a refused step this short is the rounding's
 )
-"""Of the refinement of a unit's (log s, b)."""
+"""Refinement of a unit's (log s, b)."""
 
 SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
 """Activations tried when none is told; tanh stands for the logistic function too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileOptions:
+    """How profiles are fitted: a grid of (s, b), then Levenberg-Marquardt from its best points."""
+
+    scales: tuple[float, float] = (0.08, 8.0)
+    """Smallest and largest s = |w_k| of the grid, in normalised inputs."""
+    scale_count: int = 22
+    """Scales of the grid, spaced geometrically."""
+    centers_per_width: float = 2.5
+    """Grid points across 1/s, the width of the profile."""
+    grid_samples: int = 64
+    """Samples of each profile that the grid looks at; all of them count in the end."""
+    candidates: int = 10
+    """Grid points per unit that are refined."""
+    longest_step: tuple[float, float] = (0.5, 2.0)
+    """Longest step of a refinement, in log s and b."""
+    schedule: LevenbergMarquardtOptions = PROFILE_SCHEDULE
+    """Damping and steps of a refinement."""
+    voters: int = 64
+    """Units on which activations are compared."""
+    poor_fit: float = 1e-4
+    """Relative misfit of a refined profile above which it is fitted again from the grid, ..."""
+    poor_fit_ratio: float = 30.0
+    """... if it is also this many times the median misfit."""
+
+
+PROFILES = ProfileOptions()
+"""The defaults."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +89,7 @@ class Profiles:
     """(m,) norm of the misfit relative to the norm of the samples."""
 
     def updated(self, index: IntArray, other: Profiles) -> Profiles:
-        """These units with those at ``index`` replaced, where better, or appended from ``other``."""
+        """Replace the units at ``index`` where ``other`` has better ones, and append its new ones."""
         known = len(self.scales)
         better = (index >= known) | (other.residuals < self.residuals[np.minimum(index, known - 1)])
         index, size = index[better], max(known, int(index.max(initial=-1)) + 1)
@@ -79,34 +103,45 @@ class Profiles:
         return Profiles(*parts)
 
     def pooled_residual(self) -> float:
-        """Root mean square of the units' relative misfits: how well the activation explains them all."""
+        """Return the root mean square of the misfits: how well the activation explains all units."""
         return pooled(self.residuals)
 
 
 def pooled(residuals: Array) -> float:
-    """Root mean square of relative misfits (m,)."""
+    """Return the root mean square of relative misfits (m,)."""
     return float(np.sqrt(np.mean(residuals**2)))
 
 
 def fit_profiles(
-    projections: Array, samples: Array, activation: Activation, order: int, rng: np.random.Generator
+    projections: Array,
+    samples: Array,
+    activation: Activation,
+    order: int,
+    rng: np.random.Generator,
+    options: ProfileOptions = PROFILES,
 ) -> Profiles:
     """Fit every unit's profile; the grid looks at some of the samples, chosen by ``rng``.
 
     See `fit_profiles_from` for the parameters.
     """
-    return fit_profiles_from(grid_subset(len(projections), rng), projections, samples, activation, order)
+    subset = grid_subset(len(projections), rng, options)
+    return fit_profiles_from(subset, projections, samples, activation, order, options)
 
 
-def grid_subset(n: int, rng: np.random.Generator) -> IntArray:
-    """The samples, of n, that the grid looks at."""
-    if n <= _GRID_SAMPLES:
+def grid_subset(n: int, rng: np.random.Generator, options: ProfileOptions = PROFILES) -> IntArray:
+    """Choose the samples, of n, that the grid looks at."""
+    if n <= options.grid_samples:
         return np.arange(n, dtype=np.int64)
-    return np.sort(rng.permutation(n)[:_GRID_SAMPLES]).astype(np.int64)
+    return np.sort(rng.permutation(n)[: options.grid_samples]).astype(np.int64)
 
 
 def fit_profiles_from(
-    subset: IntArray, projections: Array, samples: Array, activation: Activation, order: int
+    subset: IntArray,
+    projections: Array,
+    samples: Array,
+    activation: Activation,
+    order: int,
+    options: ProfileOptions = PROFILES,
 ) -> Profiles:
     """Fit every unit's profile.
 
@@ -123,31 +158,40 @@ def fit_profiles_from(
         have the same projections, and the sampling points are few).
     """
     samples = _without_affine(samples, projections, order)
-    scales, biases = _grid_search(projections[subset], samples[subset], activation, order)
-    few_t, few_c = projections[subset][:, :, None], samples[subset][:, :, None, :]
-    scales, biases, misfit = _refine(scales, biases, few_t, few_c, activation, order)
+    scales, biases = _grid_search(projections[subset], samples[subset], activation, order, options)
+    few = projections[subset][:, :, None], samples[subset][:, :, None, :]
+    scales, biases, misfit = _refine(scales, biases, *few, activation, order, options)
     best = np.argmin(misfit, axis=1)[:, None]
     scales, biases = np.take_along_axis(scales, best, 1), np.take_along_axis(biases, best, 1)
-    all_t, all_c = projections[:, :, None], samples[:, :, None, :]
-    scales, biases, misfit = _refine(scales, biases, all_t, all_c, activation, order)
-    shape, _ = _shape(scales, biases, all_t, activation, order)
-    amplitude = _project(shape, all_c)[:, 0]
-    size = np.einsum("nmk,nmk->m", samples, samples)
-    return Profiles(
-        scales=scales[:, 0],
-        biases=biases[:, 0],
-        outgoing=amplitude / scales**order,
-        residuals=np.sqrt(np.maximum(misfit[:, 0], 0.0) / np.maximum(size, np.finfo(np.float64).tiny)),
-    )
+    return _refined(scales, biases, projections, samples, activation, order, options)
 
 
 def refine_profiles(
-    projections: Array, samples: Array, activation: Activation, order: int, start: Profiles
+    projections: Array,
+    samples: Array,
+    activation: Activation,
+    order: int,
+    start: Profiles,
+    options: ProfileOptions = PROFILES,
 ) -> Profiles:
     """Fit again from a good start, for instance after the samples were corrected."""
     samples = _without_affine(samples, projections, order)
+    scales, biases = start.scales[:, None], start.biases[:, None]
+    return _refined(scales, biases, projections, samples, activation, order, options)
+
+
+def _refined(
+    scales: Array,
+    biases: Array,
+    projections: Array,
+    samples: Array,
+    activation: Activation,
+    order: int,
+    options: ProfileOptions,
+) -> Profiles:
+    """Refine one start (m, 1) per unit on all samples."""
     t, c = projections[:, :, None], samples[:, :, None, :]
-    scales, biases, misfit = _refine(start.scales[:, None], start.biases[:, None], t, c, activation, order)
+    scales, biases, misfit = _refine(scales, biases, t, c, activation, order, options)
     shape, _ = _shape(scales, biases, t, activation, order)
     size = np.einsum("nmk,nmk->m", samples, samples)
     return Profiles(
@@ -158,12 +202,14 @@ def refine_profiles(
     )
 
 
-def _grid_search(t: Array, c: Array, activation: Activation, order: int) -> tuple[Array, Array]:
-    """Best (s, b) of a grid, ``_GRID_CANDIDATES`` per unit: (m, candidates) each. t (n, m), c (n, m, K)."""
+def _grid_search(
+    t: Array, c: Array, activation: Activation, order: int, options: ProfileOptions
+) -> tuple[Array, Array]:
+    """Return the best (s, b) of a grid, (m, candidates) each, for t (n, m) and c (n, m, K)."""
     n, m = t.shape
-    grid_s, grid_b = profile_grid(float(np.abs(t).max(initial=1.0)))
-    best_s = np.ones((m, _GRID_CANDIDATES))
-    best_b = np.zeros((m, _GRID_CANDIDATES))
+    grid_s, grid_b = profile_grid(float(np.abs(t).max(initial=1.0)), options)
+    best_s = np.ones((m, options.candidates))
+    best_b = np.zeros((m, options.candidates))
     block = max(1, _GRID_ENTRIES // (n * len(grid_s)))
     for start in range(0, m, block):
         rows = slice(start, start + block)
@@ -173,28 +219,28 @@ def _grid_search(t: Array, c: Array, activation: Activation, order: int) -> tupl
         overlap = np.einsum("nmg,nmk->mgk", shape, c[:, rows])
         explained = np.einsum("mgk,mgk->mg", overlap, overlap)
         explained = np.divide(explained, norm, out=np.zeros_like(norm), where=norm > 0)
-        chosen = _separated_best(explained)
+        chosen = _separated_best(explained, options.candidates)
         best_s[rows], best_b[rows] = grid_s[chosen], grid_b[chosen]
     return best_s, best_b
 
 
-def profile_grid(reach: float) -> tuple[Array, Array]:
-    """(s, b) pairs whose centres -b/s cover [-reach, reach] and a little more, finer for steeper ones."""
+def profile_grid(reach: float, options: ProfileOptions = PROFILES) -> tuple[Array, Array]:
+    """Return pairs (s, b) whose centers -b/s cover a little more than [-reach, reach], finer if steeper."""
     pairs = []
-    for s in _GRID_SCALES:
+    for s in np.geomspace(*options.scales, options.scale_count):
         extent = reach + 1.5 / s
-        count = int(np.ceil(2 * extent * s * _GRID_CENTRES_PER_WIDTH)) | 1
+        count = int(np.ceil(2 * extent * s * options.centers_per_width)) | 1
         pairs.append(np.stack([np.full(count, s), -s * np.linspace(-extent, extent, count)]))
     grid_s, grid_b = np.concatenate(pairs, axis=1)
     return grid_s, grid_b
 
 
-def _separated_best(explained: Array) -> IntArray:
-    """Indices (m, candidates) of the best grid points, neighbours of a better one left out."""
+def _separated_best(explained: Array, candidates: int) -> IntArray:
+    """Return indices (m, candidates) of the best grid points, neighbours of a better one left out."""
     working = explained.copy()
     rows = np.arange(len(working))
-    chosen = np.empty((len(working), _GRID_CANDIDATES), dtype=np.int64)
-    for i in range(_GRID_CANDIDATES):
+    chosen = np.empty((len(working), candidates), dtype=np.int64)
+    for i in range(candidates):
         best = np.argmax(working, axis=1)
         chosen[:, i] = best
         for shift in (-1, 0, 1):
@@ -236,14 +282,14 @@ def _misfit(shape: Array, amplitude: Array, c: Array) -> Array:
 
 
 def _refine(
-    s: Array, b: Array, t: Array, c: Array, activation: Activation, order: int
+    s: Array, b: Array, t: Array, c: Array, activation: Activation, order: int, options: ProfileOptions
 ) -> tuple[Array, Array, Array]:
-    """Levenberg-Marquardt on (log s, b) with the amplitude projected out (Kaufman's Jacobian).
+    """Run Levenberg-Marquardt on (log s, b) with the amplitude projected out (Kaufman's Jacobian).
 
     Every (unit, candidate) has its own damping and is accepted or not by itself.
     """
-    steps = _ProfileSteps(t, c, activation, order)
-    end = minimise(steps, steps.at(np.log(s), b), PROFILE_SCHEDULE).point
+    steps = _ProfileSteps(t, c, activation, order, options.longest_step)
+    end = minimise(steps, steps.at(np.log(s), b), options.schedule).point
     return np.exp(end.log_s), end.b, end.size
 
 
@@ -260,8 +306,11 @@ class _ProfilePoint:
 
 
 class _ProfileSteps(Steps[_ProfilePoint]):
-    def __init__(self, t: Array, c: Array, activation: Activation, order: int) -> None:
+    def __init__(
+        self, t: Array, c: Array, activation: Activation, order: int, longest: tuple[float, float]
+    ) -> None:
         self._t, self._c, self._activation, self._order = t, c, activation, order
+        self._longest_s, self._longest_b = longest
 
     def at(self, log_s: Array, b: Array) -> _ProfilePoint:
         shape, slope = _shape(np.exp(log_s), b, self._t, self._activation, self._order)
@@ -270,9 +319,9 @@ class _ProfileSteps(Steps[_ProfilePoint]):
 
     def trial(self, point: _ProfilePoint, damping: float | Array) -> _ProfilePoint:
         step_s, step_b = self._step(point, damping)
-        log_s = point.log_s + np.clip(step_s, -LONGEST_PROFILE_STEP[0], LONGEST_PROFILE_STEP[0])
-        b = point.b + np.clip(step_b, -LONGEST_PROFILE_STEP[1], LONGEST_PROFILE_STEP[1])
-        return self.at(np.clip(log_s, *_LOG_SCALE_RANGE), b)
+        log_s = point.log_s + np.clip(step_s, -self._longest_s, self._longest_s)
+        b = point.b + np.clip(step_b, -self._longest_b, self._longest_b)
+        return self.at(np.clip(log_s, *_PROFILE_LOG_SCALES), b)
 
     def _step(self, point: _ProfilePoint, damping: float | Array) -> tuple[Array, Array]:
         t, shape, amplitude = self._t, point.shape, point.amplitude

@@ -11,6 +11,8 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.execution.executor import Executor, SerialExecutor
 from unweave.methods.shared.profiles.profiles import (
+    PROFILES,
+    ProfileOptions,
     Profiles,
     fit_profiles,
     fit_profiles_from,
@@ -22,9 +24,6 @@ from unweave.networks.activations import Activation, get_activation
 from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import rank_one_coefficients
 
-_UNITS_THAT_VOTE = 64  # units on which activations are compared
-_POOR_FIT = 1e-4  # relative misfit of a unit's profile above which it is fitted from scratch,
-_POOR_FIT_RATIO = 30.0  # if it is also this much worse than the typical one
 _PROFILE_CURVE_POINTS = 200  # of the fitted curve in a picture
 _PROFILE_SAMPLES = 200  # kept for a picture, which shows no more
 _PROFILE_CURVE_MARGIN = 0.05  # of the samples' range, by which the curve goes beyond them
@@ -38,19 +37,21 @@ def rank_activations(
     rng: np.random.Generator,
     on_name: Callable[[int], None],
     executor: Executor | None = None,
+    options: ProfileOptions = PROFILES,
 ) -> dict[str, float]:
-    """Pooled misfit of every activation on some of the units; nan if there is no choice.
+    """Return the pooled misfit of every activation on some of the units; nan if there is no choice.
 
     Every activation is a task of ``executor`` (in this process by default).
     """
     if len(names) == 1:
         return {names[0]: np.nan}
-    voters = np.sort(rng.permutation(projections.shape[1])[:_UNITS_THAT_VOTE])
-    tasks = [(name, grid_subset(len(projections), rng)) for name in names]  # drawn before work is shared out
+    voters = np.sort(rng.permutation(projections.shape[1])[: options.voters])
+    # The subsets are drawn before work is shared out.
+    tasks = [(name, grid_subset(len(projections), rng, options)) for name in names]
     # In one layout of memory whoever computes: sums over strided arrays are rounded otherwise.
     few = np.ascontiguousarray(projections[:, voters]), np.ascontiguousarray(samples[:, voters])
-    shared = _Ballot(*few, order)
-    key = ("activations", shared.projections, shared.samples, order)
+    shared = _Ballot(*few, order, options)
+    key = ("activations", shared.projections, shared.samples, order, repr(options))
     residuals = {}
     on_name(0)
     for (name, _), misfits in zip(
@@ -68,34 +69,40 @@ class _Ballot:
     projections: Array
     samples: Array
     order: int
+    options: ProfileOptions
 
 
 def _misfits_task(ballot: _Ballot, task: tuple[str, IntArray]) -> tuple[Array]:
-    """(m,) relative misfits of the units for one activation."""
+    """Return (m,) relative misfits of the units for one activation."""
     name, subset = task
-    activation = get_activation(name)
-    return (
-        fit_profiles_from(subset, ballot.projections, ballot.samples, activation, ballot.order).residuals,
+    fitted = fit_profiles_from(
+        subset, ballot.projections, ballot.samples, get_activation(name), ballot.order, ballot.options
     )
+    return (fitted.residuals,)
 
 
 def refit(
-    projections: Array, samples: Array, activation: Activation, start: Profiles, rng: np.random.Generator
+    projections: Array,
+    samples: Array,
+    activation: Activation,
+    start: Profiles,
+    rng: np.random.Generator,
+    options: ProfileOptions = PROFILES,
 ) -> Profiles:
-    """Refine the profiles that are known; fit anew those that do not fit, and those behind them."""
+    """Refine the known profiles; fit from the grid those that do not fit and the units after them."""
     known = len(start.scales)
-    refined = refine_profiles(projections[:, :known], samples[:, :known], activation, 2, start)
-    misfit = max(_POOR_FIT, _POOR_FIT_RATIO * float(np.median(refined.residuals)))
+    refined = refine_profiles(projections[:, :known], samples[:, :known], activation, 2, start, options)
+    misfit = max(options.poor_fit, options.poor_fit_ratio * float(np.median(refined.residuals)))
     poor = np.flatnonzero(refined.residuals > misfit)
     again = np.concatenate([poor, np.arange(known, projections.shape[1])])
     if len(again) == 0:
         return refined
-    fresh = fit_profiles(projections[:, again], samples[:, again], activation, 2, rng)
+    fresh = fit_profiles(projections[:, again], samples[:, again], activation, 2, rng, options)
     return refined.updated(again, fresh)
 
 
 def model_of(directions: Array, profiles: Profiles, activation: Activation) -> NetworkParameters:
-    """The network of these units, its linear part still zero; directions are rows (m, d)."""
+    """Make the network of these units, its linear part still zero; directions are rows (m, d)."""
     return NetworkParameters.shallow(
         activation,
         weights=directions.T * profiles.scales,
@@ -108,7 +115,13 @@ def model_of(directions: Array, profiles: Profiles, activation: Activation) -> N
 def typical_profile(
     projections: Array, samples: Array, profiles: Profiles, activation: Activation, order: int
 ) -> dict[str, Any]:
-    """The fields of `unweave.search.candidate.Evidence` that show one unit; empty if there is none.
+    """Return the fields of `SpanEvidence` that show one unit; empty if there is none.
+
+    The curve fitted to the samples is
+
+        c(t) = a s^p g^(p)(s t + b)  (+ an affine function of t, for p = 0),        t = u . x
+
+    of the unit whose relative misfit is the median one: neither the best nor the worst of them.
 
     Parameters
     ----------
@@ -150,6 +163,6 @@ def typical_profile(
 def hessian_profile(
     sites: Array, hessians: Array, directions: Array, profiles: Profiles, activation: Activation
 ) -> dict[str, Any]:
-    """The same from Hessians (n, K, p) at sites (n, d), for unit directions (m, d)."""
+    """Return the same from Hessians (n, K, p) at sites (n, d), for unit directions (m, d)."""
     samples = rank_one_coefficients(directions, hessians)
     return typical_profile(sites @ directions.T, samples, profiles, activation, 2)
