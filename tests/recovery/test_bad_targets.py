@@ -67,7 +67,7 @@ def test_an_affine_map_needs_no_hidden_layer_whatever_was_said(given: dict[str, 
 
 
 def test_an_affine_map_is_not_for_the_shallow_method() -> None:
-    result = unweave.recover(lambda x: x @ np.ones((4, 1)), input_dim=4, method="shallow")
+    result = unweave.recover(lambda x: x @ np.ones((4, 1)), input_dim=4, method="smooth")
     assert (result.status, result.network) == (Status.FAILED, None)
     assert "affine" in result.message
 
@@ -108,7 +108,7 @@ def test_pure_noise(given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 def test_kinks_are_seen_and_named(activation: str) -> None:
-    result = unweave.recover(planted([6, 4, 1], activation), method="shallow")
+    result = unweave.recover(planted([6, 4, 1], activation), method="smooth")
     assert (result.status, result.network) == (Status.FAILED, None)
     assert "kink" in result.message
 
@@ -116,7 +116,7 @@ def test_kinks_are_seen_and_named(activation: str) -> None:
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 def test_kinks_that_the_user_names_are_refused_by_the_smooth_method(activation: str) -> None:
     network = planted([6, 4, 1], activation)
-    result = unweave.recover(network, hidden=[4], activation=activation, method="shallow")
+    result = unweave.recover(network, hidden=[4], activation=activation, method="smooth")
     assert result.status is Status.FAILED
     assert f"{activation} has a kink" in result.message
 
@@ -307,7 +307,9 @@ def test_an_unknown_activation() -> None:
 
 
 def test_an_unknown_method() -> None:
-    with pytest.raises(InvalidInput, match="method must be one of affine, lines, surfaces, kinks, shallow"):
+    with pytest.raises(
+        InvalidInput, match="method must be one of affine, relu, relu_deep, relu_coarse, smooth"
+    ):
         unweave.recover(planted([6, 4, 1]), method="magic")
 
 
