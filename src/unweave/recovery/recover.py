@@ -12,6 +12,9 @@ import numpy as np
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
 from unweave.execution.checkpoint import Checkpoint
 from unweave.execution.executor import Executor
+from unweave.methods.samples_smooth.start_and_fit import handles
+from unweave.methods.shared.kinked.signs import KINKED
+from unweave.methods.table import METHODS
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
 from unweave.probing.look import Findings
@@ -154,8 +157,9 @@ def recover(
         raise InvalidInput(f"tolerance must be positive. Got {tolerance!r} instead.")
     request = replace(request, autodiff=_wants_autodiff(derivatives, request, target))
     source: Source
+    _refuse_other_kind_of_method(request, target)
     if isinstance(target, Samples):
-        _refuse_what_samples_cannot_use(given)
+        _refuse_what_samples_cannot_use(given, request)
         source = SampledTarget(target, deadline)
         return _Run(source, request, tolerance, seed, progress, None).recover()
     queries = as_queries(
@@ -217,12 +221,34 @@ _FOR_QUERIES_ONLY = (
 )
 
 
-def _refuse_what_samples_cannot_use(given: dict[str, Any]) -> None:
+def _refuse_other_kind_of_method(request: Request, target: Any) -> None:
+    """Raise if the method asks where there are samples, or needs samples where there is a target."""
+    asks = "samples" if isinstance(target, Samples) else "queries"
+    if request.method is not None and method_named(request.method).asks != asks:
+        names = ", ".join(method.name for method in METHODS if method.asks == asks)
+        what = "samples" if asks == "samples" else "a target that is asked"
+        raise InvalidInput(
+            f"method must be one of {names} or None for {what}. Got {request.method!r} instead."
+        )
+
+
+def _refuse_what_samples_cannot_use(given: dict[str, Any], request: Request) -> None:
     for name in _FOR_QUERIES_ONLY:
         if given[name] is not None:
             raise InvalidInput(
                 f"{name} must be None for samples, because nothing is asked. Got {given[name]!r} instead."
             )
+    if request.hidden is not None and len(request.hidden) > 1:
+        raise InvalidInput(
+            f"hidden must hold one width for samples. Got {list(request.hidden)!r} instead. "
+            "Networks of several hidden layers are recovered from queries."
+        )
+    activation, kinked = request.activation, (*KINKED, "squared_relu")
+    if activation not in (None, "quadratic", *kinked) and not handles(get_activation(activation)):
+        raise InvalidInput(
+            f"activation must be one of {', '.join(kinked)}, quadratic or smooth (tanh, say) and no other "
+            f"polynomial for samples. Got {given['activation']!r} instead."
+        )
 
 
 class _Run:
