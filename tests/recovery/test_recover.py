@@ -12,6 +12,8 @@ import pytest
 
 import unweave
 from unweave import Network, Progress, Recovery, Status
+from unweave.methods.relu.search import ReluOptions
+from unweave.methods.smooth_values.search import SmoothValuesOptions
 from unweave.methods.table import METHODS
 from unweave.probing.look import look
 from unweave.recovery.choose import choose, method_named
@@ -255,6 +257,50 @@ def test_naming_the_method_changes_nothing_when_it_is_the_one_chosen() -> None:
     network = unweave.random_network([6, 4, 1], seed=1207, outer="signed")
     named = unweave.recover(network, activation="tanh", method="smooth")
     assert_identical(named, unweave.recover(network, activation="tanh"))
+
+
+OLD_NAMES = {
+    "shallow": "smooth",
+    "coarse": "smooth_coarse",
+    "values": "smooth_values",
+    "deep": "smooth_deep",
+    "lines": "relu",
+    "kinks": "relu_coarse",
+    "surfaces": "relu_deep",
+}
+
+
+@pytest.mark.parametrize("old", OLD_NAMES)
+def test_old_names_of_methods_still_work(old: str) -> None:
+    assert method_named(old).name == OLD_NAMES[old]
+
+
+def test_an_old_name_recovers_the_same_as_the_new_one() -> None:
+    network = unweave.random_network([6, 4, 1], "relu", seed=1208, outer="signed")
+    assert_identical(unweave.recover(network, method="lines"), unweave.recover(network, method="relu"))
+
+
+def test_options_are_those_of_the_method_that_runs() -> None:
+    network = unweave.random_network([6, 4, 1], "relu", seed=1209, outer="signed")
+    for given in (ReluOptions(reach=1e4), [SmoothValuesOptions(work=1.0), ReluOptions(reach=1e4)]):
+        result = unweave.recover(network, method="relu", options=given)
+        assert result.status is Status.RECOVERED
+        assert any("1e+04" in note for note in result.notes)
+    others = unweave.recover(network, method="relu", options=SmoothValuesOptions(work=1.0))
+    assert any("1e+05" in note for note in others.notes)  # the default
+
+
+@pytest.mark.parametrize("wrong", [3.0, {"reach": 1e4}, [ReluOptions(), "fast"], ReluOptions])
+def test_options_of_no_method_are_refused(wrong: Any) -> None:
+    network = unweave.random_network([6, 4, 1], seed=1210)
+    with pytest.raises(unweave.InvalidInput, match=r"options must be those of a method \(.*ReluOptions.*\)"):
+        unweave.recover(network, options=wrong)
+
+
+def test_names_of_methods_and_aliases_are_unambiguous() -> None:
+    names = [name for method in METHODS for name in (method.name, *method.aliases)]
+    assert len(set(names)) == len(names)
+    assert all(method_named(name) in METHODS for name in names)
 
 
 def test_the_table_of_methods_has_different_names_and_says_what_each_does() -> None:
