@@ -193,9 +193,7 @@ def test_methods_for_samples_can_be_asked_for_by_name(method, activation):
 
 def test_a_method_for_targets_is_refused_for_samples_and_the_other_way_round():
     net, x, y = exact()
-    with pytest.raises(
-        unweave.InvalidInput, match=r"method must be one of samples_.*samples\. Got 'relu'"
-    ):
+    with pytest.raises(unweave.InvalidInput, match=r"method must be one of samples_.*samples\. Got 'relu'"):
         unweave.recover(Samples(x, y), method="lines")
     with pytest.raises(unweave.InvalidInput, match=r"method must be one of affine, .* Got 'samples_relu'"):
         unweave.recover(net, method="samples_relu")
