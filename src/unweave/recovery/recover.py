@@ -305,8 +305,10 @@ class _Run:
             candidate = self._searched(method, place, tuple(earlier))
             earlier.append(candidate)
             verdict = self._judged(candidate, place)
-            if is_nearly_right(candidate, verdict, place.findings):
-                assert isinstance(place.view, NormalisedQueries)
+            # Samples have no further rows to give.
+            if isinstance(place.view, NormalisedQueries) and is_nearly_right(
+                candidate, verdict, place.findings
+            ):
                 self._consider(candidate, verdict, place)
                 candidate = polished_on_values(
                     candidate, place.view, place.findings, self._journal, self._rng
