@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from random_models import CASES, random_model, sites_of
+from unweave.derivatives.sobolev_fit import SobolevFit, SobolevJacobian
 from unweave.derivatives.stencils import Jets, gradient_jets, hessian_jets
 from unweave.derivatives.truncation import difference_gradients
-from unweave.derivatives.sobolev_fit import SobolevFit, SobolevJacobian
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 
@@ -108,10 +108,8 @@ def test_the_preconditioner_inverts_the_diagonal_blocks(d: int, m: int, k: int, 
     dense = jacobian.dense()
     gram = dense.T @ dense
     diagonal = jacobian.preconditioner_diagonal()
-    for neuron in range(m):
-        own = np.concatenate(
-            [np.arange(d) * m + neuron, [d * m + neuron], d * m + m + neuron * k + np.arange(k)]
-        )
+    for unit in range(m):
+        own = np.concatenate([np.arange(d) * m + unit, [d * m + unit], d * m + m + unit * k + np.arange(k)])
         block = np.linalg.inv(gram[np.ix_(own, own)])
         for position, index in enumerate(own):
             e = np.zeros(model.size)

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from unweave.derivatives.stencils import gradient_jets
-from unweave.networks.mirrored_units import mirror_back
-from unweave.methods.smooth.final_fit import fit_linear_part, skip_matrix
+from unweave.methods.smooth.frame_search import fit_linear_part, skip_matrix
 from unweave.networks.activations import get_activation
+from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.parameters import NetworkParameters
 
 MIRRORED = ("softplus", "gelu", "swish")
@@ -34,10 +34,10 @@ def jets_of(model: NetworkParameters, n: int = 12, step: float = 0.02):
     return gradient_jets(model.values, sites, step)
 
 
-def mirrored(model: NetworkParameters, neurons: list[int]) -> NetworkParameters:
-    """The model with some neurons mirrored and nothing else changed: what Hessians alone would give."""
+def mirrored(model: NetworkParameters, units: list[int]) -> NetworkParameters:
+    """The model with some units mirrored and nothing else changed: what Hessians alone would give."""
     sign = np.ones(model.width)
-    sign[neurons] = -1
+    sign[units] = -1
     (weights, outgoing), (biases, offset) = model.weights, model.biases
     return replace(model, weights=(weights * sign, outgoing), biases=(biases * sign, offset))
 
@@ -63,11 +63,11 @@ def test_what_the_model_held_before_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("name", MIRRORED)
-@pytest.mark.parametrize("neurons", [[], [0], [1, 3], [0, 1, 2, 3, 4]])
-def test_mirrored_neurons_are_found_and_turned_back(name: str, neurons: list[int]) -> None:
+@pytest.mark.parametrize("units", [[], [0], [1, 3], [0, 1, 2, 3, 4]])
+def test_mirrored_units_are_found_and_turned_back(name: str, units: list[int]) -> None:
     model = model_of(name, skip=False)
     jets = jets_of(model)
-    turned = fit_linear_part(mirrored(model, neurons), jets, with_skip=True)
+    turned = fit_linear_part(mirrored(model, units), jets, with_skip=True)
     back = mirror_back(turned)
     assert_allclose(back.weights[0], model.weights[0], atol=1e-12)
     assert_allclose(back.biases[0], model.biases[0], atol=1e-12)
@@ -84,7 +84,7 @@ def test_turning_back_does_not_change_the_function(name: str) -> None:
     assert_allclose(mirror_back(turned).values(x), turned.values(x), atol=1e-12)
 
 
-def test_a_true_skip_is_not_taken_for_mirrored_neurons() -> None:
+def test_a_true_skip_is_not_taken_for_mirrored_units() -> None:
     model = model_of("softplus", skip=True)
     assert mirror_back(model) is model
 
@@ -94,7 +94,7 @@ def test_odd_activations_and_models_without_skip_are_left_alone() -> None:
         assert mirror_back(model) is model
 
 
-def test_more_neurons_than_equations_are_left_alone() -> None:
+def test_more_units_than_equations_are_left_alone() -> None:
     model = model_of("softplus", True, d=2, m=5, k=2)
     assert mirror_back(model) is model
     assert_array_equal(mirror_back(model).weights[0], model.weights[0])

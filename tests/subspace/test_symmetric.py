@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from unweave.subspace.symmetric import symmetric_packing
+from unweave.subspace.symmetric import rank_one_coefficients, symmetric_packing
 
 EPS = np.finfo(np.float64).eps
 
@@ -83,3 +83,12 @@ def test_leading_axes_are_kept() -> None:
     packed = np.random.default_rng(1004).standard_normal((2, 4, 6))
     assert packing.unpack(packed).shape == (2, 4, 3, 3)
     assert_allclose(packing.unpack(packed)[1, 2], packing.unpack(packed[1, 2]))
+
+
+def test_coefficients_of_rank_one_terms() -> None:
+    rng = np.random.default_rng(1004)
+    directions = rng.standard_normal((6, 4))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    coefficients = rng.standard_normal((5, 6, 2))
+    hessians = np.einsum("nmk,mp->nkp", coefficients, symmetric_packing(4).outer(directions))
+    np.testing.assert_allclose(rank_one_coefficients(directions, hessians), coefficients, atol=1e-10)

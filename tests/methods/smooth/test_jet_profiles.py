@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 
 from unweave import get_activation
-from unweave.methods.smooth.jet_profiles import JetSamples, fit_jet_profiles, jet_samples
+from unweave.methods.smooth.jet_profiles import JetProfileOptions, JetSamples, fit_jet_profiles, jet_samples
 from unweave.subspace.symmetric import symmetric_packing
 
+OPTIONS = JetProfileOptions()
 
-def planted(activation: str, sites: int, outputs: int, neurons: int = 12) -> tuple[JetSamples, ...]:
+
+def planted(activation: str, sites: int, outputs: int, units: int = 12) -> tuple[JetSamples, ...]:
     rng = np.random.default_rng(1000)
-    scales, biases = rng.uniform(0.2, 2.0, neurons), rng.uniform(-1.5, 1.5, neurons)
-    outgoing = rng.choice([-1, 1], (neurons, outputs)) * rng.uniform(0.5, 2.0, (neurons, outputs))
-    t = rng.standard_normal((sites, neurons))
+    scales, biases = rng.uniform(0.2, 2.0, units), rng.uniform(-1.5, 1.5, units)
+    outgoing = rng.choice([-1, 1], (units, outputs)) * rng.uniform(0.5, 2.0, (units, outputs))
+    t = rng.standard_normal((sites, units))
     _, _, second, third = get_activation(activation).jet(scales * t + biases, 3)
     samples = JetSamples(
         t, (scales**2 * second)[:, :, None] * outgoing, (scales**3 * third)[:, :, None] * outgoing
@@ -24,7 +26,7 @@ def planted(activation: str, sites: int, outputs: int, neurons: int = 12) -> tup
 @pytest.mark.parametrize("activation", ["tanh", "erf", "softplus", "sine"])
 def test_four_sites_give_scale_bias_and_outgoing_weights(activation: str, outputs: int) -> None:
     samples, scales, biases, outgoing = planted(activation, 4, outputs)
-    found = fit_jet_profiles(samples, get_activation(activation))
+    found = fit_jet_profiles(samples, get_activation(activation), OPTIONS)
     assert found.residuals.max() < 1e-6
     np.testing.assert_allclose(found.scales, scales, rtol=1e-4)
     if activation != "sine":  # whose bias is only known modulo 2 pi, and with the sign of a modulo pi
@@ -33,20 +35,20 @@ def test_four_sites_give_scale_bias_and_outgoing_weights(activation: str, output
         np.testing.assert_allclose(np.abs(found.outgoing), np.abs(outgoing), rtol=1e-3)
 
 
-def test_neurons_near_their_inflection_are_found() -> None:
+def test_units_near_their_inflection_are_found() -> None:
     # There the ratio of the two derivatives is steep in b, and a coarse grid falls into another valley.
     t = np.random.default_rng(1001).uniform(-1.2, 1.2, (4, 3))
     scales, biases = np.array([0.12, 0.13, 0.3]), np.array([0.15, -0.24, 0.05])
     _, _, second, third = get_activation("tanh").jet(scales * t + biases, 3)
     samples = JetSamples(t, (scales**2 * second)[..., None], (scales**3 * third)[..., None])
-    found = fit_jet_profiles(samples, get_activation("tanh"))
+    found = fit_jet_profiles(samples, get_activation("tanh"), OPTIONS)
     np.testing.assert_allclose(found.scales, scales, rtol=1e-3)
     np.testing.assert_allclose(np.abs(found.biases), np.abs(biases), atol=1e-3)
 
 
 def test_another_activation_does_not_fit() -> None:
     samples, *_ = planted("tanh", 5, 1)
-    right, wrong = (fit_jet_profiles(samples, get_activation(name)) for name in ("tanh", "softplus"))
+    right, wrong = (fit_jet_profiles(samples, get_activation(name), OPTIONS) for name in ("tanh", "softplus"))
     assert np.median(wrong.residuals) > 1e4 * np.median(right.residuals)
 
 
@@ -69,7 +71,7 @@ def test_samples_are_the_coefficients_of_the_powers() -> None:
     assert samples.only(np.array([4, 1])).third.shape == (3, 2, 2)
 
 
-def test_a_neuron_that_does_not_act_is_no_exception() -> None:
+def test_a_unit_that_does_not_act_is_no_exception() -> None:
     samples, *_ = planted("tanh", 4, 1)
     dead = JetSamples(samples.projections, 0 * samples.second, 0 * samples.third)
-    assert np.isfinite(fit_jet_profiles(dead, get_activation("tanh")).outgoing).all()
+    assert np.isfinite(fit_jet_profiles(dead, get_activation("tanh"), OPTIONS).outgoing).all()

@@ -6,8 +6,9 @@ import pytest
 import unweave
 from unweave import Network, Queries, random_network
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
-from unweave.methods.smooth.lattice_route import LARGEST_FIT, LatticeResult, LatticeRoute
-from unweave.methods.smooth.random_slice import slice_cost, smallest_slice
+from unweave.methods.smooth.lattice_route import LatticeOptions, LatticeResult, LatticeRoute
+from unweave.methods.smooth.random_slice import SliceOptions
+from unweave.methods.smooth.span_members import MemberFinder, MemberOptions
 from unweave.search.journal import Journal
 from unweave.targets.region import Region
 
@@ -20,6 +21,7 @@ def run(
     activations: tuple[str, ...] = ("tanh",),
     region: Region | None = None,
     seed: int = 1000,
+    options: LatticeOptions | None = None,
 ) -> tuple[LatticeResult | None, Journal, Queries]:
     queries = Queries(network, network.n_inputs)
     journal = Journal(queries)
@@ -31,8 +33,8 @@ def run(
         NOISE,
         width,
         activations,
-        journal,
-        np.random.default_rng(seed),
+        MemberFinder(MemberOptions(), journal, np.random.default_rng(seed)),
+        options or LatticeOptions(),
     )
     return route.run(), journal, queries
 
@@ -77,9 +79,8 @@ def test_the_rows_are_those_of_the_estimate() -> None:
     truth = planted([14, 18, 1])
     found, journal, queries = run(truth)
     assert found is not None
-    dimension = smallest_slice(14, 18)
-    assert dimension is not None
-    expected = slice_cost(14, 18, 1, dimension, mirrored=True).rows
+    dimension = next(SliceOptions().dimensions(14, 18))
+    expected = SliceOptions().cost(14, 18, 1, dimension, mirrored=True).rows
     assert queries.sent == pytest.approx(expected, rel=0.25)
     assert {stage.name for stage in journal.stages} == {
         "step",
@@ -92,13 +93,13 @@ def test_the_rows_are_those_of_the_estimate() -> None:
     }
 
 
-def test_neurons_that_truncation_hides_come_out() -> None:
+def test_units_that_truncation_hides_come_out() -> None:
     base = planted([12, 20, 1], seed=1004)
     outgoing = base.weights[1].copy()
     outgoing[:2] *= 3e-4
     truth = Network([base.weights[0], outgoing], base.biases, base.activations)
     found, _, _ = run(truth)
-    # Weak neurons are determined to their own precision, 1e-15 over 3e-4, times the conditioning.
+    # Weak units are determined to their own precision, 1e-15 over 3e-4, times the conditioning.
     assert parameter_error(truth, found) < 1e-7
 
 
@@ -126,8 +127,8 @@ def test_nothing_is_asked_outside_a_box() -> None:
         NOISE,
         None,
         ("tanh",),
-        Journal(queries),
-        np.random.default_rng(1000),
+        MemberFinder(MemberOptions(), Journal(queries), np.random.default_rng(1000)),
+        LatticeOptions(),
     )
     assert route.run() is not None
     assert min(low for low, _ in seen) >= -1.5
@@ -136,14 +137,14 @@ def test_nothing_is_asked_outside_a_box() -> None:
 
 @pytest.mark.parametrize("layers", [[12, 10, 8, 1], [12, 60, 1]])
 def test_what_is_not_in_sight_is_given_up(layers: list[int]) -> None:
-    # Two hidden layers, or more neurons than 12 directions can show: no verdict, no exception.
+    # Two hidden layers, or more units than 12 directions can show: no verdict, no exception.
     found, journal, _ = run(planted(layers))
     assert found is None
     assert [stage.name for stage in journal.stages][:2] == ["step", "lattices"]
 
 
 def test_layers_that_would_take_long_are_left_to_others() -> None:
-    width = LARGEST_FIT // 20
+    width = LatticeOptions().largest_fit // 20
     found, _, queries = run(random_network([40, width, 1], seed=1006), width)
     assert found is None
     assert queries.sent == 0

@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 
 from unweave.arrays import Array
-from unweave.methods.smooth.lattice_step import lattice_step
-from unweave.methods.smooth.random_slice import (
-    FEWEST_SITES,
-    RandomSlice,
-    cheapest_slice,
-    lattices_needed,
-    most_neurons,
-    slice_cost,
-    smallest_slice,
-)
+from unweave.methods.smooth.random_slice import RandomSlice, SliceOptions, lattice_step
 from unweave.targets.region import Region
 
 
@@ -44,7 +35,7 @@ def test_asking_beside_moves_along_the_other_directions() -> None:
 def test_points_are_as_far_out_as_those_of_the_region() -> None:
     slices = slices_of(Region.standard(40))
     points = slices.draw(4000, 8)
-    # A neuron of norm one varies by one there: the mean of 32 000 squares has a relative error of 1 %.
+    # A unit of norm one varies by one there: the mean of 32 000 squares has a relative error of 1 %.
     assert np.mean(points**2) * 8 / 40 == pytest.approx(1, rel=0.05)
 
 
@@ -74,24 +65,27 @@ def test_the_step_follows_the_sharpness() -> None:
         slices = RandomSlice(
             lambda x: np.sin(sharpness * x @ direction)[:, None], Region.standard(10), 0.1, rng
         )
-        return lattice_step(slices, 6, rng)
+        return lattice_step(slices, 6, rng, SliceOptions())
 
     assert wave(0.5) / wave(1.0) == pytest.approx(2, rel=0.1)
     narrow = RandomSlice(identity, Region.from_domain(-1e-9, 1e-9, 10), 0.1, np.random.default_rng(0))
-    assert lattice_step(narrow, 6, np.random.default_rng(0)) > 0  # normalised: a box is never narrow
+    assert lattice_step(narrow, 6, np.random.default_rng(0), SliceOptions()) > 0  # a box is normalised
 
 
 def test_costs_add_up_and_the_cheapest_is_cheapest() -> None:
-    cost = slice_cost(20, 40, 1, 11, mirrored=False)
+    options = SliceOptions()
+    cost = options.cost(20, 40, 1, 11, mirrored=False)
     assert cost.rows == cost.lattice + cost.values + cost.other_inputs
-    assert cost.lattice == lattices_needed(40, 11, 1) * 364
-    best = cheapest_slice(20, 40, 1)
+    assert cost.lattice == options.lattices_needed(40, 11, 1) * 364
+    best = options.cheapest(20, 40, 1)
     assert best is not None
-    assert most_neurons(best.dimension) >= 40
+    assert options.most_units(best.dimension) >= 40
     assert all(
-        best.rows <= slice_cost(20, 40, 1, d, False).rows for d in range(6, 21) if most_neurons(d) >= 40
+        best.rows <= options.cost(20, 40, 1, d, False).rows
+        for d in range(6, 21)
+        if options.most_units(d) >= 40
     )
-    assert cheapest_slice(10, 40, 1) is None
-    assert smallest_slice(20, 40) == 11
-    assert smallest_slice(10, 40) is None
-    assert lattices_needed(5, 8, 10) == FEWEST_SITES
+    assert options.cheapest(10, 40, 1) is None
+    assert next(options.dimensions(20, 40)) == 11
+    assert next(options.dimensions(10, 40), None) is None
+    assert options.lattices_needed(5, 8, 10) == options.fewest_sites

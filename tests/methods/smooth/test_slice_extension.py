@@ -5,8 +5,8 @@ import pytest
 
 from unweave import get_activation, random_network
 from unweave.arrays import Array
-from unweave.methods.smooth.random_slice import RandomSlice, sites_for_other_inputs
-from unweave.methods.smooth.slice_extension import extend
+from unweave.methods.smooth.random_slice import RandomSlice, SliceOptions
+from unweave.methods.smooth.slice_extension import Extension, ExtensionOptions, extend
 from unweave.networks.parameters import NetworkParameters
 from unweave.targets.region import Region
 
@@ -38,11 +38,15 @@ def on_slice(truth: NetworkParameters, slices: RandomSlice, d: int) -> NetworkPa
     )
 
 
+def extended(model: NetworkParameters, slices: RandomSlice) -> Extension:
+    return extend(model, slices, 1e-15, ExtensionOptions(), SliceOptions())
+
+
 @pytest.mark.parametrize(("inputs", "width", "outputs"), [(20, 9, 1), (14, 30, 1), (30, 12, 4)])
 @pytest.mark.parametrize("skip", [False, True])
 def test_the_other_components_are_exact(inputs: int, width: int, outputs: int, skip: bool) -> None:
     truth, slices, asked = planted(inputs, width, outputs, skip)
-    found = extend(on_slice(truth, slices, 8), slices, noise=1e-15)
+    found = extended(on_slice(truth, slices, 8), slices)
     # Answers are rounded by some 1e-15, steps are 0.02 sqrt(D), and G magnifies by its condition.
     np.testing.assert_allclose(found.model.weights[0], truth.weights[0], atol=1e-14 / 0.02 * found.condition)
     if skip:
@@ -52,12 +56,12 @@ def test_the_other_components_are_exact(inputs: int, width: int, outputs: int, s
         assert found.model.skip is None
     assert found.residual < 1e-13
     assert sum(asked) == found.sites * (inputs - 8)
-    assert found.sites <= 1.5 * sites_for_other_inputs(width, outputs) + 2
+    assert found.sites <= 1.5 * SliceOptions().sites_beside(width, outputs) + 2
 
 
-def test_a_weak_neuron_is_not_thrown_away_by_the_bending_of_the_others() -> None:
+def test_a_weak_unit_is_not_thrown_away_by_the_bending_of_the_others() -> None:
     truth, slices, _ = planted(20, 30, 1, weakest=1e-4)
-    found = extend(on_slice(truth, slices, 12), slices, noise=1e-15)
+    found = extended(on_slice(truth, slices, 12), slices)
     assert found.residual < 1e-13
     error = np.abs(found.model.weights[0] - truth.weights[0]).max(axis=0)
     assert error[0] < 1e-7  # its own rounding, 1e-15 / 0.02 / 1e-4, times the condition
@@ -69,4 +73,4 @@ def test_a_network_that_is_wrong_on_the_slice_is_seen_in_the_residual() -> None:
     truth, slices, _ = planted(20, 9, 1)
     wrong = on_slice(truth, slices, 8)
     wrong = wrong.from_vector(wrong.to_vector() + 1e-6)
-    assert extend(wrong, slices, noise=1e-15).residual > 1e-8
+    assert extended(wrong, slices).residual > 1e-8

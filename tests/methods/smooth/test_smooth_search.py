@@ -6,9 +6,7 @@ import pytest
 import unweave
 from searches import searched
 from unweave import Network
-from unweave.methods.shared.profiles.neuron_fits import rank_one_coefficients
 from unweave.search import Candidate, Journal, Request
-from unweave.subspace.symmetric import symmetric_packing
 
 TANH = Request(activation="tanh")
 
@@ -28,9 +26,9 @@ def names(journal: Journal) -> list[str]:
     return [stage.name for stage in journal.stages]
 
 
-def test_few_neurons_go_by_pencils() -> None:
+def test_few_units_go_by_pencils() -> None:
     candidate, journal = run(planted([7, 4, 1]), TANH)
-    assert names(journal) == ["gradients", "pencils", "activation", "neurons", "polish"]
+    assert names(journal) == ["gradients", "pencils", "activation", "units", "polish"]
     assert (candidate.evidence.active_dimension, candidate.evidence.width, candidate.evidence.found) == (
         4,
         4,
@@ -38,14 +36,14 @@ def test_few_neurons_go_by_pencils() -> None:
     )
 
 
-def test_many_neurons_go_by_the_span() -> None:
+def test_many_units_go_by_the_span() -> None:
     candidate, journal = run(planted([5, 9, 1]), Request((9,), "tanh"))
     assert names(journal) == [
         "gradients",
         "Hessians",
         "power method",
         "activation",
-        "neurons",
+        "units",
         "truncation",
         "polish",
     ]
@@ -122,16 +120,7 @@ def test_an_interruption_hands_back_what_there_is() -> None:
     assert candidate.problem == "interrupted"
 
 
-def test_a_network_that_is_no_sum_of_neurons_is_refused_with_the_reason() -> None:
+def test_a_network_that_is_no_sum_of_units_is_refused_with_the_reason() -> None:
     candidate, _ = run(planted([5, 4, 4, 1]), TANH)
     assert candidate.problem is not None
     assert "Hessians" in candidate.problem
-
-
-def test_coefficients_of_rank_one_terms() -> None:
-    rng = np.random.default_rng(1004)
-    directions = rng.standard_normal((6, 4))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    coefficients = rng.standard_normal((5, 6, 2))
-    hessians = np.einsum("nmk,mp->nkp", coefficients, symmetric_packing(4).outer(directions))
-    np.testing.assert_allclose(rank_one_coefficients(directions, hessians), coefficients, atol=1e-10)

@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import unweave
 from coarse_targets import noisy, planted, rounded, rows_of
 from unweave.methods.shared.coarse_answers.leaving_out import without_neuron
-from unweave.networks.mirrored_units import unmirrored
 from unweave.methods.smooth_coarse.behind_links import HessiansBehindLinks, Seen
 from unweave.methods.smooth_coarse.contrasts import contrast_profiles, likeliest_contrasts
 from unweave.methods.smooth_coarse.fitting import NeuronFits
@@ -24,6 +23,7 @@ from unweave.methods.smooth_coarse.rotated_hessians import RotatedHessians, rand
 from unweave.methods.smooth_coarse.width import noisy_span
 from unweave.networks.activations import get_activation
 from unweave.networks.links import Link
+from unweave.networks.mirrored_units import unmirrored
 from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import symmetric_packing
 

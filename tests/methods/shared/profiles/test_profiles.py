@@ -25,7 +25,7 @@ def curvature_samples(
 
 
 def shape_error(name: str, fit: Profiles, order: int) -> float:
-    """Distance of the fitted from the true neurons as functions, which no symmetry of g affects."""
+    """Distance of the fitted from the true units as functions, which no symmetry of g affects."""
     t = np.linspace(-3, 3, 61)[:, None]
     g = get_activation(name)
     mine = fit.outgoing[:, 0] * fit.scales**order * g.jet(fit.scales * t + fit.biases, order)[order]
@@ -97,7 +97,7 @@ def test_refinement_follows_corrected_samples() -> None:
     assert_allclose(fine.scales, SCALES, rtol=1e-8)
 
 
-def test_a_silent_neuron_is_fitted_by_nothing_and_breaks_nothing() -> None:
+def test_a_silent_unit_is_fitted_by_nothing_and_breaks_nothing() -> None:
     t, samples = curvature_samples("tanh")
     samples[:, 2] = 0.0
     fit = fit_profiles(t, samples, get_activation("tanh"), 2, np.random.default_rng(1008))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 import unweave
-from unweave.methods.smooth.mixed_activations import activations_seen
+from unweave.methods.smooth.frame_units import ProfileSamples, UnitOptions, activations_seen
 from unweave.networks.activations import get_activation
 
 
 def profiles(names, seed, scale=1.3):
-    """Second derivatives of one neuron per name along its own direction."""
+    """Second derivatives of one unit per name along its own direction."""
     rng = np.random.default_rng(seed)
     t = rng.standard_normal((80, len(names)))
     biases = rng.uniform(-0.5, 0.5, len(names))
@@ -20,17 +20,19 @@ def profiles(names, seed, scale=1.3):
     return t, np.stack(columns, axis=1)[:, :, None]
 
 
-def test_each_neuron_is_told_apart():
+def test_each_unit_is_told_apart():
     names = ("tanh", "sine", "softplus", "tanh")
     t, samples = profiles(names, 1000)
-    seen = activations_seen(("tanh", "softplus", "sine"), t, samples, 2, np.random.default_rng(0))
+    seen = activations_seen(
+        ("tanh", "softplus", "sine"), ProfileSamples(t, samples, 2), np.random.default_rng(0), UnitOptions()
+    )
     assert seen == {"tanh": 2, "softplus": 1, "sine": 1}
 
 
 def test_noise_is_explained_by_none():
     rng = np.random.default_rng(1001)
     t, samples = rng.standard_normal((80, 3)), rng.standard_normal((80, 3, 1))
-    assert activations_seen(("tanh", "sine"), t, samples, 2, rng) == {}
+    assert activations_seen(("tanh", "sine"), ProfileSamples(t, samples, 2), rng, UnitOptions()) == {}
 
 
 def test_recover_names_the_mixture():

@@ -5,7 +5,7 @@ import pytest
 
 from unweave import get_activation, random_network
 from unweave.derivatives.lattice_jets import LatticeJets, LatticeSampler
-from unweave.methods.smooth.lattice_truncation import without_truncation
+from unweave.derivatives.truncation import without_lattice_truncation
 from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import symmetric_packing
 
@@ -34,7 +34,7 @@ def both(step: float, mirrored: bool) -> tuple[tuple[float, float], tuple[float,
     for _ in range(2):
         sampler.add(rng.standard_normal(5))
     jets = sampler.jets()
-    return errors(jets), errors(without_truncation(jets, MODEL, step, mirrored))
+    return errors(jets), errors(without_lattice_truncation(jets, MODEL, step, mirrored))
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
