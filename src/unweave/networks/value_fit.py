@@ -12,7 +12,7 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.parameters import NetworkParameters
-from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
+from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
 
 _NEAR_RESIDUAL = 1e-2  # rms residual over that of the answers, below which full Gauss-Newton steps succeed
 _DAMPING_NEAR = 1e-9  # first damping of a near start, relative: next to none
@@ -88,6 +88,15 @@ class ValueFitResult:
     error_bar: float | None
     """Largest standard error of a parameter; None if the equations do not determine them all."""
 
+    @classmethod
+    def of(cls, model: NetworkParameters, fit: Fit, floor: float, equations: int) -> ValueFitResult:
+        """Judge ``fit``, which led to ``model``, by the ``floor`` of its residuals."""
+        error_bar = None
+        if fit.covariance_diagonal is not None:
+            error_bar = max(fit.rms, floor) * float(np.sqrt(fit.covariance_diagonal.max()))
+        amplified = float(np.sqrt(model.size / max(equations - model.size, 1)))
+        return cls(model, fit.history, floor, floor * amplified, fit.condition, error_bar)
+
 
 def fit_values(
     model: NetworkParameters,
@@ -118,15 +127,4 @@ def fit_values(
         damping=damping, rounding=rounding, acceleration=acceleration, max_memory=max_memory
     )
     fit = levenberg_marquardt(problem, start, options, on_step)
-    free = max(problem.n_equations - model.size, 1)
-    error_bar = None
-    if fit.covariance_diagonal is not None:
-        error_bar = max(fit.rms, floor) * float(np.sqrt(fit.covariance_diagonal.max()))
-    return ValueFitResult(
-        model=model.from_vector(fit.vector),
-        history=fit.history,
-        floor=floor,
-        prediction_floor=floor * float(np.sqrt(model.size / free)),
-        condition=fit.condition,
-        error_bar=error_bar,
-    )
+    return ValueFitResult.of(model.from_vector(fit.vector), fit, floor, problem.n_equations)

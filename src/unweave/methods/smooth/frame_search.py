@@ -22,6 +22,7 @@ from unweave.methods.smooth.frame_units import ProfileSamples, UnitFitter, UnitO
 from unweave.methods.smooth.span_members import MemberFinder
 from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.parameters import NetworkParameters
+from unweave.networks.value_fit import ValueFitResult
 from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.search import GaveUp
 
@@ -175,29 +176,13 @@ class FrameSearch:
         return self._noise * jets.gradient_noise * float(np.sqrt(jets.sites.shape[1] * d / spare))
 
 
-@dataclass(frozen=True, eq=False)
-class FinalFit:
-    """The fitted network and how well its equations determine it."""
-
-    model: NetworkParameters
-    history: tuple[float, ...]
-    """Root mean square residual, step by step."""
-    floor: float
-    """What the answers' rounding or noise would leave of it."""
-    prediction_floor: float
-    """What the same leaves of a prediction, on average: floor sqrt(P / (n - P)) for n equations."""
-    condition: float
-    error_bar: float | None
-    """Largest standard error of a parameter; None if the equations do not determine them all."""
-
-
 def fit_all_parameters(
     model: NetworkParameters,
     jets: tuple[Jets, ...],
     noise: float,
     options: FinalFitOptions,
     on_step: Callable[[int, float], None],
-) -> FinalFit:
+) -> ValueFitResult:
     """Fit every parameter to values and gradients; ``noise`` is the standard deviation of an answer."""
     sites = sum(len(part) for part in jets)
     floor = noise * float(np.sqrt(sum(len(part) * part.gradient_noise**2 for part in jets) / sites))
@@ -208,12 +193,8 @@ def fit_all_parameters(
     acting = _acting(model, jets, options.negligible_part * floor)
     if 0 < acting.sum() < model.width:
         model, fit = _minimise(model.keep(acting), jets, floor, on_step)
-    error_bar = None
-    if fit.covariance_diagonal is not None:
-        error_bar = max(fit.rms, floor) * float(np.sqrt(fit.covariance_diagonal.max()))
     equations = sum(part.values.size * (1 + part.sites.shape[1]) for part in jets)
-    amplified = float(np.sqrt(model.size / max(equations - model.size, 1)))
-    return FinalFit(model, fit.history, floor, floor * amplified, fit.condition, error_bar)
+    return ValueFitResult.of(model, fit, floor, equations)
 
 
 def fit_linear_part(model: NetworkParameters, jets: Jets, with_skip: bool) -> NetworkParameters:

@@ -14,6 +14,7 @@ singular vectors E are exact up to rounding, and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -44,34 +45,34 @@ class LiftOptions:
     """
 
 
+@dataclass(frozen=True, eq=False)
 class FrameTarget:
-    """Answers, sites, gradients and Hessians in frame coordinates.
+    """Answers, sites, gradients and Hessians in frame coordinates."""
 
-    ``noise`` is the answers' relative noise, which sets the steps of differences; ``autodiff`` takes the
-    target's own derivatives instead.
-    """
+    view: NormalisedQueries
+    region: Region
+    output_scale: Array
+    """(K,) spread of every output."""
+    frame: Array
+    """(D, d) with orthonormal columns."""
+    noise: float
+    """Noise of the answers relative to their spread, which sets the steps of differences."""
+    journal: Journal
+    rng: np.random.Generator
+    autodiff: bool = False
+    """Whether to take the target's own derivatives instead."""
 
-    def __init__(
-        self,
-        view: NormalisedQueries,
-        region: Region,
-        output_scale: Array,
-        frame: Array,
-        noise: float,
-        journal: Journal,
-        rng: np.random.Generator,
-        autodiff: bool = False,
-    ) -> None:
-        self._view, self._region, self._scale = view, region, output_scale
-        self._noise, self._journal, self._rng = noise, journal, rng
-        self.frame = frame
-        self.outputs = len(output_scale)
-        self.source: JetSource
+    @cached_property
+    def source(self) -> JetSource:
         """Where gradients and Hessians come from."""
-        if autodiff:
-            self.source = AutodiffJets(view, output_scale, frame)
-        else:
-            self.source = DifferenceJets(self.ask, difference_steps(noise, self.dimension))
+        if self.autodiff:
+            return AutodiffJets(self.view, self.output_scale, self.frame)
+        return DifferenceJets(self.ask, difference_steps(self.noise, self.dimension))
+
+    @property
+    def outputs(self) -> int:
+        """K"""
+        return len(self.output_scale)
 
     @property
     def dimension(self) -> int:
@@ -85,29 +86,20 @@ class FrameTarget:
 
     def seen_through(self, frame: Array) -> FrameTarget:
         """Return the same target in another frame."""
-        return FrameTarget(
-            self._view,
-            self._region,
-            self._scale,
-            frame,
-            self._noise,
-            self._journal,
-            self._rng,
-            autodiff=self.source.exact,
-        )
+        return replace(self, frame=frame)
 
     def ask(self, points: Array) -> Array:
         """Ask for answers (n, K) at frame coordinates (n, d), in units of their spread."""
         inputs = points @ self.frame.T if self.reduced else points
-        return self._view(inputs) / self._scale
+        return self.view(inputs) / self.output_scale
 
     def sample(self, count: int, margin: float) -> Array:
         """Draw sites (count, d) that stay inside the box, if there is one, when moved by ``margin``."""
         if not self.reduced:
-            return self._region.sample(count, self._rng, margin=margin)
-        if not self._region.has_box:
-            return self._rng.standard_normal((count, self.dimension))
-        sites = self._region.sample(count, self._rng, margin=margin) @ self.frame
+            return self.region.sample(count, self.rng, margin=margin)
+        if not self.region.has_box:
+            return self.rng.standard_normal((count, self.dimension))
+        sites = self.region.sample(count, self.rng, margin=margin) @ self.frame
         for _ in range(100):
             inside = self._stays_inside(sites, margin)
             if inside.all():
@@ -118,12 +110,12 @@ class FrameTarget:
     def _stays_inside(self, sites: Array, margin: float) -> BoolArray:
         inputs = sites @ self.frame.T
         reach = margin * np.sqrt(2) * np.sign(inputs)
-        return self._region.contains(inputs + reach)
+        return self.region.contains(inputs + reach)
 
     def longest_reach(self, directions: Array, reach: float) -> float:
         """Return the part of ``reach`` that stays inside along both ways of all ``directions`` (n, d)."""
         inputs = directions @ self.frame.T
-        while not self._region.contains(np.concatenate([reach * inputs, -reach * inputs])).all():
+        while not self.region.contains(np.concatenate([reach * inputs, -reach * inputs])).all():
             reach *= _SHRINK_INTO_BOX
         return reach
 
@@ -133,14 +125,14 @@ class FrameTarget:
         if missing <= 0 and jets is not None:
             return jets
         new = self.source.gradients(self.sample(missing, self.source.gradient_reach))
-        self._journal.tell(goal, None, "gradients")
+        self.journal.tell(goal, None, "gradients")
         return new if jets is None else Jets.concatenate([jets, new])
 
     def gradients_at(self, model: NetworkParameters, units: IntArray) -> Jets:
         """Take gradients at one site per unit, where it acts; only in the full frame."""
         margin = self.source.gradient_reach
         sites = points_at_units(
-            model.weights[0], model.biases[0], units, self._region, self._rng, margin=margin
+            model.weights[0], model.biases[0], units, self.region, self.rng, margin=margin
         )
         return self.source.gradients(sites)
 

@@ -16,7 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.shared.profiles.profiles import PROFILE_SCHEDULE, Profiles
+from unweave.methods.shared.profiles.profiles import (
+    PROFILE_SCHEDULE,
+    Profiles,
+    best_amplitudes,
+    explained_part,
+)
 from unweave.networks.activations import Activation
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
@@ -94,7 +99,7 @@ def fit_jet_profiles(samples: JetSamples, activation: Activation, options: JetPr
     best = np.argmin(misfit, axis=1)[:, None]
     scales, biases = np.take_along_axis(scales, best, 1), np.take_along_axis(biases, best, 1)
     shape = _shape(scales, biases, samples.projections, activation)
-    amplitude = _project(shape, data)[:, 0]
+    amplitude = best_amplitudes(shape, data)[:, 0]
     size = np.maximum(np.einsum("nmk,nmk->m", data, data), np.finfo(np.float64).tiny)
     left = np.take_along_axis(misfit, best, 1)[:, 0]
     return Profiles(scales[:, 0], biases[:, 0], amplitude, np.sqrt(np.maximum(left, 0.0) / size))
@@ -122,19 +127,8 @@ def _grid_search(
         count = int(np.ceil(2 * extent * scale * options.centers_per_width)) | 1
         grid = scale * np.linspace(-extent, extent, count)
         shape = _shape(np.full((m, count), scale), np.broadcast_to(grid, (m, count)), t, activation)
-        norm = np.einsum("nmg,nmg->mg", shape, shape)
-        overlap = np.einsum("nmg,nmk->mgk", shape, data)
-        explained = np.einsum("mgk,mgk->mg", overlap, overlap)
-        explained = np.divide(explained, norm, out=np.zeros_like(norm), where=norm > 0)
-        best_b[:, i] = grid[np.argmax(explained, axis=1)]
+        best_b[:, i] = grid[np.argmax(explained_part(shape, data), axis=1)]
     return np.broadcast_to(scales, best_b.shape).copy(), best_b
-
-
-def _project(shape: Array, data: Array) -> Array:
-    """Return the best amplitudes (m, candidates, K) of shape (2n, m, candidates) for data (2n, m, K)."""
-    norm = np.einsum("nmc,nmc->mc", shape, shape)[:, :, None]
-    overlap = np.einsum("nmc,nmk->mck", shape, data)
-    return np.asarray(np.divide(overlap, norm, out=np.zeros_like(overlap), where=norm > 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +184,7 @@ class _JetSteps(Steps[_JetPoint]):
 
     def _remainder(self, log_s: Array, b: Array) -> Array:
         shape = _shape(np.exp(log_s), b, self._t, self._activation)
-        return np.asarray(self._data[:, :, None, :] - shape[..., None] * _project(shape, self._data))
+        return np.asarray(self._data[:, :, None, :] - shape[..., None] * best_amplitudes(shape, self._data))
 
 
 def _products(a: Array, b: Array) -> Array:

@@ -33,11 +33,12 @@ from unweave.methods.smooth.lattice_directions import (
 )
 from unweave.methods.smooth.random_slice import RandomSlice, SliceOptions, lattice_step, slice_parameters
 from unweave.methods.smooth.slice_extension import ExtensionOptions, extend
-from unweave.methods.smooth.slice_fit import SliceFit, SliceFitOptions, SliceFitter
+from unweave.methods.smooth.slice_fit import SliceFitOptions, SliceFitter
 from unweave.methods.smooth.span_members import MemberFinder
 from unweave.networks.activations import get_activation
 from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.parameters import NetworkParameters
+from unweave.networks.value_fit import ValueFitResult
 from unweave.subspace.collector import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP
 from unweave.targets.region import Region
@@ -175,7 +176,7 @@ class LatticeRoute:
 
     # -- the network on the slice ----------------------------------------------------------------------
 
-    def _fit(self, seen: LatticeSpan) -> SliceFit | None:
+    def _fit(self, seen: LatticeSpan) -> ValueFitResult | None:
         """Return the network on the slice, if one comes down to rounding."""
         with self._journal.stage("power method") as stage:
             found = self._directions.find(seen)
@@ -194,7 +195,7 @@ class LatticeRoute:
                     return fit
         return None
 
-    def _fit_one(self, seen: LatticeSpan, found: RankOneDirections, name: str) -> SliceFit | None:
+    def _fit_one(self, seen: LatticeSpan, found: RankOneDirections, name: str) -> ValueFitResult | None:
         """Fit one activation; None if there is not even a start."""
         jets, restarts = seen.jets, found.restarts
         lattice = Lattice(self._step / self._slices.length_scale(seen.dimension), self._sampler.mirrored)
@@ -218,10 +219,10 @@ class LatticeRoute:
         options = self._options
         return SliceFitter(found.directions, seen.jets, self._noise, options.fit, options.profiles)
 
-    def _fits(self, fit: SliceFit) -> bool:
+    def _fits(self, fit: ValueFitResult) -> bool:
         return fit.history[-1] <= self._evidence.residual_over_floor * self._noise
 
-    def _fit_values(self, fitter: SliceFitter, seen: LatticeSpan, name: str) -> SliceFit | None:
+    def _fit_values(self, fitter: SliceFitter, seen: LatticeSpan, name: str) -> ValueFitResult | None:
         """Return the best of the fits to values from the starts that make sense."""
         best, options = None, self._options
         with self._journal.stage("slice fit") as stage:
@@ -256,7 +257,7 @@ class LatticeRoute:
 
     # -- all inputs ------------------------------------------------------------------------------------
 
-    def _extend(self, fit: SliceFit) -> LatticeResult | None:
+    def _extend(self, fit: ValueFitResult) -> LatticeResult | None:
         unit = self._slices.length_scale(len(fit.model.weights[0]))
         skip = None if fit.model.skip is None else fit.model.skip / unit
         model = replace(fit.model, weights=(fit.model.weights[0] / unit, fit.model.weights[1]), skip=skip)
@@ -272,14 +273,14 @@ class LatticeRoute:
         model = mirror_back(extension.model)
         if model.skip is not None and np.abs(model.skip).max() <= self._options.negligible_skip:
             model = replace(model, skip=None)
-        error = float(np.hypot(fit.prediction_error, extension.prediction_error))
+        error = float(np.hypot(fit.prediction_floor, extension.prediction_error))
         evidence = replace(
             self._evidence,
             fit_history=(*fit.history, max(fit.history[-1], extension.residual)),
             fit_floor=self._noise,
             prediction_floor=self._options.far_error * error,
             condition=max(fit.condition, extension.condition),
-            parameter_error_bar=max(fit.error_bar, extension.error_bar),
+            parameter_error_bar=np.inf if fit.error_bar is None else max(fit.error_bar, extension.error_bar),
         )
         return LatticeResult(model, evidence)
 

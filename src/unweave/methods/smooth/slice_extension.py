@@ -129,7 +129,7 @@ def _choose_sites(
     unknowns = m + outputs
     count = max(options.fewest_candidates, options.candidates_per_unknown * unknowns // outputs)
     points = slices.draw(count, d)
-    rows = _slope_rows(model, points)
+    rows = _slopes(model, points @ model.weights[0] + model.biases[0])
     # Pivoting takes the most independent rows first; the sites are taken in the order of their first row.
     pivots = scipy.linalg.qr(rows.reshape(-1, unknowns).T, mode="r", pivoting=True, check_finite=False)[1]
     order = _first_occurrences(np.asarray(pivots) // outputs)
@@ -144,11 +144,13 @@ def _choose_sites(
     return _Sites(points[first], rows[first].reshape(-1, unknowns), rows[rest].reshape(-1, unknowns))
 
 
-def _slope_rows(model: NetworkParameters, points: Array) -> Array:
-    """Return (n, K, m + K): how every output's slope changes with every component and with a skip."""
-    slope = model.activation.jet(points @ model.weights[0] + model.biases[0], 1)[1]
-    outputs = model.weights[1].shape[1]
-    by_skip = np.broadcast_to(np.eye(outputs), (len(points), outputs, outputs))
+def _slopes(model: NetworkParameters, z: Array) -> Array:
+    """Return (n, K, m + K): how every output's slope changes with every component and with a skip.
+
+    ``z`` (n, m) are the pre-activations.
+    """
+    slope, outputs = model.activation.jet(z, 1)[1], model.n_outputs
+    by_skip = np.broadcast_to(np.eye(outputs), (len(z), outputs, outputs))
     return np.concatenate([slope[:, None, :] * model.weights[1].T, by_skip], axis=2)
 
 
@@ -196,11 +198,9 @@ class _Beside:
 
     def slopes(self, components: Array) -> Array:
         """G (n K, m + K) at the components (m + K,) of one direction."""
-        m, outputs = self._model.weights[1].shape
-        slope = self._model.activation.jet(self._z + self.step * components[:m], 1)[1]
-        by_skip = np.broadcast_to(np.eye(outputs), (len(self._z), outputs, outputs))
-        both = np.concatenate([slope[:, None, :] * self._model.weights[1].T, by_skip], axis=2)
-        return np.asarray(both.reshape(-1, m + outputs))
+        m = self._model.width
+        slopes = _slopes(self._model, self._z + self.step * components[:m])
+        return slopes.reshape(-1, slopes.shape[2])
 
 
 def _damped(factors: tuple[Array, Array, Array], left: Array, step: float, typical: float) -> Array:

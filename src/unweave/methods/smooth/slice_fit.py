@@ -25,7 +25,7 @@ from unweave.methods.smooth.jet_profiles import (
 )
 from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
-from unweave.networks.value_fit import ValueFit
+from unweave.networks.value_fit import ValueFit, ValueFitResult
 from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
 
 
@@ -47,20 +47,6 @@ class SliceFitOptions:
     """First damping of a start below this residual."""
     damping_far: float = 1e-3
     """First damping of any other start."""
-
-
-@dataclass(frozen=True, eq=False)
-class SliceFit:
-    """A network fitted to values on a slice, in its normalised coordinates."""
-
-    model: NetworkParameters
-    history: tuple[float, ...]
-    """Root mean square residual, step by step."""
-    condition: float
-    error_bar: float
-    """Largest standard error of a parameter."""
-    prediction_error: float
-    """Standard error of a prediction on the slice, on average."""
 
 
 class SliceFitter:
@@ -107,16 +93,12 @@ class SliceFitter:
 
     def fit(
         self, start: NetworkParameters, points: Array, answers: Array, on_step: Callable[[int, float], None]
-    ) -> SliceFit:
+    ) -> ValueFitResult:
         """Fit all parameters from ``start`` to answers (n, K) at points (n, d)."""
         model, fit = self._minimise(start, points, answers, on_step)
         if model.skip is not None and np.abs(model.skip).max() <= self._options.negligible_skip:
             model, fit = self._minimise(replace(model, skip=None), points, answers, on_step)
-        bar = np.inf
-        if fit.covariance_diagonal is not None:
-            bar = max(fit.rms, self._noise) * float(np.sqrt(fit.covariance_diagonal.max()))
-        free = max(answers.size - model.size, 1)
-        return SliceFit(model, fit.history, fit.condition, bar, self._noise * np.sqrt(model.size / free))
+        return ValueFitResult.of(model, fit, self._noise, answers.size)
 
     def _minimise(
         self, start: NetworkParameters, points: Array, answers: Array, on_step: Callable[[int, float], None]

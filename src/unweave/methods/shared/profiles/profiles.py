@@ -197,7 +197,7 @@ def _refined(
     return Profiles(
         scales=scales[:, 0],
         biases=biases[:, 0],
-        outgoing=_project(shape, c)[:, 0] / scales**order,
+        outgoing=best_amplitudes(shape, samples)[:, 0] / scales**order,
         residuals=np.sqrt(np.maximum(misfit[:, 0], 0.0) / np.maximum(size, np.finfo(np.float64).tiny)),
     )
 
@@ -215,11 +215,7 @@ def _grid_search(
         rows = slice(start, start + block)
         z = t[:, rows, None] * grid_s + grid_b  # (n, block, grid)
         shape = _without_affine(activation.jet(z, order)[order], t, order)
-        norm = np.einsum("nmg,nmg->mg", shape, shape)
-        overlap = np.einsum("nmg,nmk->mgk", shape, c[:, rows])
-        explained = np.einsum("mgk,mgk->mg", overlap, overlap)
-        explained = np.divide(explained, norm, out=np.zeros_like(norm), where=norm > 0)
-        chosen = _separated_best(explained, options.candidates)
+        chosen = _separated_best(explained_part(shape, c[:, rows]), options.candidates)
         best_s[rows], best_b[rows] = grid_s[chosen], grid_b[chosen]
     return best_s, best_b
 
@@ -264,12 +260,19 @@ def _without_affine(columns: Array, t: Array, order: int) -> Array:
     return np.asarray((flat - q @ (q.T @ flat)).reshape(columns.shape))
 
 
-def _project(shape: Array, c: Array) -> Array:
-    """Best amplitude (m, candidates, K) of ``shape`` (n, m, candidates) for the samples c (n, m, 1, K)."""
-    norm = np.einsum("nmc,nmc->mc", shape, shape)
-    overlap = np.einsum("nmc,nmk->mck", shape, c[:, :, 0, :])
-    usable = norm[:, :, None] > 0
-    return np.asarray(np.divide(overlap, norm[:, :, None], out=np.zeros_like(overlap), where=usable))
+def best_amplitudes(shape: Array, samples: Array) -> Array:
+    """Return the amplitudes (m, candidates, K) of ``shape`` (n, m, candidates) that fit (n, m, K) best."""
+    norm = np.einsum("nmc,nmc->mc", shape, shape)[:, :, None]
+    overlap = np.einsum("nmc,nmk->mck", shape, samples)
+    return np.asarray(np.divide(overlap, norm, out=np.zeros_like(overlap), where=norm > 0))
+
+
+def explained_part(shape: Array, samples: Array) -> Array:
+    """Return the squared length (m, grid) of samples (n, m, K) along ``shape`` (n, m, grid)."""
+    norm = np.einsum("nmg,nmg->mg", shape, shape)
+    overlap = np.einsum("nmg,nmk->mgk", shape, samples)
+    explained = np.einsum("mgk,mgk->mg", overlap, overlap)
+    return np.asarray(np.divide(explained, norm, out=np.zeros_like(norm), where=norm > 0))
 
 
 def _misfit(shape: Array, amplitude: Array, c: Array) -> Array:
@@ -314,7 +317,7 @@ class _ProfileSteps(Steps[_ProfilePoint]):
 
     def at(self, log_s: Array, b: Array) -> _ProfilePoint:
         shape, slope = _shape(np.exp(log_s), b, self._t, self._activation, self._order)
-        amplitude = _project(shape, self._c)
+        amplitude = best_amplitudes(shape, self._c[:, :, 0, :])
         return _ProfilePoint(log_s, b, shape, slope, amplitude, _misfit(shape, amplitude, self._c))
 
     def trial(self, point: _ProfilePoint, damping: float | Array) -> _ProfilePoint:
