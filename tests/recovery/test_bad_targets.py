@@ -269,7 +269,7 @@ def test_two_identical_neurons_come_back_as_one() -> None:
     assert_recovered(twins, result)
     assert result.network is not None
     assert result.network.hidden == (4,)
-    assert any("4 neurons where 5 were given" in note for note in result.notes)
+    assert any("4 units where 5 were given" in note for note in result.notes)
 
 
 def test_a_neuron_without_effect_is_left_out() -> None:

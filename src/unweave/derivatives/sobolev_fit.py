@@ -1,4 +1,4 @@
-"""Fitting a one-hidden-layer network to values and gradients.
+"""Fit a one-hidden-layer network to values and gradients.
 
 Values and central-difference gradients at n sites are D + 1 equations per output and site that share the
 site's pre-activations, so a product with the Jacobian costs a few n x D x m matrix products, where the
@@ -62,7 +62,7 @@ class SobolevFit:
         return residual
 
     def linearise(self, vector: Array) -> Linearisation:
-        """The Jacobian at ``vector``."""
+        """Return the Jacobian at ``vector``."""
         return SobolevJacobian(self.template.from_vector(vector), self.jets)
 
 
@@ -87,7 +87,7 @@ class SobolevJacobian(Linearisation):
         return [_PartJacobian(self._model, part, self._dtype, self._truncation) for part in self._jets]
 
     def in_single_precision(self) -> SobolevJacobian:
-        """The same Jacobian with products in float32, the small truncation terms left out."""
+        """Return the same Jacobian with products in float32, without the small truncation terms."""
         return SobolevJacobian(self._model, self._jets, np.float32, truncation=False)
 
     def apply(self, vector: RealArray) -> RealArray:
@@ -236,7 +236,7 @@ class _PartJacobian:
         return np.concatenate([part.reshape(-1) for part in parts])
 
     def dense(self) -> Array:
-        """The rows as a matrix; only of the Jacobian with its truncation terms, where there are any."""
+        """Return the rows as a matrix, with their truncation terms where there are any."""
         x, w = self._sites, self._weights
         value, first = self._g[:2]
         (n, d), (m, k) = x.shape, self._outgoing.shape
@@ -270,7 +270,7 @@ class _PartJacobian:
         return np.concatenate([block.reshape(n * k * (1 + d), -1) for block in blocks], axis=1)
 
     def unit_blocks(self) -> Array:
-        """(m, d+1+K, d+1+K) diagonal blocks of J^T J without the truncation terms."""
+        """Return (m, d+1+K, d+1+K) diagonal blocks of J^T J without the truncation terms."""
         x, (w, a) = self._jets.sites, self._model.weights
         value, first, second = (part.astype(np.float64, copy=False) for part in self._g[:3])
         (n, d), (m, k) = x.shape, a.shape

@@ -1,7 +1,7 @@
-"""Mirrored units, turned back.
+"""Undo sign flips of units that Hessians cannot distinguish.
 
 softplus, gelu and swish satisfy g(-z) = g(z) + l z: Hessians cannot tell (w, b) from (-w, -b). Every unit
-that was taken the wrong way round leaves l w_k a_k^T in the skip matrix S. Which ones those are solves
+with the wrong sign leaves l w_k a_k^T in the skip matrix S. The flipped units solve
 
     S = sum_k chi_k l w_k a_k^T,        chi_k in {0, 1},
 
@@ -51,7 +51,7 @@ def unmirrored(model: NetworkParameters, skip_error: float) -> NetworkParameters
 
 
 def _turned(model: NetworkParameters, chosen: Array) -> NetworkParameters:
-    """The same function with the units of ``chosen`` (m,), zeros and ones, turned round."""
+    """Turn the units of ``chosen`` (m,), zeros and ones; the function stays the same."""
     (incoming, outgoing), (biases, offset) = model.weights, model.biases
     sign = np.where(chosen == 1.0, -1.0, 1.0)
     shift = _slope(model) * (biases * chosen) @ outgoing
@@ -65,14 +65,14 @@ def _turned(model: NetworkParameters, chosen: Array) -> NetworkParameters:
 
 
 def _slope(model: NetworkParameters) -> float:
-    """The l of g(-z) = g(z) + l z."""
+    """Return the l of g(-z) = g(z) + l z."""
     rule = model.activation.reflection
     assert rule is not None
     return rule.slope
 
 
 def _in_skip(model: NetworkParameters) -> Array:
-    """(D, K, m): l w_k a_k^T, what each unit leaves in the skip if it is mirrored."""
+    """Return (D, K, m): l w_k a_k^T, what each unit leaves in the skip if it is mirrored."""
     incoming, outgoing = model.weights
     return np.asarray(_slope(model) * incoming[:, None, :] * outgoing.T[None, :, :])
 

@@ -148,3 +148,5 @@ def test_layers_that_would_take_long_are_left_to_others() -> None:
     found, _, queries = run(random_network([40, width, 1], seed=1006), width)
     assert found is None
     assert queries.sent == 0
+    small, limited = planted([12, 20, 1]), LatticeOptions(largest_fit=100)
+    assert run(small, 20, options=limited)[0] is None

@@ -6,6 +6,8 @@ import pytest
 import unweave
 from searches import searched
 from unweave import Network
+from unweave.methods.smooth.lattice_route import LatticeOptions
+from unweave.methods.smooth.options import SmoothOptions
 from unweave.search import Candidate, Journal, Request
 
 TANH = Request(activation="tanh")
@@ -124,3 +126,16 @@ def test_a_network_that_is_no_sum_of_units_is_refused_with_the_reason() -> None:
     candidate, _ = run(planted([5, 4, 4, 1]), TANH)
     assert candidate.problem is not None
     assert "Hessians" in candidate.problem
+
+
+def test_options_decide_which_way_is_gone() -> None:
+    truth = planted([12, 9, 1])
+    by_slice = searched("smooth", truth, TANH)
+    by_hessians = searched(
+        "smooth", truth, TANH, options=SmoothOptions(lattices=LatticeOptions(fewest_inputs=13))
+    )
+    assert by_slice.stages[0] == "step"
+    assert by_hessians.stages[:2] == ["gradients", "pencils"]
+    for done in (by_slice, by_hessians):
+        assert done.candidate.network is not None
+        assert unweave.compare(truth, done.candidate.network).parameter_error < 1e-9

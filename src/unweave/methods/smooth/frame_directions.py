@@ -102,7 +102,7 @@ class HessianSampler:
         return self._source.hessian_error(self._parts[0].sites.shape[1])
 
     def columns(self) -> Array:
-        """(N K, p) packed Hessians of all outputs."""
+        """Return the packed Hessians of all outputs, (N K, p)."""
         hessians = self.jets.hessians
         assert hessians is not None
         return hessians.reshape(-1, hessians.shape[2])

@@ -5,8 +5,8 @@ directions u_k gives two samples per site and unit of the same function of one v
 
     c2_k(t) = a_k s_k^2 g''(s_k t + b_k),        c3_k(t) = a_k s_k^3 g'''(s_k t + b_k),      t = u_k . x.
 
-The amplitude a_k (one per output) is projected out; (s, b) comes from a grid and, from its best
-point at every scale, a damped Gauss-Newton iteration on (log s, b), for all units and starts at once.
+The amplitude a_k (one per output) is projected out. A grid gives the best b at every scale s; damped
+Gauss-Newton on (log s, b) goes on from there, for all units and starts at once.
 """
 
 from __future__ import annotations

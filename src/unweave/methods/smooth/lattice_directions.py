@@ -1,8 +1,8 @@
 """From lattice jets to the units' directions: the span, its rank-one members, and the truncation removed.
 
-The span of the jets ends at the width; weak units may drown in the truncation of the differences. The
-strong ones, once found, predict that truncation (`unweave.derivatives.truncation`): without it the
-spectrum shows the others.
+The span of the jets ends at the width, but weak units may drown in the truncation of the differences. The
+strong ones, once found, predict that truncation (`unweave.derivatives.truncation`). Without it the spectrum
+shows the others.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """One smooth hidden layer from few queries: lattices on a random slice, then the other inputs.
 
-1. a random slice of d < D directions, just enough that m units are determined there;
-2. third-order jets on simplex lattices at a few sites of it, until their span ends; its rank-one members are
-   the units' directions (`unweave.derivatives.lattice_jets`);
-3. the network on the slice, exactly, from profiles and values there (`unweave.methods.smooth.slice_fit`);
-4. the weights' components outside, exactly, one row per parameter (`unweave.methods.smooth.slice_extension`).
+1. Choose a random slice of d < D directions, just enough to determine m units.
+2. Take third-order jets on simplex lattices at a few sites until their span ends. Its rank-one members are
+   the units' directions (`unweave.derivatives.lattice_jets`).
+3. Fit the network on the slice to profiles and values there (`unweave.methods.smooth.slice_fit`).
+4. Solve for the weights' components outside, one row each (`unweave.methods.smooth.slice_extension`).
 
     rows   about  m d^2/6  +  1.1 m (d + 2)  +  1.1 m (D - d)        (one output; d^2/3 if mirrored)
 
-What is tried is checked by its own residual, which is at rounding or orders of magnitude above; a failure
-mirrors the lattices or adds sites; while no span ends, the slice is widened. No row is paid twice.
+The residual tells success, where it is at rounding, from failure, where it is orders of magnitude above. A
+failure mirrors the lattices or adds sites; while no span ends, the slice is widened. No row is asked twice.
 
-It needs float64 answers: third differences of coarser ones drown.
+Answers must be float64: third differences of coarser ones drown in noise.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class LatticeResult:
 
 
 class LatticeRoute:
-    """Runs the route once; ``run`` returns None if this is no such network, or not in sight."""
+    """Searches once; ``run`` returns None if the target is no such network or shows none."""
 
     def __init__(
         self,

@@ -119,7 +119,7 @@ def slice_parameters(width: int, d: int, outputs: int) -> int:
 class RandomSlice:
     """Nested random slices of a target in normalised inputs.
 
-    Points are given by their coordinates y in the slice, as many as are not zero: (n, d) for any d.
+    Points are given by their first d coordinates y in the frame, (n, d) for any d; the others are zero.
     """
 
     def __init__(
@@ -128,41 +128,41 @@ class RandomSlice:
         self._ask, self._region, self._rng = ask, region, rng
         inputs = region.n_inputs
         self.frame: Array = scipy.linalg.qr(rng.standard_normal((inputs, inputs)), check_finite=False)[0]
-        """Q (D, D)"""
+        """Q (D, D)."""
         self.least_margin = reach * float(np.abs(self.frame).max())
         """How far an input moves when a point is moved by ``reach`` along a column of the frame."""
 
     def ask(self, points: Array) -> Array:
-        """Answers (n, K) at slice coordinates (n, d)."""
+        """Ask for answers (n, K) at slice coordinates (n, d)."""
         return self._ask(points @ self.frame[:, : points.shape[1]].T)
 
     def ask_beside(self, points: Array, step: float) -> Array:
-        """Answers (n, D - d, K) at points (n, d) moved by ``step`` along each direction outside the slice."""
+        """Ask for answers (n, D - d, K) at points (n, d) moved by ``step`` along each direction outside."""
         d, inputs = points.shape[1], len(self.frame)
-        centres = points @ self.frame[:, :d].T
+        centers = points @ self.frame[:, :d].T
         outside = step * self.frame[:, d:].T
-        answers = [self._ask(centre + outside) for centre in centres]
+        answers = [self._ask(center + outside) for center in centers]
         return np.stack(answers).reshape(len(points), inputs - d, -1)
 
     def length_scale(self, d: int) -> float:
-        """Length at which a unit of norm one varies in a slice of ``d`` directions as in all inputs."""
+        """Return the length at which a unit varies in ``d`` directions as much as in all inputs."""
         return float(np.sqrt(len(self.frame) / d))
 
     def margin(self, reach: float, d: int) -> float:
-        """How far an input moves at most on a way of length ``reach`` inside a slice of ``d`` directions."""
+        """Return how far an input moves at most along a path of length ``reach`` in ``d`` directions."""
         return reach * float(np.linalg.norm(self.frame[:, :d], axis=1).max())
 
     def has_room(self, margin: float) -> bool:
-        """Whether all inputs may be moved by ``margin`` from the centre of the region."""
+        """Return whether all inputs may be moved by ``margin`` from the center of the region."""
         around = np.full((2, len(self.frame)), margin)
         around[1] *= -1
         return bool(self._region.contains(around).all())
 
     def draw(self, count: int, d: int, margin: float | None = None) -> Array:
-        """Random points (count, d), as far out as those of the region, if there is room for the margin.
+        """Draw points (count, d), as far out as those of the region if there is room for the margin.
 
-        If there is a box, they lie in it, and stay there when every input is moved by ``margin``; without one
-        given, when they are moved along a column of the frame by the ``reach`` of all slices.
+        If there is a box, they lie in it and stay there when every input is moved by ``margin``. Its default
+        allows for moves along a column of the frame by the ``reach`` of all slices.
         """
         margin = self.least_margin if margin is None else margin
         points = self.length_scale(d) * self._rng.standard_normal((count, d))
@@ -197,7 +197,7 @@ def lattice_step(slices: RandomSlice, d: int, rng: np.random.Generator, options:
 
 
 def _sharpness(odd: Array, step: float) -> float:
-    """From f(x + k h e) - f(x - k h e), k = 1, 2, 3: (3, lines, K)."""
+    """Estimate the sharpness from f(x + k h e) - f(x - k h e), k = 1, 2, 3, an array (3, lines, K)."""
     third = (odd[1] - 2 * odd[0]) / (2 * step**3)
     fifth = (odd[2] - 4 * odd[1] + 5 * odd[0]) / (2 * step**5)
     size = float(np.sqrt(np.mean(third**2)))

@@ -1,20 +1,19 @@
-"""One-hidden-layer smooth networks from queries: the default route.
+"""Search for one smooth hidden layer by queries.
 
-0. float64 answers and ten inputs or more: the whole network through a random slice of its inputs
-   (`lattice_route`), from a fifth of the queries of what follows; only if that fails, or would
-   take long, or the units are nearly as many as their directions allow:
-1. gradients at random sites: do all inputs matter, or only a subspace (active subspace)? From here on
-   everything happens in that subspace (`frame_search`), and is lifted back at the end
-   without further queries;
-2. Hessians; as many units as dimensions: matrix pencils on a handful of them; more: the span of about
-   1.15 m of them and its rank-one members;
-3. one unit at a time: scale, bias and outgoing weights from its profile, for each possible activation;
-4. the network predicts the truncation error of its own Hessians; with it removed, 2 and 3 once more;
-5. Gauss-Newton on all parameters, on the values and gradients already paid for and a few more.
+0. With float64 answers and ten inputs or more, search through a random slice of the inputs
+   (`lattice_route`), which takes a fifth of the queries. Go on only if that fails, would take
+   long, or the units are nearly as many as their directions allow.
+1. Take gradients at random sites: do all inputs matter, or only an active subspace? Everything else happens
+   in that subspace (`frame_search`) and is lifted back at the end without further queries.
+2. Take Hessians. For as many units as dimensions, matrix pencils on a handful of them give the directions;
+   for more, the rank-one members of the span of about 1.15 m of them.
+3. Fit one unit at a time: scale, bias and outgoing weights from its profile, for each possible activation.
+4. Predict the truncation error of the Hessians by the network, remove it, and repeat 2 and 3.
+5. Fit all parameters to the values and gradients already paid for and a few more, by Gauss-Newton.
 
-Queries per parameter (K = 1) of 1 to 5: about 1.15 (D^2+D+1)/(D+2) + 1.5 for m > D, and 2.2 + 6 m/D for
-m << D. With ``autodiff`` 1 to 5 run on the target's own derivatives (`jet_sources`): there is
-no truncation to remove, and they take about 1.15 for m > D, and less for m << D.
+Steps 1 to 5 take about 1.15 (D^2+D+1)/(D+2) + 1.5 queries per parameter (K = 1) for m > D, and 2.2 + 6 m/D
+for m << D. With ``autodiff`` they run on the target's own derivatives (`jet_sources`): there is no truncation
+to remove, and they take about 1.15 for m > D, and less for m << D.
 """
 
 from __future__ import annotations
@@ -173,7 +172,7 @@ class SmoothSearch(Search):
             raise GaveUp(SmoothReason.DERIVATIVES_DIFFER, mismatch=mismatch)
 
     def _enter_active_subspace(self) -> Jets:
-        """Take gradients until their span is seen to end, or to be everything, and go there."""
+        """Take gradients until their span ends or is everything, and go there."""
         with self.journal.stage("gradients") as stage:
             options = self._options
             inputs, outputs, width = len(self._target.frame), self._target.outputs, self.request.width
@@ -201,7 +200,7 @@ class SmoothSearch(Search):
         self._found.evidence = SmoothEvidence(active_dimension=inputs, derivative_mismatch=mismatch)
 
     def _lift_fits(self, gradients: Jets) -> bool:
-        """Whether the network, lifted to all inputs, explains the gradients taken there."""
+        """Return whether the network, lifted to all inputs, explains the gradients taken there."""
         if self._found.model is None:
             return False
         options = self._options.lift

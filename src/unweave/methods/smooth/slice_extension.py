@@ -1,16 +1,16 @@
 """From a network on a slice to all inputs: one linear system for every direction outside.
 
 A network that is known on the slice y -> f(E y) lacks the weights' components u_kj = w_k . q_j along the
-directions q_j outside. One step t along q_j from a point y_i of the slice,
+directions q_j outside. A step t along q_j from a point y_i of the slice,
 
     f(E y_i + t q_j) - f(E y_i) = sum_k a_k [g(z_ik + t u_kj) - g(z_ik)] + t s_j,        z_ik known,
 
-is one equation per output for the m unknowns u_.j (and s_j, a skip's components). f(E y_i) itself is known
-from the network, so every row is an equation, and the same sites serve all directions: to first order one
-matrix G with rows a_k g'(z_ik), chosen well conditioned among many candidates before anything is asked.
-Gauss-Newton with G, and where that is too slow with each direction's own Jacobian, solves them exactly.
+gives one equation per output for the m unknowns u_.j (and s_j, a skip's components). The network predicts
+f(E y_i) itself, so every row is an equation. The same sites serve all directions: to first order they share
+one matrix G with rows a_k g'(z_ik), chosen well conditioned among many candidates before anything is asked.
+Gauss-Newton with G solves the equations exactly; where it is too slow, each direction gets its own Jacobian.
 
-Cost: about (m + K)/K rows per direction: not more than there are parameters.
+Cost: about (m + K)/K rows per direction, no more than there are parameters.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _solve(
 
 
 class _Beside:
-    """What the outputs change when every unit moves by a component outside the slice."""
+    """Computes how the outputs change when every unit moves by a component outside the slice."""
 
     def __init__(self, model: NetworkParameters, points: Array, step: float) -> None:
         self._model, self.step = model, step
@@ -190,14 +190,14 @@ class _Beside:
         """Size of a component: those inside the slice are drawn alike."""
 
     def change(self, components: Array) -> Array:
-        """(directions, n K) for components (directions, m + K)."""
+        """Return the changes (directions, n K) for components (directions, m + K)."""
         m = self._model.width
         moved = self._model.activation(self._z + self.step * components[:, None, :m]) - self._value
         result = moved @ self._model.weights[1] + self.step * components[:, None, m:]
         return np.asarray(result.reshape(len(components), -1))
 
     def slopes(self, components: Array) -> Array:
-        """G (n K, m + K) at the components (m + K,) of one direction."""
+        """Return G (n K, m + K) at the components (m + K,) of one direction."""
         m = self._model.width
         slopes = _slopes(self._model, self._z + self.step * components[:m])
         return slopes.reshape(-1, slopes.shape[2])
@@ -206,8 +206,8 @@ class _Beside:
 def _damped(factors: tuple[Array, Array, Array], left: Array, step: float, typical: float) -> Array:
     """Solve step G u = ``left`` for u (directions, m + K), with a ridge as large as ``left`` itself.
 
-    What bending leaves in the first steps would throw weak units far off; the ridge, in units of a typical
-    component, keeps them until the residual has come down to what they contribute.
+    In the first steps, what bending leaves would throw weak units far off. The ridge, measured in typical
+    components, holds them until the residual has come down to what they contribute.
     """
     vectors, values, right = factors
     ridge = np.sqrt(np.mean(left**2, axis=1, keepdims=True)) / (step * typical)

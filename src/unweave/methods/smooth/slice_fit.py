@@ -1,8 +1,8 @@
 """From the units' directions on a slice to the whole network there.
 
-1. profiles: (s, b, a) of every unit from the derivatives at a few sites, for each possible activation;
-2. what enters linearly, constant and perhaps skip, from values at random points;
-3. Gauss-Newton on all parameters, on these values. The activation that comes down to rounding is the one.
+1. Fit (s, b, a) of every unit to the derivatives at a few sites, for each possible activation.
+2. Fit what enters linearly, the constant and perhaps a skip, to values at random points.
+3. Fit all parameters to these values, by Gauss-Newton. The right activation comes down to rounding.
 """
 
 from __future__ import annotations
