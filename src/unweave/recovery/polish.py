@@ -14,10 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from unweave.errors import BudgetExhausted
-from unweave.methods.smooth_deep.search import points_to_fit
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.parameters import NetworkParameters
-from unweave.networks.value_fit import fit_values
+from unweave.networks.value_fit import fit_values, points_to_fit
 from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.look import Findings
 from unweave.recovery.judge import Verdict

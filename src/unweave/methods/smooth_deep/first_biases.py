@@ -22,9 +22,6 @@ import numpy as np
 
 from unweave.arrays import Array
 
-ROWS_PER_UNIT = 4.0
-"""Gradients times outputs per unit: the data have 3 m columns."""
-
 
 @dataclass(frozen=True, eq=False)
 class LinearBiases:
@@ -43,7 +40,7 @@ class LinearBiases:
 def linear_biases(
     mixing: Array, coordinates: Array, gradients: Array, next_width: int | None = None
 ) -> LinearBiases:
-    """tau (m,) from gradients (n, m, K) with respect to ``coordinates`` (n, m); B = ``mixing`` (m, m)."""
+    """Find tau (m,) from gradients (n, m, K) in ``coordinates`` c (n, m); B = ``mixing`` (m, m)."""
     m = len(mixing)
     s = coordinates @ mixing
     p = np.linalg.solve(mixing, gradients.transpose(1, 0, 2).reshape(m, -1)).reshape(m, len(s), -1)

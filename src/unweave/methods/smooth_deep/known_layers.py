@@ -18,8 +18,8 @@ from functools import cached_property
 import numpy as np
 
 from unweave.arrays import Array, IntArray
-from unweave.methods.smooth_deep.saturating import Saturating
 from unweave.networks.network import Network
+from unweave.networks.saturating import Saturating
 
 Ask = Callable[[Array], Array]
 """(n, D) normalised inputs to (n, K) answers."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from unweave.methods.shared.refusals import NOTHING_CURVED, too_coarse
+from unweave.methods.smooth_deep.options import SmoothDeepOptions
 from unweave.methods.smooth_deep.search import DEEP_ACTIVATIONS, SmoothDeepSearch
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
@@ -70,4 +71,5 @@ METHOD = Method(
     likelihood=likelihood,
     cost=cost,
     search=SmoothDeepSearch,
+    options=SmoothDeepOptions,
 )

@@ -51,7 +51,6 @@ class Saturating:
 
 TANH = Saturating(get_activation("tanh"))
 ERF = Saturating(get_activation("erf"))
-SATURATING = {"tanh": TANH, "erf": ERF}
 
 
 def as_logistic(network: Network) -> Network:
