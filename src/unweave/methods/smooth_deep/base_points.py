@@ -1,5 +1,4 @@
-"""Where to ask about an inner layer: points that push its pre-activations far out, yet leave room for
-stencils.
+"""Points for questions about an inner layer: its pre-activations are large, and stencils have room.
 
 The states of a layer live in a shrinking part of the box (-1, 1)^m as depth grows. To make a deep unit's
 pre-activation large, its wanted direction is pulled back through the known layers as signs: the first layer's
@@ -73,7 +72,8 @@ class PointSource:
             found, steps, size = [], [], options.amplitude if amplitude is None else amplitude
             for _ in range(options.rounds):
                 inputs = self._drawn(known, frame, count, size, shortest_radius)
-                h = known.safe_steps(known.states(inputs), frame, longest, reach, bounds)
+                states = known.states(inputs)
+                h = known.safe_steps(states, frame, longest, reach, bounds, options.room_used)
                 room = h >= smallest * longest
                 found.append(inputs[room])
                 steps.append(h[room])

@@ -6,8 +6,8 @@ w_k . x alone: its gradient is parallel to w_k, exactly, whatever the depth and 
 
 A crossing is found by bisection of the steps of f along the circle. Its gradient costs 4 d rows, and a few
 rows moved at right angles to it must not change f: otherwise two units cross there at once. On later
-circles a crossing of a direction that is known already lies where w_k . x has its known value, and costs
-nothing; what is left over is new.
+circles a crossing of a known unit lies where w_k . x has its known value, and costs nothing; the other
+crossings are new.
 
 Cost: about 40 rows per unit and circle, 4 d + 4 per unit for its direction.
 """

@@ -10,8 +10,8 @@ is linear in alpha = cosh(2 tau), beta = sinh(2 tau). So for every vector n with
     [ p,  p cosh(2s),  p sinh(2s) ]      are orthogonal to      [ n,  alpha n,  beta n ]:
 
 the null space of the data has dimension m - k, which tells k, and its blocks are proportional, which tells
-tau. No starting value, no local minimum; only norms that are slightly off blur it, and they are refined
-together with tau in `unweave.methods.smooth_deep.gradient_subspace`.
+tau. There is no starting value and no local minimum. Only errors of the norms blur it; these are refined
+together with tau in `gradient_subspace`.
 """
 
 from __future__ import annotations

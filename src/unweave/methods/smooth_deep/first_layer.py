@@ -49,7 +49,7 @@ class _Rough:
     biases: Array
 
     def coordinates(self, s: Array) -> Array:
-        """c (n, m) with B^T c = s."""
+        """Return c (n, m) with B^T c = s."""
         return np.asarray(np.linalg.solve(self.mixing.T, s.T).T)
 
 
@@ -225,7 +225,7 @@ class FirstLayerSearch:
         wanted = int(np.ceil(amount * options.rows_per_unit * m / self._n_outputs)) + 4
         missing = wanted - sum(map(len, places))
         if missing > 0:
-            # Of several drawings those nearest to the origin: far out, errors of the directions count most.
+            # Keep the points nearest to the origin: errors of the directions count most far out.
             farthest = g.inverse(np.array(self._setting.options.points.amplitude))
             drawn = farthest * self._rng.choice([-1.0, 1.0], (options.draws * missing, m))
             drawn = drawn * self._rng.uniform(0.2, 1.0, drawn.shape) - rough.biases
@@ -266,7 +266,7 @@ class FirstLayerSearch:
             if best.residual < self._tail.solved:
                 break
         if best is None:
-            # A single unit, or hardly any outputs: the profiles' biases are all there is to start from.
+            # A single unit, or too few Hessians: the profiles' biases are the best start.
             return LayerFound(
                 Layer(self._frame, rough.mixing, rough.biases), np.eye(m), np.nan, None, None, 1
             )

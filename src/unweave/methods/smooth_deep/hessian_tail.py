@@ -1,4 +1,4 @@
-"""A layer from Hessians of the rest with respect to its *states*: for widths that do not fall.
+"""A layer from Hessians of the rest with respect to its *states*, where widths do not fall.
 
 Where the next layer is as wide as this one, gradients say nothing (`gradient_subspace` has no
 complement left). Hessians do. With z = B^T c + tau, M = B^{-1}, p = M grad_c and r = g''/g', the Hessian
@@ -8,7 +8,7 @@ with respect to y = g(z) is
 
 If the next hidden layer is the last one, the rest is a network with one hidden layer in y, so that all X
 lie in span{w_j w_j^T}: its dimension is k = m_{l+1}. (B, tau) minimise the energy of the Hessians'
-singular values beyond the k-th. With deeper networks the same with a larger k is biased, but a good start.
+singular values beyond the k-th. In deeper networks the same with a larger k is biased, but a good start.
 
 Variable projection: rows R of packed, weighted X with leading singular vectors U, Q; the derivatives of
 the tail are (I - U U^T) dR (I - Q Q^T). A step multiplies B by I + E.

@@ -1,12 +1,11 @@
 """A layer whose inputs can be set through the known layers below it.
 
 1. Hessians of the rest with respect to what the layer reads, at widely spread points; joint
-   diagonalisation gives a start (`layer_start`), and is exact if only the output layer
-   follows: then that is all;
+   diagonalisation gives a start (`layer_start`), which is exact if only the output layer follows;
 2. gradients at other points: the layer and the range of the next, exactly (`gradient_subspace`);
 3. if that ends in a wrong minimum, which its residual shows, the Hessians improve the start
-   (`unweave.methods.smooth_deep.hessian_tail`), and 2 is done again; then all once more with more points.
-Where the next layer is as wide as this one, 2 has nothing to say and 3 stands alone.
+   (`hessian_tail`), and 2 is done again; then all once more with more points.
+Where the next layer is as wide as this one, gradients say nothing, and 3 stands alone.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class InnerLayerSearch:
             self._attempts += 1
             if next_width is not None:
                 yield from self._from_tail(start, next_width, next_is_last, amplitude)
-            else:  # nothing narrower follows: as wide a layer, then, and the last one or it is out of reach
+            else:  # no narrower layer follows: one as wide, which must be the last to be within reach
                 yield from self._from_tail(start, self._width, True, amplitude)
 
     def _amplitude(self, number: int) -> float:
@@ -131,7 +130,7 @@ class InnerLayerSearch:
             start = layer_start(*data, self._known.g, normalise, self._setting.options.start)
             if best is None or start.mismatch < best[0].mismatch:
                 best = start, output
-        assert best is not None  # the identity, or what the user said it is, is never saturated everywhere
+        assert best is not None  # the identity, or the caller's activation, is never saturated everywhere
         return best
 
     def _as_last(self, start: LayerStart, output: Link, told: bool) -> LayerFound:

@@ -54,7 +54,9 @@ class PointOptions:
     calmer: float = 0.9
     """Factor on the pre-activations of a calmer draw."""
     fewest: int = 20
-    """Points that are enough even if more are wanted, up to four times as many."""
+    """Points that are enough where more are wanted, but no more than four times as many."""
+    room_used: float = 0.25
+    """Share of the distance to the nearest wall +-1 that a stencil may use up, in every layer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +235,7 @@ class StartOptions:
     norm_range: tuple[float, float] = (0.02, 20.0)
     """Smallest and largest norm."""
     largest_bias: float = 9.0
-    """Beyond, a tanh unit is constant to 1e-8."""
+    """Largest size of a bias: beyond, a tanh unit is constant to 1e-7."""
     schedule: LevenbergMarquardtOptions = _UNIT_SCHEDULE
 
 

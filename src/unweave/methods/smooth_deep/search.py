@@ -1,7 +1,7 @@
 """Networks with several smooth hidden layers from queries, layer by layer.
 
 1. what the first layer reads (`reading_frame`), and the layer itself from the far field (`first_layer`);
-   inside a box, where far away is out of reach, the first layer is found like any other;
+   inside a box, where the far field is out of reach, the first layer is found like any other;
 2. each further layer through the known ones (`inner_layer`), until what remains is affine up to an
    output activation;
 3. the output layer by linear least squares;
@@ -60,7 +60,7 @@ class SmoothDeepSearch(Search):
         self._network: Network | None = None
         self._trusted = self._known
         self._doubt: GaveUp | None = None
-        """What was wrong with the first layer that is not certain; the final fit may still mend it."""
+        """Why the first uncertain layer may be wrong; the final fit may still mend it."""
         self._evidence = Evidence()
         self._notes: list[str] = []
 

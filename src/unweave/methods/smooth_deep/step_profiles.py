@@ -6,7 +6,7 @@ replaced by a polynomial, eliminated by least squares, and (a, b) fitted to all 
 units at once.
 
 The norm comes out to 1e-4 or better. The bias does not: for tanh, g(z + s) is a rational function of g(z),
-which a smooth F_c absorbs; it is only a start for `unweave.methods.smooth_deep.first_biases`.
+which a smooth F_c absorbs. The bias found here is only a start for `first_biases`.
 """
 
 from __future__ import annotations
