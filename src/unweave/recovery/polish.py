@@ -2,7 +2,7 @@
 
 A method's own equations may determine some directions in parameter space only from short steps, so that
 rounding is left there a few times above what is allowed: the network is right, and its last digits are not.
-Values at rows spread over the region, and where each neuron acts, are what predictions lean on; with one and
+Values at rows spread over the region, and where each unit acts, are what predictions lean on; with one and
 a half of them per parameter, Gauss-Newton on everything takes the rest to rounding. Whether that made it
 right is for the judge to say, on rows that this fit has not seen either.
 """

@@ -1,11 +1,11 @@
 """The first layer from the far field, and the range of the second.
 
-1. directions from far-field circles (`unweave.methods.smooth_deep.far_field`);
-2. norms from the shape of the steps (`unweave.methods.smooth_deep.step_profiles`);
+1. directions from far-field circles (`far_field`);
+2. norms from the shape of the steps (`step_profiles`);
 3. biases and the second layer's width from gradients: linear algebra for tanh (`first_biases`),
-   then norms, biases and range together (`unweave.methods.smooth_deep.gradient_subspace`);
-4. if the second layer is as wide as the first, gradients are silent, and Hessians give the biases
-   (`unweave.methods.smooth_deep.hessian_tail`).
+   then norms, biases and range together (`gradient_subspace`);
+4. if the second layer is as wide as the first, gradients say nothing, and Hessians give the biases
+   (`hessian_tail`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Rough:
 
 
 class FirstLayerSearch:
-    """Finds the first layer of a target that can be asked far out."""
+    """Finds the first layer of a target that answers far out."""
 
     def __init__(self, setting: LayerSetting, frame: Array, sample: GradientSample | None) -> None:
         self._setting = setting
@@ -228,7 +228,7 @@ class FirstLayerSearch:
             # Keep the points nearest to the origin: errors of the directions count most far out.
             farthest = g.inverse(np.array(self._setting.options.points.amplitude))
             drawn = farthest * self._rng.choice([-1.0, 1.0], (options.draws * missing, m))
-            drawn = drawn * self._rng.uniform(0.2, 1.0, drawn.shape) - rough.biases
+            drawn = drawn * self._rng.uniform(options.shortest_state, 1.0, drawn.shape) - rough.biases
             nearest = np.argsort(np.linalg.norm(rough.coordinates(drawn), axis=1))[:missing]
             step = self._setting.options.frame.step
             more = sample_gradients(lambda s: self._ask(rough.coordinates(s)), drawn[nearest], step)

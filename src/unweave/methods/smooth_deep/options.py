@@ -200,6 +200,8 @@ class FirstLayerOptions:
     """Gradients times outputs per unit: the linear equations have 3 m unknowns."""
     amounts: tuple[float, ...] = (1.0, 3.0)
     """Factors on ``rows_per_unit``, one attempt each."""
+    shortest_state: float = 0.2
+    """Smallest pre-activation of a drawn point, over that of the points' amplitude."""
     draws: int = 4
     """Points drawn per gradient; the nearest to the origin are kept."""
     starts: int = 4
