@@ -14,7 +14,7 @@ from unweave.methods.smooth_deep.gradient_subspace import (
 )
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
-from unweave.networks.saturating import ERF, TANH, Saturating
+from unweave.networks.saturation import ERF, TANH, Saturating
 from unweave.numerics.least_squares.manifold_descent import Descent, descend
 
 FAMILY = {"tanh": TANH, "erf": ERF}

@@ -8,7 +8,7 @@ from unweave.derivatives.closed_form import network_gradients, network_hessians
 from unweave.methods.smooth_deep.hessian_tail import HessianTail, TailState, has_tail, tail_dimension
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
-from unweave.networks.saturating import ERF, TANH
+from unweave.networks.saturation import ERF, TANH
 from unweave.numerics.least_squares.manifold_descent import descend
 
 FAMILY = {"tanh": TANH, "erf": ERF}

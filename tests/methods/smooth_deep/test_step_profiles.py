@@ -8,7 +8,7 @@ from unweave.methods.smooth_deep.options import CircleOptions
 from unweave.methods.smooth_deep.step_profiles import StepProfiles, fit_step_profiles
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
-from unweave.networks.saturating import ERF, TANH
+from unweave.networks.saturation import ERF, TANH
 
 FAMILY = {"tanh": TANH, "erf": ERF}
 RADIUS = CircleOptions().radius

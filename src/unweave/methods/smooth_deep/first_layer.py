@@ -31,7 +31,7 @@ from unweave.methods.smooth_deep.known_layers import Layer
 from unweave.methods.smooth_deep.layer_search import DeepReason, LayerFound, LayerSetting
 from unweave.methods.smooth_deep.reading_frame import GradientSample, sample_gradients
 from unweave.methods.smooth_deep.step_profiles import StepProfiles, fit_step_profiles
-from unweave.networks.saturating import Saturating
+from unweave.networks.saturation import Saturating
 from unweave.numerics.least_squares.manifold_descent import Descent, descend
 from unweave.search import GaveUp
 

@@ -25,7 +25,7 @@ import scipy.linalg.blas
 
 from unweave.arrays import Array
 from unweave.methods.smooth_deep.options import SubspaceOptions
-from unweave.networks.saturating import Saturating
+from unweave.networks.saturation import Saturating
 from unweave.numerics.least_squares.manifold_descent import Descent, descend
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.smooth_deep.options import TailOptions
-from unweave.networks.saturating import Saturating
+from unweave.networks.saturation import Saturating
 from unweave.subspace.symmetric import symmetric_packing
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.methods.smooth_deep.options import PointOptions
 from unweave.networks.network import Network
-from unweave.networks.saturating import Saturating
+from unweave.networks.saturation import Saturating
 
 Ask = Callable[[Array], Array]
 """(n, D) normalised inputs to (n, K) answers."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.smooth_deep.options import StartOptions
-from unweave.networks.saturating import Saturating
+from unweave.networks.saturation import Saturating
 from unweave.numerics.least_squares import Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
 from unweave.subspace.congruence import diagonalise_by_congruence

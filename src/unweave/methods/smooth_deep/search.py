@@ -33,7 +33,7 @@ from unweave.methods.smooth_deep.reading_frame import GradientSample, independen
 from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
-from unweave.networks.saturating import ERF, TANH, as_logistic
+from unweave.networks.saturation import ERF, TANH, as_logistic
 from unweave.networks.value_fit import OutputFit, ValueFitResult, fit_output, fit_values, points_to_fit
 from unweave.search import Candidate, Context, Evidence, GaveUp, LayerEvidence, Search
 from unweave.targets.change_of_inputs import in_own_inputs

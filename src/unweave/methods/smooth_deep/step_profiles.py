@@ -20,7 +20,7 @@ from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.smooth_deep.far_field import Unit
 from unweave.methods.smooth_deep.known_layers import Ask
 from unweave.methods.smooth_deep.options import ProfileOptions
-from unweave.networks.saturating import Saturating
+from unweave.networks.saturation import Saturating
 from unweave.numerics.least_squares import Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
 

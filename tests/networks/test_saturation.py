@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from unweave.networks.random import random_network
-from unweave.networks.saturating import ERF, TANH, as_logistic
+from unweave.networks.saturation import ERF, TANH, as_logistic
 
 Z = np.linspace(-3, 3, 61)
 SATURATING = {"tanh": TANH, "erf": ERF}
