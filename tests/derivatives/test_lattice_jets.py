@@ -19,7 +19,7 @@ def exact(network: Network, sites: Array) -> LatticeJets:
     squares = symmetric_packing(len(weights)).outer(weights.T)
     hessians = np.einsum("nm,mk,mp->nkp", second, outgoing, squares)
     thirds = np.einsum("nm,mk,jm,mp->nkjp", third, outgoing, weights, squares)
-    return LatticeJets(sites, hessians, thirds)
+    return LatticeJets(sites, hessians, thirds, step=0.0, mirrored=True)
 
 
 def sampled(network: Network, step: float, mirrored: bool, count: int = 2) -> LatticeSampler:

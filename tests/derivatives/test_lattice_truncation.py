@@ -34,7 +34,7 @@ def both(step: float, mirrored: bool) -> tuple[tuple[float, float], tuple[float,
     for _ in range(2):
         sampler.add(rng.standard_normal(5))
     jets = sampler.jets()
-    return errors(jets), errors(without_lattice_truncation(jets, MODEL, step, mirrored))
+    return errors(jets), errors(without_lattice_truncation(jets, MODEL))
 
 
 @pytest.mark.parametrize("mirrored", [False, True])

@@ -50,6 +50,10 @@ class LatticeJets:
     """(n, K, p) packed"""
     thirds: Array
     """(n, K, d, p): T(., ., e_k), each packed"""
+    step: float
+    """Step h of the lattices."""
+    mirrored: bool
+    """Whether the mirrored lattices were asked too."""
 
     def __len__(self) -> int:
         return int(self.sites.shape[0])
@@ -65,8 +69,9 @@ class LatticeJets:
         return both.reshape(-1, self.hessians.shape[2])
 
     def rescaled(self, unit: float) -> LatticeJets:
-        """The same in coordinates x / ``unit``."""
-        return LatticeJets(self.sites / unit, unit**2 * self.hessians, unit**3 * self.thirds)
+        """Return the same in coordinates x / ``unit``."""
+        hessians, thirds = unit**2 * self.hessians, unit**3 * self.thirds
+        return LatticeJets(self.sites / unit, hessians, thirds, self.step / unit, self.mirrored)
 
 
 class LatticeSampler:
@@ -128,7 +133,7 @@ class LatticeSampler:
             else:
                 parts.append(forward_differences(forward, self.dimension, self._step))
         hessians, thirds = (np.stack(each) for each in zip(*parts, strict=True))
-        return LatticeJets(np.stack(self._sites), hessians, thirds)
+        return LatticeJets(np.stack(self._sites), hessians, thirds, self._step, self.mirrored)
 
     def _ask(self, site: Array, sign: int, known: int = 0) -> Array:
         """Answers on the lattice around ``site``, without what it has in its first ``known`` directions."""

@@ -32,6 +32,7 @@ n m d p flops.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import factorial
 
 import numpy as np
@@ -104,10 +105,9 @@ def hessian_truncation(model: NetworkParameters, jets: Jets, scheme: Scheme) -> 
     return result
 
 
-def without_lattice_truncation(
-    jets: LatticeJets, model: NetworkParameters, step: float, mirrored: bool
-) -> LatticeJets:
-    """Return the lattice jets less the truncation of ``model``, in whose coordinates ``step`` is measured."""
+def without_lattice_truncation(jets: LatticeJets, model: NetworkParameters) -> LatticeJets:
+    """Return ``jets`` less the truncation that their differences have of ``model``."""
+    step, mirrored = jets.step, jets.mirrored
     weights, outgoing = model.weights
     packing = symmetric_packing(len(weights))
     i, j, k = weights[packing.rows], weights[packing.columns], weights[:, None, :]
@@ -124,7 +124,7 @@ def without_lattice_truncation(
                 doubled = _third_difference(i, i, j, order) + _third_difference(i, j, j, order)
                 by_second -= step / 2 * factor * doubled
             hessians -= _summed(derivative, outgoing, packing.scale[:, None] * by_second)
-    return LatticeJets(jets.sites, hessians, thirds)
+    return replace(jets, hessians=hessians, thirds=thirds)
 
 
 def _third_difference(i: Array, j: Array, k: Array, order: int) -> Array:

@@ -42,14 +42,6 @@ class LatticeSpanOptions:
     """Relative misfit of a profile that predicts no truncation."""
 
 
-@dataclass(frozen=True)
-class Lattice:
-    """How the jets were taken: the step in their coordinates, and whether on both sides."""
-
-    step: float
-    mirrored: bool
-
-
 @dataclass(frozen=True, eq=False)
 class LatticeSpan:
     """Jets, the span they lie in, and where it ends."""
@@ -110,7 +102,7 @@ class LatticeDirections:
         return found
 
     def sharpened(
-        self, seen: LatticeSpan, found: RankOneDirections, activation: Activation, lattice: Lattice
+        self, seen: LatticeSpan, found: RankOneDirections, activation: Activation
     ) -> tuple[LatticeSpan, RankOneDirections]:
         """Return span and members less the truncation that units along ``found`` predict.
 
@@ -124,19 +116,17 @@ class LatticeDirections:
             if not predicting.any():
                 break
             model = model_of(rows.directions, profiles, activation).keep(predicting)
-            corrected = self.span(
-                without_lattice_truncation(seen.jets, model, lattice.step, lattice.mirrored)
-            )
+            corrected = self.span(without_lattice_truncation(seen.jets, model))
             if corrected is None or corrected.gap <= best.gap or corrected.rank < best.rank:
                 break
             best, rows = corrected, self._moved(corrected, rows.directions)
         return best, rows
 
     def completed(
-        self, jets: LatticeJets, model: NetworkParameters, lattice: Lattice
+        self, jets: LatticeJets, model: NetworkParameters
     ) -> tuple[LatticeSpan, RankOneDirections] | None:
         """Return span and members less the truncation of a ``model`` that lacks units; None if none show."""
-        cleared = without_lattice_truncation(jets, model, lattice.step, lattice.mirrored)
+        cleared = without_lattice_truncation(jets, model)
         span = hessian_span(cleared.members())
         # Below the units there is only rounding now, without gaps of its own: the last gap is their number,
         # even if a larger one parts the strong from the weak.

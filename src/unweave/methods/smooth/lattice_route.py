@@ -26,7 +26,6 @@ from unweave.derivatives.lattice_jets import LatticeSampler
 from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.methods.smooth.jet_profiles import JetProfileOptions
 from unweave.methods.smooth.lattice_directions import (
-    Lattice,
     LatticeDirections,
     LatticeSpan,
     LatticeSpanOptions,
@@ -106,7 +105,7 @@ class LatticeRoute:
         longest = max(options.extension.shift, 3 * options.slices.longest_step)
         self._slices = RandomSlice(ask, region, longest * float(np.sqrt(self._inputs)), self._rng)
         self._directions = LatticeDirections(width, finder, options.spans, options.slices, options.profiles)
-        self._step, self._failures = 0.0, 0
+        self._failures = 0
         self._sampler = LatticeSampler(self._slices.ask, 1.0)
         self._points = np.zeros((0, 0))
         self._answers = np.zeros((0, outputs))
@@ -117,10 +116,10 @@ class LatticeRoute:
         dimension = self._first_dimension() if self._slices.has_room(self._slices.least_margin) else None
         if dimension is not None:
             with self._journal.stage("step") as stage:
-                self._step = lattice_step(self._slices, dimension, self._rng, self._options.slices)
-                stage.figures["step"] = self._step
+                step = lattice_step(self._slices, dimension, self._rng, self._options.slices)
+                stage.figures["step"] = step
             # A known width is looked for on one side first; an unknown one needs a clear end of the spectrum.
-            self._sampler = LatticeSampler(self._slices.ask, self._step, mirrored=self._width is None)
+            self._sampler = LatticeSampler(self._slices.ask, step, mirrored=self._width is None)
         fewest = 0
         while dimension is not None and self._failures < self._options.failures:
             seen = self._sample(dimension, fewest)
@@ -198,9 +197,8 @@ class LatticeRoute:
     def _fit_one(self, seen: LatticeSpan, found: RankOneDirections, name: str) -> ValueFitResult | None:
         """Fit one activation; None if there is not even a start."""
         jets, restarts = seen.jets, found.restarts
-        lattice = Lattice(self._step / self._slices.length_scale(seen.dimension), self._sampler.mirrored)
         with self._journal.stage("truncation") as stage:
-            seen, found = self._directions.sharpened(seen, found, get_activation(name), lattice)
+            seen, found = self._directions.sharpened(seen, found, get_activation(name))
             stage.figures.update(width=seen.rank, found=len(found), gap=seen.gap)
         fit = None
         while len(found) == seen.rank and seen.gap >= CLEAR_GAP:
@@ -209,7 +207,7 @@ class LatticeRoute:
             if fit is None or self._fits(fit):
                 break
             # A unit may be missing that is weaker than the truncation of the others.
-            more = self._directions.completed(jets, fit.model, lattice)
+            more = self._directions.completed(jets, fit.model)
             if more is None:
                 break
             seen, found = more
