@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from unweave.methods.shared.kinked.line_units import Line, random_line
 
 import unweave
 from unweave import InvalidInput, Network, Recovery, Status
 from unweave.methods.relu import search as line_route
 from unweave.methods.relu.search import LineOptions, recover_by_lines
-from unweave.methods.shared.kinked.line_units import Line, random_line
 from unweave.probing.look import look
 from unweave.search.journal import Journal
 from unweave.targets.queries import Queries

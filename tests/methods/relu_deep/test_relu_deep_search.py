@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted_layers import planted, second_preactivations
 
 import unweave
+from planted_layers import planted, second_preactivations
 from unweave import Network, Recovery, Status
 from unweave.methods.relu_deep.search import KinkedLayersOptions, KinkedLayersRecovery
 from unweave.probing.look import look

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from planted_layers import first_layer, planted, probe_of, surface_kinks
 
+from planted_layers import first_layer, planted, probe_of, surface_kinks
 from unweave import Network
 from unweave.arrays import Array
-from unweave.methods.relu_deep.crossing import cross, find_meeting
-from unweave.methods.relu_deep.probing import Kink
+from unweave.methods.relu_deep.cross import cross, find_meeting
+from unweave.methods.relu_deep.probe import Kink
 from unweave.methods.relu_deep.surface import Surface
-from unweave.methods.relu_deep.tracing import is_flat, trace, vanishing
-from unweave.methods.shared.kinked.line_units import random_line
+from unweave.methods.relu_deep.trace import is_flat, trace, vanishing
+from unweave.methods.shared.kinked.lines import random_line
 
 
 def assert_is_unit(network: Network, known, alpha: Array, unit: int, tolerance: float = 1e-7) -> None:
