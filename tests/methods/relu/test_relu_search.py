@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from unweave.methods.shared.kinked.line_units import Line, random_line
 
 import unweave
+from searches import looked
 from unweave import InvalidInput, Network, Recovery, Status
 from unweave.methods.relu import search as line_route
-from unweave.methods.relu.search import LineOptions, recover_by_lines
-from unweave.probing.look import look
-from unweave.search.journal import Journal
-from unweave.targets.queries import Queries
-from unweave.targets.region import NormalisedQueries, Region
+from unweave.methods.shared.kinked.lines import random_line
+from unweave.numerics.line_kinks import Line
+from unweave.targets.region import Region
 
 
 def planted(layers: list[int], activation: str = "relu", seed: int = 1000, **how: Any) -> Network:
@@ -69,8 +67,8 @@ def test_a_unit_that_is_parallel_to_the_first_line_is_not_missed(monkeypatch: py
     network = Network(network.weights, [biases, network.biases[1]], network.activations)
     lines = []
 
-    def first_line_parallel(region: Region, reach: float, rng: np.random.Generator) -> Line:
-        line = random_line(region, reach, rng)
+    def first_line_parallel(region: Region, *how: Any) -> Line:
+        line = random_line(region, *how)
         if not lines:
             weight = network.weights[0][:, 3]
             direction = line.direction - (line.direction @ weight) * weight
@@ -150,7 +148,7 @@ def test_two_layers_are_not_taken_for_one() -> None:
 
 
 def test_the_second_line_shows_that_there_are_more_layers() -> None:
-    result = unweave.recover(planted([20, 12, 8, 1]), method="lines")
+    result = unweave.recover(planted([20, 12, 8, 1]), method="relu")
     assert (result.status, result.network) == (Status.FAILED, None)
     assert "there are more layers" in result.message
     stages = [stage.name for stage in result.stages]
@@ -166,7 +164,7 @@ def test_something_smooth_is_not_taken_for_kinked() -> None:
 @pytest.mark.parametrize("spoil", [lambda y: y.astype(np.float32), lambda y: y.round(6)])
 def test_imprecise_answers_are_refused(spoil: Any) -> None:
     network = planted([8, 6, 1])
-    result = unweave.recover(lambda x: spoil(network(x)), input_dim=8, method="lines")
+    result = unweave.recover(lambda x: spoil(network(x)), input_dim=8, method="relu")
     assert result.status is Status.FAILED
     assert "it needs answers to 1e-11 of their spread" in result.message
 
@@ -196,18 +194,15 @@ def test_an_interrupt_hands_back_what_there_is() -> None:
             raise KeyboardInterrupt
         return network(x)
 
-    queries = Queries(target, 8)
-    rng = np.random.default_rng(1006)
-    findings = look(queries, rng=rng)
-    view = NormalisedQueries(queries, findings.region)
+    at = looked(target, input_dim=8, seed=1006)
     calls_left = 12
-    candidate = recover_by_lines(view, findings, LineOptions(), Journal(queries), rng)
+    candidate = at.search("relu").candidate
     assert candidate.interrupted
     assert candidate.problem == "interrupted"
 
 
 def test_methods_can_be_asked_for_by_name() -> None:
     network = planted([8, 6, 1])
-    assert_recovered(network, unweave.recover(network, method="lines"))
-    with pytest.raises(InvalidInput, match="lines"):
+    assert_recovered(network, unweave.recover(network, method="relu"))
+    with pytest.raises(InvalidInput, match="relu"):
         unweave.recover(network, method="rays")
