@@ -67,7 +67,7 @@ def surface_kinks(network: Network, unit: int, count: int, seed: int) -> list[Ki
         z = point @ network.weights[0] + network.biases[0]
         slopes = np.where(z > 0, 1.0, slope_of(network))
         normal = network.weights[0] @ (slopes * network.weights[1][:, unit])
-        found.append(Kink(point, normal / np.linalg.norm(normal), 1e-12, 1.0))
+        found.append(Kink(point, normal / np.linalg.norm(normal), 1e-12))
         if len(found) == count:
             return found
     raise AssertionError(f"unit {unit} hardly ever switches: plant another network")

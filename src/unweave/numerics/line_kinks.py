@@ -40,18 +40,12 @@ class KinkOptions:
     """Factor on a window that may contain a kink."""
     shortest_window: float = 1e-5
     """Share below which a window is not shortened any more."""
-    in_window: float = 1.1
-    """Windows from an end within which t* may spoil the slope there."""
     clear: float = 8.0
     """Errors of a value that a deviation must exceed to count."""
     least_offset: float = 1e-6
     """Share that e takes at least: t* is never known better."""
     offset_errors: float = 30.0
     """Errors of t* that e takes at least."""
-    largest_offset: float = 0.4
-    """Share of the way from t* to the nearer end that e may take."""
-    inner: float = 0.02
-    """Share at either end where t* is no good place to split: one half would be nearly the whole."""
     shortest: float = 1e-8
     """Length, relative to 1 + |t|, below which an interval is given up."""
     longest: float = 10.0
@@ -157,7 +151,7 @@ class _Interval:
     def window_at(self, t: float) -> _End | None:
         """The end whose window reaches t, if it can be shortened."""
         for end in (self.left, self.right):
-            near = abs(t - end.t) <= self.options.in_window * end.window
+            near = abs(t - end.t) <= 1.1 * end.window  # t* has an error itself
             if near and end.window > self.options.shortest_window * self.length:
                 return end
         return None
@@ -167,13 +161,12 @@ class _Interval:
         options = self.options
         error = self.tolerance / np.abs(self.bend).max()
         wanted = max(options.offset_errors * error, options.least_offset * self.length)
-        return float(min(wanted, options.largest_offset * min(t - self.left.t, self.right.t - t)))
+        return float(min(wanted, 0.4 * min(t - self.left.t, self.right.t - t)))
 
     def place_to_split(self, t: float | None) -> float:
         """Return a place beside t*, or near the middle; it varies with the depth."""
         spread = (0.618 * self.depth + 0.3) % 1  # multiples of the golden ratio spread evenly
-        inner = self.options.inner
-        if t is not None and inner < (t - self.left.t) / self.length < 1 - inner:
+        if t is not None and 0.02 < (t - self.left.t) / self.length < 0.98:  # else one half is nearly all
             after, before = self.right.t - t, t - self.left.t
             return t + (after if after > before else -before) * (0.04 + 0.05 * spread)
         return self.left.t + self.length * (0.35 + 0.3 * spread)

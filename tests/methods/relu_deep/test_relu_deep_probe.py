@@ -18,7 +18,7 @@ def hyperplane_kinks(network, count: int, seed: int) -> list[Kink]:
         normal = weights[:, unit] / np.linalg.norm(weights[:, unit])
         point = rng.standard_normal(len(normal))
         point -= (point @ weights[:, unit] + biases[unit]) / np.linalg.norm(weights[:, unit]) * normal
-        found.append(Kink(point, normal, 1e-12, 1.0))
+        found.append(Kink(point, normal, 1e-12))
     return found
 
 
@@ -69,7 +69,7 @@ def test_only_first_layer_kinks_are_hyperplanes() -> None:
 def test_a_hyperplane_is_taken_once() -> None:
     network = planted([8, 6, 5, 1], 1004)
     kinks = hyperplane_kinks(network, 6, 7)
-    turned = [Kink(kink.point, -kink.normal, kink.error, 1.0) for kink in hyperplane_kinks(network, 6, 8)]
+    turned = [Kink(kink.point, -kink.normal, kink.error) for kink in hyperplane_kinks(network, 6, 8)]
     layer = probe_of(network).with_hyperplanes(Layer(np.zeros((8, 0)), np.zeros(0)), kinks + turned)
     assert layer.width == 6
     heights = np.stack([kink.point for kink in turned]) @ layer.weights + layer.biases

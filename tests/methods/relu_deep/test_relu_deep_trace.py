@@ -45,7 +45,7 @@ def test_a_normal_that_no_unit_can_have_is_refused() -> None:
     network = planted([8, 4, 5, 1], 1012)  # all normals lie in four dimensions
     kink = surface_kinks(network, 0, 1, 3)[0]
     turned = np.random.default_rng(4).standard_normal(8)
-    wrong = Kink(kink.point, turned / np.linalg.norm(turned), kink.error, 1.0)
+    wrong = Kink(kink.point, turned / np.linalg.norm(turned), kink.error)
     known = first_layer(network, signed=True)
     assert Surface.through(known, kink) is not None
     assert Surface.through(known, wrong) is None

@@ -24,6 +24,7 @@ from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import LevenbergMarquardtOptions
+from unweave.numerics.least_squares.cholesky_factor import cholesky_factor
 from unweave.numerics.least_squares.full_steps import take_full_steps
 
 
@@ -78,9 +79,12 @@ class PolishOptions:
     largest_exact: float = 6e8
     """The same up to which steps are exact."""
     ridge: float = 1e-12
-    """Added to the diagonal of the scaled J^T J, which its symmetries make singular."""
+    """Added to the diagonal of J^T J, relative to it: the symmetries make J^T J singular."""
     symmetry_rank: float = 1e-11
     """Relative singular values of J below which a direction is one of the symmetries."""
+
+
+DEFAULT_POLISH_OPTIONS = PolishOptions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,76 +96,52 @@ class Polished:
     """Root mean square residual, the start first."""
 
 
-def polish(network: Network, points: Array, answers: Array, options: PolishOptions | None = None) -> Polished:
+def polish(
+    network: Network, points: Array, answers: Array, options: PolishOptions = DEFAULT_POLISH_OPTIONS
+) -> Polished:
     """Polish ``network`` on answers (n, K) at points (n, d); it never gets worse."""
-    options = options or PolishOptions()
-    size = network.n_parameters
+    start, size = NetworkParameters.from_network(network), network.n_parameters
     worth = answers.size >= size and worth_polishing(answers.size, size, options)
     exact = answers.size * size**2 <= options.largest_exact
-    kept = None if exact or not worth else _gram_solver(_jacobian(network, points), options.ridge)
+    kept = None if exact or not worth else _gram_solver(_jacobian(start, points), options.ridge)
 
-    def residual(candidate: Network) -> Array:
-        return np.asarray((answers - candidate(points)).reshape(-1))
+    def residual(model: NetworkParameters) -> Array:
+        return np.asarray((answers - model.values(points)).reshape(-1))
 
-    def move(candidate: Network, left: Array) -> Network:
-        solve = kept or _exact_solver(_jacobian(candidate, points), options.symmetry_rank)
-        return _moved(candidate, solve(left))
+    def move(model: NetworkParameters, left: Array) -> NetworkParameters:
+        solve = kept or _exact_solver(_jacobian(model, points), options.symmetry_rank)
+        return model.from_vector(model.to_vector() + solve(left))
 
-    schedule = LevenbergMarquardtOptions.undamped(
-        options.steps if worth else 0, last_ratio=options.last_ratio
-    )
-    path = take_full_steps(network, residual, move, schedule)
-    return Polished(path.point.state, path.history)
+    steps = options.steps if worth else 0
+    schedule = LevenbergMarquardtOptions.undamped(steps, last_ratio=options.last_ratio)
+    path = take_full_steps(start, residual, move, schedule)
+    end = path.point.state
+    return Polished(network if end is start else end.to_network(), path.history)
+
+
+def worth_polishing(equations: int, parameters: int, options: PolishOptions) -> bool:
+    """Return whether a polish of this size takes no more than about a second."""
+    return equations * parameters**2 <= options.largest
+
+
+def _jacobian(model: NetworkParameters, points: Array) -> Array:
+    """Return J (n K, P)."""
+    return ValueJacobian(model, points).dense()
 
 
 def _exact_solver(jacobian: Array, rank: float) -> Callable[[Array], Array]:
     """Return minimum norm solutions of J d = r."""
-    size = _column_sizes(jacobian)
-
-    def solve(residual: Array) -> Array:
-        return np.asarray(np.linalg.lstsq(jacobian / size, residual, rcond=rank)[0] / size)
-
-    return solve
+    size = np.linalg.norm(jacobian, axis=0)
+    size = np.where(size > 0, size, 1.0)
+    return lambda residual: np.asarray(np.linalg.lstsq(jacobian / size, residual, rcond=rank)[0] / size)
 
 
 def _gram_solver(jacobian: Array, ridge: float) -> Callable[[Array], Array]:
     """Return the same through J^T J, good to a few digits: one factor serves all steps."""
-    size = _column_sizes(jacobian)
-    scaled = jacobian / size
-    gram = scipy.linalg.blas.dsyrk(1.0, scaled.T, lower=1)
-    while True:
-        try:
-            damped = gram + ridge * np.eye(len(size))
-            factor = scipy.linalg.cho_factor(damped, lower=True, overwrite_a=True, check_finite=False)
-            break
-        except scipy.linalg.LinAlgError:
-            ridge *= 10  # rounding has taken it away
-
-    def solve(residual: Array) -> Array:
-        return np.asarray(scipy.linalg.cho_solve(factor, scaled.T @ residual, check_finite=False) / size)
-
-    return solve
-
-
-def _column_sizes(jacobian: Array) -> Array:
-    size = np.linalg.norm(jacobian, axis=0)
-    return np.asarray(np.where(size > 0, size, 1.0))
-
-
-def worth_polishing(equations: int, parameters: int, options: PolishOptions | None = None) -> bool:
-    """Return whether a polish of this size takes no more than about a second."""
-    return equations * parameters**2 <= (options or PolishOptions()).largest
-
-
-def _jacobian(network: Network, points: Array) -> Array:
-    """Return J (n K, P), parameters in the order of `NetworkParameters`."""
-    return ValueJacobian(NetworkParameters.from_network(network), points).dense()
-
-
-def _moved(network: Network, step: Array) -> Network:
-    """Return the network after a step (P,)."""
-    parameters = NetworkParameters.from_network(network)
-    return parameters.from_vector(parameters.to_vector() + step).to_network()
+    factor = cholesky_factor(scipy.linalg.blas.dsyrk(1.0, jacobian.T, lower=1).T, ridge)
+    if factor is None:
+        raise np.linalg.LinAlgError("J^T J is not finite")
+    return lambda left: np.asarray(factor.other_half_solve(factor.half_solve(jacobian.T @ left)), np.float64)
 
 
 def _magnitudes(units: Units, points: Array) -> Array:

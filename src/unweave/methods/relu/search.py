@@ -43,6 +43,7 @@ from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
 from unweave.networks.signs import KINKED, SignSolution, negative_slope, solve_signs, to_network
 from unweave.numerics.line_kinks import Line
+from unweave.numerics.sign_search import SignOptions
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
@@ -66,6 +67,7 @@ class ReluOptions:
     lines: LineOptions = field(default_factory=LineOptions)
     refinement: RefinementOptions = field(default_factory=RefinementOptions)
     polish: PolishOptions = field(default_factory=PolishOptions)
+    signs: SignOptions = field(default_factory=SignOptions)
     reach: float = REACH
     """Half length of a line without a box, in normalised inputs."""
     most_lines: int = 8
@@ -297,7 +299,7 @@ class ReluSearch(Search):
         names = KINKED if self.request.activation is None else (self.request.activation,)
         with self.journal.stage("signs") as stage:
             for name in names:
-                solution = solve_signs(form, negative_slope(name))
+                solution = solve_signs(form, negative_slope(name), options=self._options.signs)
                 if solution.solved:
                     break
             else:

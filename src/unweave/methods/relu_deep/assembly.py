@@ -12,7 +12,7 @@ the outputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,12 +23,14 @@ from unweave.networks.activations import get_activation
 from unweave.networks.lifted_layers import Layer, LiftedLayers
 from unweave.networks.network import Network
 from unweave.networks.signs import SignSolution, negative_slope, solve_signs
+from unweave.numerics.sign_search import SignOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyOptions:
     """How outputs and signs are fitted to units as they were measured."""
 
+    signs: SignOptions = field(default_factory=SignOptions)
     sign_tolerance: float = 1e-4
     """Relative misfit of the signs' equations that the errors of the units may cause."""
     rank: float = 1e-12
@@ -56,11 +58,11 @@ def signs_from_next_layer(
     known: LiftedLayers,
     units: Sequence[Unit],
     activation: str,
-    tolerance: float = DEFAULT_ASSEMBLY_OPTIONS.sign_tolerance,
+    options: AssemblyOptions = DEFAULT_ASSEMBLY_OPTIONS,
 ) -> SignSolution:
     """Find the signs of the last layer of ``known`` from units of the next one, found without them."""
     form = known.absolute_form(np.stack([unit.alpha for unit in units], axis=1))
-    return solve_signs(form, negative_slope(activation), tolerance)
+    return solve_signs(form, negative_slope(activation), options.sign_tolerance, options=options.signs)
 
 
 def signed_unit(unit: Unit, known: LiftedLayers, signs: Array, slope: float) -> Unit:
@@ -117,14 +119,14 @@ def output_signs(
     units: Sequence[Unit],
     known: LiftedLayers,
     activation: str,
-    tolerance: float = DEFAULT_ASSEMBLY_OPTIONS.sign_tolerance,
+    options: AssemblyOptions = DEFAULT_ASSEMBLY_OPTIONS,
 ) -> SignSolution:
     """Find the signs of the last layer; leave out equations of what units do not read for certain."""
     unread = {unit - known.top.start for each in units for unit in each.unread}
     rows = [row for row in range(len(fit.form.weights)) if row not in unread]
     form = fit.form
     reduced = AbsoluteForm(form.weights[rows], form.biases, form.heights, form.slope[rows], form.offset)
-    return solve_signs(reduced, negative_slope(activation), tolerance)
+    return solve_signs(reduced, negative_slope(activation), options.sign_tolerance, options=options.signs)
 
 
 def assemble(

@@ -139,7 +139,7 @@ class Completion:
         units = [unit for unit, is_read in zip(units, read, strict=True) if is_read]
         if len(units) < len(heights):  # an accident that no output reads
             fit = fit_outputs(known, layer_of(units), points, answers, assembly)
-        solution = output_signs(fit, units, known, self._activation, assembly.sign_tolerance)
+        solution = output_signs(fit, units, known, self._activation, assembly)
         network, rest = assemble(known, units, fit, solution.signs, self._activation)
         ambiguity = None
         if not solution.solved:
@@ -170,7 +170,8 @@ class Completion:
         weights, biases = network.weights[-2], network.biases[-2]
         affine = (1 + slope) / 2 * weights @ outer
         form = AbsoluteForm(weights, biases, (1 - slope) / 2 * outer, affine, network.biases[-1])
-        return solve_signs(form, slope, self._options.sign_tolerance).unique
+        signs = self._options.assembly.signs
+        return solve_signs(form, slope, self._options.sign_tolerance, options=signs).unique
 
     def _polished_again(self, polished: Polished) -> Polished:
         """Fit the network to the rows of the check, too, and to more where they leave something open."""
@@ -246,10 +247,7 @@ class Completion:
 
 
 def check_points(
-    network: Network,
-    count: int,
-    rng: np.random.Generator,
-    options: CheckOptions = DEFAULT_CHECK_OPTIONS,
+    network: Network, count: int, rng: np.random.Generator, options: CheckOptions = DEFAULT_CHECK_OPTIONS
 ) -> Array:
     """Return rows (count, d): half at random, near and far; half far out in extreme directions."""
     quarter, near = count // 4, np.array(options.near)

@@ -45,8 +45,6 @@ class CrossingOptions:
     """Room beyond which more is not better."""
     heights: tuple[tuple[float, float], ...] = ((0.3, 3.0), (0.06, 8.0), (0.01, 30.0))
     """Lines behind the meeting: o in units of the room, and half the line's length in units of o."""
-    inside: float = 0.98
-    """Share of the way to the next known surface that a line may take."""
     least_angle: float = 1e-3
     """Sine of the angle between the two normals below which they do not tell where to look."""
     hypotheses: int = 5
@@ -78,10 +76,7 @@ class Meeting:
 
 
 def find_meeting(
-    surface: Surface,
-    unit: int,
-    rng: np.random.Generator,
-    options: CrossingOptions = DEFAULT_CROSSING_OPTIONS,
+    surface: Surface, unit: int, rng: np.random.Generator, options: CrossingOptions = DEFAULT_CROSSING_OPTIONS
 ) -> Meeting | None:
     """Find the best of a few places where the known part of the surface meets a unit; ask nothing."""
     known = surface.known
@@ -167,7 +162,7 @@ def cross(
         ends = []
         for sign in (-1.0, 1.0):
             limit = known.first_crossing(start, sign * along, behind, skip=meeting.unit).distance
-            ends.append(sign * min(width * height, options.inside * limit))
+            ends.append(sign * min(width * height, 0.98 * limit))  # not up to the next known surface
         kinks, _ = probe.kinks_near(start, along, *ends)
         for t in sorted(kinks, key=abs)[: options.hypotheses]:
             point = start + t * along

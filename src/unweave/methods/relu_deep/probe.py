@@ -37,10 +37,6 @@ class ProbeOptions:
     """Standard deviations, in turn, of the points that are moved onto a hyperplane."""
     plane_step: float = 1e-3
     """Step across a hyperplane, relative to 1 + |x|."""
-    plane_hit: int = 1
-    """What a point with a kink adds to a hyperplane's score."""
-    plane_miss: int = -2
-    """What a point without one adds."""
     plane_accepted: int = 5
     """Score at which a hyperplane is a surface as a whole."""
     plane_refused: int = -3
@@ -59,8 +55,6 @@ class Kink:
     """(d,) of length one, up to its sign"""
     error: float
     """Estimated error of the normal."""
-    clearance: float
-    """Room to the next kink on the line where it was seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +157,7 @@ class Probe:
             self, self.region, line, scanned.positions, wanted, scanned.precision, self.options.lines
         )
         return [
-            Kink(line.start + jump.position * line.direction, jump.normal, jump.error, jump.clearance)
+            Kink(line.start + jump.position * line.direction, jump.normal, jump.error)
             for jump in jumps
             if jump.error <= self.options.worst_normal
         ]
@@ -208,8 +202,7 @@ class Probe:
             points = spread * rng.standard_normal(anchors.shape)
             points -= np.einsum("nd,nd->n", points - anchors, normals)[:, None] * normals
             steps = options.plane_step * (1 + np.abs(points).max(axis=1))
-            hits = self.have_kinks(points, normals, steps)
-            scores[rows] += np.where(hits, options.plane_hit, options.plane_miss)
+            scores[rows] += np.where(self.have_kinks(points, normals, steps), 1, -2)
         return scores >= options.plane_accepted
 
     def with_hyperplanes(self, layer: Layer, kinks: list[Kink]) -> Layer:

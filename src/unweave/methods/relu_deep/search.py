@@ -185,8 +185,7 @@ class ReluDeepSearch(Search):
 
     def _signed_search(self, known: LiftedLayers) -> LayerUnits:
         """Find the signs of the first layer; return the search for the second with them."""
-        options = self._options
-        tolerance = options.completion.assembly.sign_tolerance
+        options, assembly = self._options, self._options.completion.assembly
         search = self._search_behind(known)
         names = KINKED if self.request.activation is None else (self.request.activation,)
         complete: list[Unit] = []
@@ -201,7 +200,7 @@ class ReluDeepSearch(Search):
             self.journal.tell(len(search.units), None, "units")
             complete = [unit for unit in search.units if not unit.unread]
             for name in names if complete else ():
-                found = signs_from_next_layer(known, complete, name, tolerance)
+                found = signs_from_next_layer(known, complete, name, assembly)
                 if found.solved and found.unique:
                     return self._with_signs(known, complete, found.signs, name)
         if not complete:
