@@ -131,17 +131,17 @@ class _Interval:
         return self.left.slope - self.right.slope
 
     def is_straight(self) -> bool:
-        """Whether slopes and values agree."""
+        """Return whether slopes and values agree."""
         left, right = self.left, self.right
         misses = np.abs(right.value - left.value - left.slope * self.length).max()
         return not self.bends() and bool(misses < self.tolerance)
 
     def bends(self) -> bool:
-        """Whether the slopes at the ends differ."""
+        """Return whether the slopes at the ends differ."""
         return bool(np.abs(self.bend).max() * self.length >= self.tolerance)
 
     def meeting_point(self) -> float | None:
-        """t*, if it lies inside."""
+        """Return t*, if it lies inside."""
         if not self.bends():
             return None
         apart = self.right.value - self.right.slope * self.length - self.left.value
@@ -149,7 +149,7 @@ class _Interval:
         return self.left.t + step if 0 < step < self.length else None
 
     def window_at(self, t: float) -> _End | None:
-        """The end whose window reaches t, if it can be shortened."""
+        """Return the end whose window reaches t, if that can be shortened."""
         for end in (self.left, self.right):
             near = abs(t - end.t) <= 1.1 * end.window  # t* has an error itself
             if near and end.window > self.options.shortest_window * self.length:
@@ -157,7 +157,7 @@ class _Interval:
         return None
 
     def offset(self, t: float) -> float:
-        """e for the test of one kink at t."""
+        """Return e for the test of one kink at t."""
         options = self.options
         error = self.tolerance / np.abs(self.bend).max()
         wanted = max(options.offset_errors * error, options.least_offset * self.length)
@@ -279,7 +279,7 @@ class _Search:
         return splits
 
     def _split(self, splits: list[tuple[_Interval, float]]) -> list[_Interval]:
-        """Both halves of each interval."""
+        """Return both halves of each interval."""
         window = self._options.window
         windows = [(window * (t - whole.left.t), window * (whole.right.t - t)) for whole, t in splits]
         pairs = list(zip(splits, windows, strict=True))

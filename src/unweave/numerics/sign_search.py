@@ -71,7 +71,7 @@ DEFAULT_SIGN_OPTIONS = SignOptions()
 
 
 def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | None:
-    """All xi (n, m) with |M xi - r| <= ``allowed``, for M (q, m); None if that cannot be enumerated."""
+    """Return all xi (n, m) with |M xi - r| <= ``allowed``, for M (q, m); None if there are too many."""
     width = matrix.shape[1]
     if width > WIDEST_ENUMERATION:
         return None
@@ -101,7 +101,7 @@ def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | N
 
 
 def box_point(matrix: Array, right: Array, away_from: Array | None = None) -> Array | None:
-    """A point (m,) of the box with M z = r, as far as can be against ``away_from`` (m,); None if none."""
+    """Return a point (m,) of the box with M z = r, farthest against ``away_from`` (m,); None if none."""
     cost = np.zeros(matrix.shape[1]) if away_from is None else away_from
     from scipy.optimize import linprog  # here: slow to import, seldom needed
 
@@ -110,7 +110,7 @@ def box_point(matrix: Array, right: Array, away_from: Array | None = None) -> Ar
 
 
 def corner_of(point: Array | None) -> Array | None:
-    """The pattern that a point of the box is, or None."""
+    """Return the pattern that a point of the box is, or None."""
     if point is None or np.abs(np.abs(point) - 1).max() > _CORNER_DISTANCE:
         return None
     return np.where(point > 0, 1.0, -1.0)
@@ -123,7 +123,7 @@ def longest_point(
     rng: np.random.Generator,
     options: SignOptions = DEFAULT_SIGN_OPTIONS,
 ) -> Array | None:
-    """The pattern (m,) at which |z|^2 is largest among the z of the box with M z = r; None if not reached.
+    """Find the pattern (m,) at which |z|^2 is largest among the z of the box with M z = r, or return None.
 
     From ``start`` and then from ends of random linear programs: z moves to the point of the box that is
     farthest in its own direction until that is itself. Each step is a linear program and lengthens z, and
@@ -147,7 +147,7 @@ def longest_point(
 def narrowed_signs(
     matrix: Array, right: Array, rng: np.random.Generator, options: SignOptions = DEFAULT_SIGN_OPTIONS
 ) -> Array:
-    """Signs (m,): +-1 where every pattern has that sign, 0 where both are left.
+    """Return signs (m,): +-1 where every pattern has that sign, 0 where both are left.
 
     A linear program tells how far z_i can go against its guessed sign; if not to the other end, the sign is
     settled, and what remains of the box shrinks. If a pattern is met on the way, all its signs are returned.
@@ -195,9 +195,9 @@ def branch_and_bound(
     nodes: int | None = None,
     options: SignOptions = DEFAULT_SIGN_OPTIONS,
 ) -> tuple[Array | None, bool]:
-    """A pattern (m,) with M xi = r other than the ``excluded`` ones, and whether the search ended.
+    """Find a pattern (m,) with M xi = r that is not ``excluded``; say whether the search came to its end.
 
-    ``known`` (m,) are signs that it has, 0 where they are open; ``nodes`` how many are looked at most.
+    ``known`` (m,) holds signs that it has, 0 where they are open; at most ``nodes`` are looked at.
     """
     if matrix.shape[1] > options.widest_branching * len(matrix):
         return None, False  # too few equations for bounds to prune
@@ -221,7 +221,7 @@ def branch_and_bound(
 def lattice_search(
     matrix: Array, right: Array, options: SignOptions = DEFAULT_SIGN_OPTIONS
 ) -> tuple[list[Array], list[Array]]:
-    """Patterns (m,) and integer vectors v (m,) in {-1, 0, 1}^m with M v = 0 that the reduced basis shows.
+    """Return patterns (m,), and vectors v in {-1, 0, 1}^m with M v = 0, that the reduced basis shows.
 
     Both lists are empty where python-flint is not installed or the lattice is too large.
     """
@@ -243,7 +243,7 @@ def lattice_search(
 
 
 def _short_vectors(rows: list[list[object]], width: int) -> tuple[list[Array], list[Array]]:
-    """Patterns and vectors of the kernel among the rows of a reduced basis."""
+    """Return patterns and vectors of the kernel among the rows of a reduced basis."""
     patterns, kernel = [], []
     for row in rows:
         vector = np.array([int(str(entry)) for entry in row[: width + 1]], dtype=np.float64)
@@ -256,12 +256,12 @@ def _short_vectors(rows: list[list[object]], width: int) -> tuple[list[Array], l
 
 
 def lattice_available() -> bool:
-    """Whether python-flint is installed."""
+    """Return whether python-flint is installed."""
     return importlib.util.find_spec("flint") is not None
 
 
 def _signed_sums(terms: Array) -> Array:
-    """Sums (2^n,) of +- terms (n,): entry i takes the signs of `_patterns`."""
+    """Return sums (2^n,) of +- terms (n,): entry i takes the signs of `_patterns`."""
     sums = np.zeros(1)
     for term in terms:
         sums = np.concatenate([sums - term, sums + term])
@@ -269,5 +269,5 @@ def _signed_sums(terms: Array) -> Array:
 
 
 def _patterns(index: IntArray, width: int) -> Array:
-    """Signs (n, width) that belong to entries of `_signed_sums`: bit j of the index is sign j."""
+    """Return signs (n, width) of the entries of `_signed_sums`: bit j of the index is sign j."""
     return np.where(index[:, None] >> np.arange(width) & 1, 1.0, -1.0)

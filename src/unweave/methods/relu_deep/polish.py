@@ -16,7 +16,6 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.networks.activations import get_activation
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
@@ -111,14 +110,11 @@ def enough_rows(
     order = rng.permutation(len(points))
     chosen = np.zeros(len(points), dtype=bool)
     chosen[order[:wanted]] = True
-    state = points
-    for layer, name in enumerate(network.activations[:-1]):
-        z = state @ network.weights[layer] + network.biases[layer]
+    for layer, z in enumerate(_preactivations(network, points)):
         quota = int(rows_per_weight * (len(network.weights[layer]) + 1))
         for unit in range(z.shape[1]):
             for side in (z[order, unit] > 0, z[order, unit] <= 0):
                 chosen[order[np.flatnonzero(side)[:quota]]] = True
-        state = get_activation(name)(z)
     return np.flatnonzero(chosen)
 
 
@@ -128,15 +124,16 @@ def clear_of_kinks(
     """Return (n,) which points are so far from all surfaces that errors cannot change their side."""
     size = 1 + np.linalg.norm(points, axis=1)
     result = np.ones(len(points), dtype=bool)
-    model = NetworkParameters.from_network(network)
-    state = points
-    for layer, function in enumerate(model.activations[:-1]):
-        assert function is not None
-        z = state @ model.weights[layer] + model.biases[layer]
-        length = np.linalg.norm(model.weights[layer], axis=0)
+    for layer, z in enumerate(_preactivations(network, points)):
+        length = np.linalg.norm(network.weights[layer], axis=0)
         result &= (np.abs(z) > distance * size[:, None] * length).all(axis=1)
-        state = function(z)
     return result
+
+
+def _preactivations(network: Network, points: Array) -> list[Array]:
+    """Return z (n, m) of every hidden layer."""
+    read = NetworkParameters.from_network(network).forward(points).inputs
+    return [h @ w + b for h, w, b in zip(read[:-1], network.weights, network.biases, strict=False)]
 
 
 def open_parameters(polished: Polished) -> list[tuple[int, int, int]]:
