@@ -32,7 +32,7 @@ from unweave.methods.relu.refine import RefinementOptions, refine_units
 from unweave.methods.relu.units import Units, merge, units_at_kinks
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.lines import (
-    REACH,
+    LINE_REACH,
     LineOptions,
     line_stream,
     random_line,
@@ -68,7 +68,7 @@ class ReluOptions:
     refinement: RefinementOptions = field(default_factory=RefinementOptions)
     polish: PolishOptions = field(default_factory=PolishOptions)
     signs: SignOptions = field(default_factory=SignOptions)
-    reach: float = REACH
+    reach: float = LINE_REACH
     """Half length of a line without a box, in normalised inputs."""
     most_lines: int = 8
     """Lines that are searched at most; also searches that rows far out may send back to the start."""

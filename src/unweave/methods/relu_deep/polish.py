@@ -49,7 +49,7 @@ class DeepPolishOptions:
     """Rows that are asked for every open parameter."""
 
 
-DEFAULT_POLISH_OPTIONS = DeepPolishOptions()
+DEFAULT_DEEP_POLISH_OPTIONS = DeepPolishOptions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Polished:
 
 
 def polish(
-    network: Network, points: Array, answers: Array, options: DeepPolishOptions = DEFAULT_POLISH_OPTIONS
+    network: Network, points: Array, answers: Array, options: DeepPolishOptions = DEFAULT_DEEP_POLISH_OPTIONS
 ) -> Polished:
     """Fit ``network`` to answers (n, K) at points (n, d); it never gets worse."""
     clear = clear_of_kinks(network, points, options.clear)
@@ -104,7 +104,7 @@ def enough_rows(
     points: Array,
     wanted: int,
     rng: np.random.Generator,
-    rows_per_weight: float = DEFAULT_POLISH_OPTIONS.rows_per_weight,
+    rows_per_weight: float = DEFAULT_DEEP_POLISH_OPTIONS.rows_per_weight,
 ) -> IntArray:
     """Return the numbers of ``wanted`` points (n, d) at random, and of more on either side of rare units."""
     order = rng.permutation(len(points))
@@ -119,7 +119,7 @@ def enough_rows(
 
 
 def clear_of_kinks(
-    network: Network, points: Array, distance: float = DEFAULT_POLISH_OPTIONS.clear
+    network: Network, points: Array, distance: float = DEFAULT_DEEP_POLISH_OPTIONS.clear
 ) -> BoolArray:
     """Return (n,) which points are so far from all surfaces that errors cannot change their side."""
     size = 1 + np.linalg.norm(points, axis=1)
@@ -148,7 +148,7 @@ def open_parameters(polished: Polished) -> list[tuple[int, int, int]]:
 
 
 def rows_for_open_parameters(
-    polished: Polished, rng: np.random.Generator, options: DeepPolishOptions = DEFAULT_POLISH_OPTIONS
+    polished: Polished, rng: np.random.Generator, options: DeepPolishOptions = DEFAULT_DEEP_POLISH_OPTIONS
 ) -> Array:
     """Return points (n, d) where the parameters that are open act, as far as there are any."""
     wanted = open_parameters(polished)

@@ -29,7 +29,7 @@ from unweave.methods.relu_deep.layer_units import KinkPool, LayerOptions, LayerU
 from unweave.methods.relu_deep.probe import Kink, Probe, ProbeOptions, ScannedLine
 from unweave.methods.relu_deep.trace import Unit
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.kinked.lines import REACH, line_stream, random_line, unexplained
+from unweave.methods.shared.kinked.lines import LINE_REACH, line_stream, random_line, unexplained
 from unweave.networks.lifted_layers import Layer, LiftedLayers
 from unweave.networks.network import Network
 from unweave.networks.signs import KINKED, negative_slope
@@ -44,7 +44,7 @@ class ReluDeepOptions:
     probe: ProbeOptions = field(default_factory=ProbeOptions)
     layer: LayerOptions = field(default_factory=LayerOptions)
     completion: CompletionOptions = field(default_factory=CompletionOptions)
-    reach: float = REACH
+    reach: float = LINE_REACH
     """Half length of lines for the first layer, in normalised inputs."""
     near_reach: float = 100.0
     """Half length of lines for the second layer, whose kinks are nearer."""

@@ -25,7 +25,7 @@ from unweave.targets.region import Region
 
 Ask = Callable[[Array], Array]
 """(n, d) -> (n, K)"""
-REACH = 1e5
+LINE_REACH = 1e5
 """Half length of a line without a box, in normalised inputs: units with |b| <= 100 |w| are hardly missed."""
 _NUMBERS_PER_CALL = 2_000_000  # of the points asked at once for gradients: 16 MB
 _LINE_STREAM = 0x6C696E65  # added to the seed: keeps the lines' random numbers apart from all others
