@@ -23,11 +23,9 @@ import numpy as np
 from unweave.arrays import Array, RealArray
 from unweave.derivatives.gradient_rules import odd_power_gradient, odd_power_jacobian
 from unweave.derivatives.stencils import Jets
-from unweave.derivatives.truncation import difference_gradients
+from unweave.derivatives.truncation import difference_gradients, fourth_derivative
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares.problem import Linearisation
-
-_FOURTH_DERIVATIVE_STEP = 1e-4  # the fourth derivative enters with h^2/6, and into the Jacobian only
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +165,7 @@ class _PartJacobian:
         self._weights = model.weights[0].astype(dtype, copy=False)
         self._outgoing = model.weights[1].astype(dtype, copy=False)
         if truncation:
-            delta = _FOURTH_DERIVATIVE_STEP
-            above, below = model.activation.jet(z + delta, 3)[3], model.activation.jet(z - delta, 3)[3]
-            derivatives = (*derivatives, (above - below) / (2 * delta))
+            derivatives = (*derivatives, fourth_derivative(model.activation, z))
             factor = jets.step**2 / 6
             self._cubes = (factor * odd_power_gradient(model.weights[0], 3, jets.rule)).astype(dtype)
             self._bend = (factor * odd_power_jacobian(model.weights[0], 3, jets.rule)).astype(dtype)

@@ -82,6 +82,13 @@ def _odd_derivatives(activation: Activation, z: Array) -> tuple[Array, Array, Ar
     return first, third, fifth, seventh
 
 
+def fourth_derivative(activation: Activation, z: Array) -> Array:
+    """Return the fourth derivative at ``z`` by differences of the third."""
+    delta = _FOURTH_DERIVATIVE_STEP
+    above, below = activation.jet(z + delta, 3)[3], activation.jet(z - delta, 3)[3]
+    return np.asarray((above - below) / (2 * delta))
+
+
 def hessian_truncation(model: NetworkParameters, jets: Jets, scheme: Scheme) -> Array:
     """Leading truncation error (n, K, p) of the packed Hessians of ``jets`` if ``model`` were the target."""
     packing = symmetric_packing(model.weights[0].shape[0])
@@ -94,9 +101,7 @@ def hessian_truncation(model: NetworkParameters, jets: Jets, scheme: Scheme) -> 
         beside = ((first + second) ** 4 - first**4 - second**4) / 24
     quartic = np.where(diagonal, first**4 / 12, beside) * packing.scale[:, None]  # (p, m)
     z = jets.sites @ w + model.biases[0]
-    delta = _FOURTH_DERIVATIVE_STEP
-    above, below = model.activation.jet(z + delta, 3)[3], model.activation.jet(z - delta, 3)[3]
-    fourth = (above - below) / (2 * delta)
+    fourth = fourth_derivative(model.activation, z)
     if scheme == "richardson":
         return np.zeros((len(jets), model.weights[1].shape[1], packing.size))  # cancelled already
     result = np.empty((len(jets), model.weights[1].shape[1], packing.size))
