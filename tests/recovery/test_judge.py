@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from unweave.methods.refusals import Request
 
 import unweave
 from unweave import Network, Status
-from unweave.methods.refusals import Request
 from unweave.methods.table import METHODS
 from unweave.probing.look import Findings, look
 from unweave.recovery.judge import FEWEST_ROWS, ROWS_PER_PARAMETER, UNDETERMINED, judge, verification_points

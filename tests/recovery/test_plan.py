@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from unweave.methods.costs import Question
 
 import unweave
 from unweave import Network, random_network
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.methods.costs import Question
 from unweave.methods.table import METHODS
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from unweave.methods.refusals import Request
 
 import unweave
 from unweave import Network, Progress, Recovery, Status
-from unweave.methods.refusals import Request
 from unweave.methods.table import METHODS, choose
 from unweave.probing.look import look
 from unweave.recovery.recover import _Run

@@ -1,9 +1,9 @@
-"""Standard errors of every parameter, in the target's own inputs.
+"""Standard errors of every parameter of a fitted network.
 
 cov(theta) = (J^T J)^{-1} with J the Jacobian over the rows that were fitted, divided by the answers' standard
-deviations. Taken in the target's inputs, because biases there mix with the weights' errors.
+deviations.
 
-A homogeneous neuron may be stretched, (w, b, a) -> (c w, c b, a / c^p), without any change of the answers:
+A homogeneous unit may be stretched, (w, b, a) -> (c w, c b, a / c^p), without any change of the answers:
 errors are those with |w| = 1 fixed. A heavy weight on the equation w . dw = 0 does that, and takes nothing
 from the directions that change the answers.
 """
@@ -19,29 +19,18 @@ from unweave.arrays import Array
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
-from unweave.targets.region import Region
 
-_MOST_ROWS = 16.0  # per parameter: of more, so many are used, and the result scaled
-_HEAVY = 1e4  # weight of a fixed length against the answers' equations: its error is a hundredth of theirs
-_TINY = float(np.finfo(np.float64).tiny)
-
-
-def standard_error_network(
-    model: NetworkParameters, region: Region, points: Array, weights: Array
-) -> Network | None:
-    """A network whose parameters are the standard errors of ``model``'s (which reads the target's inputs).
-
-    ``points`` (n, D) are the normalised rows of the fit, ``weights`` (n, K) one over the standard deviation
-    of each answer, 0 where it was not used. None if the rows do not determine all parameters. For a softmax
-    output errors are those of classes minus the last one, whose own are zero.
-    """
-    errors = standard_errors(model, region.to_inputs(points), weights)
-    return None if errors is None else model.from_vector(errors).to_network_as_is()
+_MOST_ROWS_PER_PARAMETER = 16.0  # used to form J^T J; the result is scaled to all rows
+_LENGTH_WEIGHT = 1e4  # of fixed lengths against the answers' equations: a hundredth of their error
 
 
 def standard_errors(model: NetworkParameters, points: Array, weights: Array) -> Array | None:
-    """(P,) the same as a vector, from ``points`` that the model reads itself."""
-    rows = min(len(points), int(np.ceil(_MOST_ROWS * model.size)))
+    """Return the standard errors (P,) of ``model``; None if the rows do not determine all parameters.
+
+    ``points`` (n, D) are the rows of the fit, ``weights`` (n, K) one over the standard deviation of each
+    answer, 0 where it was not used.
+    """
+    rows = min(len(points), int(np.ceil(_MOST_ROWS_PER_PARAMETER * model.size)))
     gram = ValueJacobian(model, points[:rows], weights[:rows]).gram().astype(np.float64)
     if is_homogeneous(model):
         _fix_lengths(gram, model)
@@ -59,8 +48,17 @@ def standard_errors(model: NetworkParameters, points: Array, weights: Array) -> 
     return np.asarray(np.sqrt(variances * rows / len(points)) / scale)
 
 
+def standard_error_network(model: NetworkParameters, points: Array, weights: Array) -> Network | None:
+    """Return a network whose parameters are the `standard_errors` of ``model``'s, or None.
+
+    For a softmax output errors are those of classes minus the last one, whose own are zero.
+    """
+    errors = standard_errors(model, points, weights)
+    return None if errors is None else model.from_vector(errors).to_network_as_is()
+
+
 def with_fixed_lengths(model: NetworkParameters) -> NetworkParameters:
-    """The same function with incoming weights of length one, if the neurons are homogeneous."""
+    """Return the same function with incoming weights of length one, if the units are homogeneous."""
     if not is_homogeneous(model):
         return model
     activation, (first, second) = model.activations[0], model.weights
@@ -76,15 +74,20 @@ def with_fixed_lengths(model: NetworkParameters) -> NetworkParameters:
 
 
 def is_homogeneous(model: NetworkParameters) -> bool:
-    """Whether the neurons of the first layer may be stretched without any change of the answers."""
+    """Return whether the units of the first layer may be stretched without any change of the answers."""
     first = model.activations[0]
     return first is not None and first.homogeneity is not None
 
 
 def _fix_lengths(gram: Array, model: NetworkParameters) -> None:
-    """Add a heavy weight times (w_i . dw_i)^2 for every neuron i to the sum of squares that ``gram`` is."""
+    """Add a heavy weight times (w_i . dw_i)^2 for every unit i to the sum of squares that ``gram`` is."""
     inputs, width = model.weights[0].shape
-    for neuron, weight in enumerate(model.weights[0].T):
-        own = np.arange(inputs) * width + neuron  # rows of [W; b] are in sequence
+    for unit, weight in enumerate(model.weights[0].T):
+        own = np.arange(inputs) * width + unit  # rows of [W; b] are in sequence
         block = np.ix_(own, own)
-        gram[block] += _HEAVY * np.trace(gram[block]) * np.outer(weight, weight) / max(weight @ weight, _TINY)
+        gram[block] += (
+            _LENGTH_WEIGHT
+            * np.trace(gram[block])
+            * np.outer(weight, weight)
+            / max(weight @ weight, np.finfo(np.float64).tiny)
+        )
