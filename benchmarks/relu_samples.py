@@ -150,7 +150,8 @@ def measure(setting: Setting, seeds: range) -> Row:
             result: unweave.Recovery, truth: unweave.Network = truth, x: Array = x, y: Array = y
         ) -> dict[str, Any]:
             net = result.network
-            fitted = int(result.stages[0].figures["rows"])  # type: ignore[arg-type]
+            fit = next(stage for stage in result.stages if stage.name.startswith("fit"))
+            fitted = int(fit.figures["rows"])  # type: ignore[arg-type]
             covered = math.nan
             if net is not None and setting.noise:
                 covered = coverage(truth, net, x[:fitted], y[:fitted])  # as many as were fitted

@@ -28,13 +28,6 @@ class Recorder:
         return np.concatenate(self._asked) if self._asked else np.empty((0, 0))
 
 
-@pytest.fixture(autouse=True)
-def _brief_last_resort(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Targets that no method explains are given up sooner than a user would want."""
-    if request.path.parent.name != "golden":  # these are recorded as a user would see them
-        monkeypatch.setattr("unweave.methods.shared.value_search.WORK", 3.0)
-
-
 @pytest.fixture
 def recorder() -> type[Recorder]:
     return Recorder

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import os
 import pkgutil
 import subprocess
 import sys
 import zipfile
-from collections import defaultdict
-from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -92,17 +89,3 @@ def test_every_public_name_has_one_home() -> None:
 def test_no_module_takes_the_place_of_a_public_name() -> None:
     modules = {module.name for module in pkgutil.iter_modules(unweave.__path__)}
     assert not modules & set(unweave.__all__)
-
-
-def test_rooms_import_downwards_only() -> None:
-    package = ROOT / "src" / "unweave"
-    below: dict[str, set[str]] = defaultdict(set)
-    for path in package.glob("*/**/*.py"):
-        room = path.relative_to(package).parts[0]
-        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("unweave."):
-                other = str(statement.module).split(".")[1]
-                if other != room and (package / other).is_dir():
-                    below[room].add(other)
-    TopologicalSorter(below).prepare()  # raises where rooms import each other in a circle
-    assert [room for room in ("smooth", "coarse", "deep") if "relu" in below[room]] == []

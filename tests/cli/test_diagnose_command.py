@@ -42,7 +42,7 @@ def test_json_names_methods_with_reasons(tmp_path):
     assert content["noise"]["kind"] == "float64"
     assert (content["inputs"], content["outputs"], content["kinks"]) == (6, 1, False)
     tried = {method["name"]: method["tried"] for method in content["methods"]}
-    assert tried["shallow"]
+    assert tried["smooth"]
     assert not tried["affine"]
     assert all(method["reason"] for method in content["methods"])
     assert 0 < content["network"]["incoherence"]["coherence"] < 1
@@ -55,7 +55,7 @@ def test_kinks_and_depth_are_told(tmp_path):
     deep = json.loads(invoke(saved(tmp_path, [6, 5, 4, 1]), "--hidden", "5,4", "--json").stdout)
     assert deep["network"] is None
     reasons = {method["name"]: method["reason"] for method in deep["methods"] if not method["tried"]}
-    assert "one hidden layer" in reasons["shallow"]
+    assert "one hidden layer" in reasons["smooth"]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def test_for_people(tmp_path):
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert lines[0].endswith("20 inputs, 1 output, float64; nothing was asked.")
-    assert any(line.split()[:3] == ["shallow", "40", "881"] for line in lines)
+    assert any(line.split()[:3] == ["smooth", "40", "881"] for line in lines)
     assert "Would not be tried" in done.stdout
     assert any(line.startswith("- answers in float64 are assumed") for line in lines)
 
@@ -37,7 +37,7 @@ def test_json(tmp_path):
     assert (made["inputs"], made["outputs"], made["sent"], made["seconds_per_row"]) == (20, 1, 0, None)
     first = made["methods"][0]
     assert (first["method"], first["hidden"], first["parameters"], first["tried"]) == (
-        "shallow",
+        "smooth",
         [40],
         881,
         True,
@@ -62,7 +62,7 @@ def test_functions_are_not_asked(tmp_path, monkeypatch):
     made = json.loads(done.stdout)
     assert (made["inputs"], made["outputs"]) == (30, 3)
     tried = {entry["method"] for entry in made["methods"] if entry["tried"]}
-    assert tried == {"shallow", "deep", "lines", "surfaces"}
+    assert tried == {"smooth", "smooth_deep", "relu", "relu_deep"}
 
 
 def test_wrong_precision_is_a_usage_error(tmp_path):

@@ -42,5 +42,5 @@ def test_a_method_that_is_not_for_a_target_does_not_pretend(method: str, name: s
 
 @pytest.mark.parametrize("method", [m.name for m in METHODS if m.asks == "samples"])
 def test_samples_are_not_asked(method: str) -> None:
-    with pytest.raises(InvalidInput, match="method must be one that asks for answers"):
+    with pytest.raises(InvalidInput, match="for a target that is asked"):
         unweave.recover(PROBLEMS["tanh"]().target, method=method)

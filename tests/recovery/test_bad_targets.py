@@ -11,8 +11,11 @@ import pytest
 
 import unweave
 from unweave import InvalidInput, Network, Recovery, Status, TargetError
+from unweave.methods.smooth_values.search import SmoothValuesOptions
 
 GOOD = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
+BRIEF = SmoothValuesOptions(work=3.0)
+"""Targets in few inputs that no method explains are given up sooner than a user would want."""
 
 
 def planted(layers: list[int], activation: str = "tanh", seed: int = 1000, **how: Any) -> Network:
@@ -67,7 +70,7 @@ def test_an_affine_map_needs_no_hidden_layer_whatever_was_said(given: dict[str, 
 
 
 def test_an_affine_map_is_not_for_the_shallow_method() -> None:
-    result = unweave.recover(lambda x: x @ np.ones((4, 1)), input_dim=4, method="shallow")
+    result = unweave.recover(lambda x: x @ np.ones((4, 1)), input_dim=4, method="smooth")
     assert (result.status, result.network) == (Status.FAILED, None)
     assert "affine" in result.message
 
@@ -108,7 +111,7 @@ def test_pure_noise(given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 def test_kinks_are_seen_and_named(activation: str) -> None:
-    result = unweave.recover(planted([6, 4, 1], activation), method="shallow")
+    result = unweave.recover(planted([6, 4, 1], activation), method="smooth")
     assert (result.status, result.network) == (Status.FAILED, None)
     assert "kink" in result.message
 
@@ -116,7 +119,7 @@ def test_kinks_are_seen_and_named(activation: str) -> None:
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 def test_kinks_that_the_user_names_are_refused_by_the_smooth_method(activation: str) -> None:
     network = planted([6, 4, 1], activation)
-    result = unweave.recover(network, hidden=[4], activation=activation, method="shallow")
+    result = unweave.recover(network, hidden=[4], activation=activation, method="smooth")
     assert result.status is Status.FAILED
     assert f"{activation} has a kink" in result.message
 
@@ -242,7 +245,7 @@ def test_one_input_three_neurons_have_no_directions_to_tell_them_apart(
     seed: int, given: dict[str, Any]
 ) -> None:
     network = planted([1, 3, 1], seed=seed)
-    result = unweave.recover(network, **given)
+    result = unweave.recover(network, options=BRIEF, **given)
     if result.status is Status.RECOVERED:
         assert result.network is not None
         assert unweave.compare(network, result.network).parameter_error <= 1e-8
@@ -307,7 +310,9 @@ def test_an_unknown_activation() -> None:
 
 
 def test_an_unknown_method() -> None:
-    with pytest.raises(InvalidInput, match="method must be one of affine, lines, surfaces, kinks, shallow"):
+    with pytest.raises(
+        InvalidInput, match="method must be one of affine, relu, relu_deep, relu_coarse, smooth"
+    ):
         unweave.recover(planted([6, 4, 1]), method="magic")
 
 

@@ -88,7 +88,7 @@ def test_a_first_layer_that_is_said_to_be_wider_than_the_inputs() -> None:
 @pytest.mark.parametrize("layers", [[4, 6, 3, 1], [6, 4, 6, 1]])
 def test_widening_layers_that_nobody_spoke_of(layers: list[int]) -> None:
     network = planted(layers)
-    result = unweave.recover(network, method="deep")
+    result = unweave.recover(network, method="smooth_deep")
     honest(network, result)
     assert result.status not in GOOD
     if layers[1] > layers[0]:

@@ -110,7 +110,7 @@ def not_yet(layers: list[int], seed: int, reason: str) -> Any:
 )
 def test_widths_and_depth_are_found_out(layers: list[int], seed: int) -> None:
     network = planted(layers, seed=seed)
-    result = unweave.recover(network, method="deep")
+    result = unweave.recover(network, method="smooth_deep")
     assert_recovered(network, result)
     assert result.notes == ()
 

@@ -9,18 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from unweave.methods.refusals import Request
 
 import unweave
+from searches import judged, looked, searched
 from unweave import Network, Status
-from unweave.methods.table import METHODS
-from unweave.probing.look import Findings, look
-from unweave.recovery.judge import FEWEST_ROWS, ROWS_PER_PARAMETER, UNDETERMINED, judge, verification_points
-from unweave.search.candidate import Candidate, Evidence
-from unweave.search.journal import Journal
-from unweave.targets import NormalisedQueries, Region, as_queries
-
-SHALLOW = next(method for method in METHODS if method.name == "shallow")
+from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
+from unweave.probing.look import Findings
+from unweave.recovery.judge import UNDETERMINED
+from unweave.recovery.trial import FEWEST_ROWS, ROWS_PER_PARAMETER, verification_points
+from unweave.search import Candidate, Evidence
+from unweave.targets import NormalisedQueries, Region
 
 
 @dataclass(frozen=True)
@@ -71,18 +69,14 @@ class Trial:
         self, network: Network | None, seed: int = 1, **changes: Any
     ) -> unweave.recovery.judge.Verdict:
         candidate = replace(self.candidate, network=network, **changes)
-        return judge(candidate, self.view, self.findings, None, np.random.default_rng(seed))
+        return judged(candidate, self.view, self.findings, seed=seed)
 
 
 @cache
 def trial(name: str) -> Trial:
     case = PLANTED[name]
-    rng = np.random.default_rng(1010)
-    queries = as_queries(case.network)
-    findings = look(queries, rng=rng, domain=case.domain)
-    view = NormalisedQueries(queries, findings.region)
-    candidate = SHALLOW.run(view, findings, Request(None, None), Journal(queries), rng)
-    return Trial(case.network, candidate, view, findings)
+    done = searched("smooth", case.network, seed=1010, domain=case.domain)
+    return Trial(case.network, done.candidate, done.view, done.findings)
 
 
 def perturbed(network: Network, size: float) -> Iterator[Network]:
@@ -182,9 +176,7 @@ def sharp_neurons(layers: list[int], seed: int) -> Network:
 
 def test_neurons_that_act_on_a_thin_slice_of_the_box_are_all_looked_at() -> None:
     network = sharp_neurons([5, 60, 1], 1020)
-    queries = as_queries(network)
-    findings = look(queries, rng=np.random.default_rng(1021), domain=(-2.0, 2.0))
-    view = NormalisedQueries(queries, findings.region)
+    at = looked(network, seed=1021, domain=(-2.0, 2.0))
     passed = []
     for neuron in range(60):
         biases = [part.copy() for part in network.biases]
@@ -192,7 +184,7 @@ def test_neurons_that_act_on_a_thin_slice_of_the_box_are_all_looked_at() -> None
         wrong = Candidate(
             Network(network.weights, biases, network.activations), Evidence(prediction_floor=1e-13)
         )
-        verdict = judge(wrong, view, findings, None, np.random.default_rng(neuron))
+        verdict = at.verdict(wrong, seed=neuron)
         if verdict.status is Status.RECOVERED:
             passed.append(neuron)
     assert passed == []
@@ -203,16 +195,14 @@ def test_a_neuron_that_wakes_in_a_corner_of_the_box_is_seen() -> None:
     # times the rounding of the answers.
     network = unweave.random_network([4, 6, 2], "erf", seed=1166, outer="normal", norms=(0.5, 2))
     domain = (-7.675, -6.372)
-    queries = as_queries(network)
-    findings = look(queries, rng=np.random.default_rng(1028), domain=domain)
-    view = NormalisedQueries(queries, findings.region)
+    at = looked(network, seed=1028, domain=domain)
     x = np.random.default_rng(1029).uniform(*domain, (20_000, 4))
     asleep = without(network, 0)
     settled = np.median(network(x) - asleep(x), axis=0)
     asleep = Network(asleep.weights, [asleep.biases[0], asleep.biases[1] + settled], asleep.activations)
     assert 1e-9 < np.abs(network(x) - asleep(x)).max() < 1e-8
     wrong = Candidate(asleep, Evidence(prediction_floor=1e-14))
-    verdicts = [judge(wrong, view, findings, None, np.random.default_rng(seed)) for seed in range(20)]
+    verdicts = [at.verdict(wrong, seed=seed) for seed in range(20)]
     assert [verdict.status for verdict in verdicts].count(Status.RECOVERED) == 0
 
 
@@ -221,12 +211,10 @@ def test_a_large_constant_in_the_answers_hides_no_missing_neuron() -> None:
     network = planted([6, 4, 1], "tanh", 1000)
     noise = np.random.default_rng(1022)
     high = Network(network.weights, [network.biases[0], network.biases[1] + 1e3], network.activations)
-    queries = as_queries(lambda x: high(x) + 0.05 * noise.standard_normal((len(x), 1)), input_dim=6)
-    findings = look(queries, rng=np.random.default_rng(1023))
-    view = NormalisedQueries(queries, findings.region)
+    at = looked(lambda x: high(x) + 0.05 * noise.standard_normal((len(x), 1)), input_dim=6, seed=1023)
     for neuron in range(4):
-        wrong = Candidate(without(high, neuron), Evidence(prediction_floor=findings.noise.relative))
-        verdict = judge(wrong, view, findings, None, np.random.default_rng(neuron))
+        wrong = Candidate(without(high, neuron), Evidence(prediction_floor=at.findings.noise.relative))
+        verdict = at.verdict(wrong, seed=neuron)
         assert verdict.status not in (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
 
 
@@ -236,9 +224,7 @@ def test_a_large_constant_in_the_answers_hides_no_missing_neuron() -> None:
 def test_a_tolerance_replaces_the_threshold() -> None:
     t = trial("tanh")
     wrong = replace(t.candidate, network=next(perturbed(t.network, 1e-6)))
-    verdicts = [
-        judge(wrong, t.view, t.findings, tolerance, np.random.default_rng(1)) for tolerance in (1e-4, 1e-9)
-    ]
+    verdicts = [judged(wrong, t.view, t.findings, tolerance) for tolerance in (1e-4, 1e-9)]
     assert [verdict.status for verdict in verdicts] == [Status.RECOVERED, Status.APPROXIMATE]
     assert [verdict.threshold for verdict in verdicts] == [1e-4, 1e-9]
 
@@ -246,7 +232,7 @@ def test_a_tolerance_replaces_the_threshold() -> None:
 def test_no_tolerance_excuses_an_error_as_large_as_the_answers() -> None:
     t = trial("tanh")
     wrong = replace(t.candidate, network=without(t.network, 0))
-    verdict = judge(wrong, t.view, t.findings, 10.0, np.random.default_rng(1))
+    verdict = judged(wrong, t.view, t.findings, 10.0)
     assert verdict.status not in (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
 
 
@@ -256,7 +242,7 @@ def test_a_tolerance_holds_for_every_output() -> None:
     weights = [part.copy() for part in t.network.weights]
     weights[1][:, 1] = 0.0
     wrong = replace(t.candidate, network=Network(weights, t.network.biases, t.network.activations))
-    verdict = judge(wrong, t.view, t.findings, 1e-3, np.random.default_rng(1))
+    verdict = judged(wrong, t.view, t.findings, 1e-3)
     assert verdict.status not in (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
 
 
@@ -358,10 +344,8 @@ def test_a_fit_that_leaves_more_than_noise_is_not_recovered(
 ) -> None:
     """Fresh rows are few and agree; those of the fit are many. Exact equations of flips overrule both."""
     network = PLANTED["tanh"].network
-    queries = as_queries(lambda x: np.round(network(x), 2), input_dim=6)
-    findings = look(queries, rng=np.random.default_rng(1011))
-    view = NormalisedQueries(queries, findings.region)
-    evidence = Evidence(misfit=misfit, acceptable_misfit=1.2, weakest_neuron=100.0, flips=flips)
-    verdict = judge(Candidate(network, evidence), view, findings, None, np.random.default_rng(1))
+    at = looked(lambda x: np.round(network(x), 2), input_dim=6, seed=1011)
+    evidence = CoarseEvidence(misfit=misfit, acceptable_misfit=1.2, weakest_unit=100.0, flips=flips)
+    verdict = at.verdict(Candidate(network, evidence))
     assert verdict.status is status
     assert ("where noise leaves 1.2 at most" in verdict.reason) == (status is Status.APPROXIMATE)

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from unweave.methods.costs import Question
 
 import unweave
 from unweave import Network, random_network
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.methods.table import METHODS
+from unweave.search import Question
 
 
 def silent(x: Array) -> Array:
@@ -23,7 +23,7 @@ def test_nothing_is_asked_without_a_look() -> None:
     made = unweave.plan(silent, [40], input_dim=20, activation="tanh")
     assert (made.inputs, made.outputs, made.sent, made.seconds_per_row) == (20, 1, 0, None)
     assert made.first is not None
-    assert made.first.method == "shallow"
+    assert made.first.method == "smooth"
     assert made.first.parameters == 20 * 40 + 40 + 40 + 1
     assert made.first.seconds is None
     assert any("nothing was asked" in line for line in made.assumptions)
@@ -41,16 +41,21 @@ def test_a_look_measures() -> None:
     assert made.first.seconds == pytest.approx(
         made.first.cost.seconds + made.first.rows * made.seconds_per_row
     )
-    lines = next(entry for entry in made.methods if entry.method == "lines")
+    lines = next(entry for entry in made.methods if entry.method == "relu")
     assert not lines.tried
     assert "no kinks" in lines.why
 
 
 def test_unknown_widths_are_assumed_and_named() -> None:
     made = unweave.plan(silent, input_dim=20)
-    widths = [entry.hidden for entry in made.methods if entry.method == "shallow"]
+    widths = [entry.hidden for entry in made.methods if entry.method == "smooth"]
     assert widths == [(10,), (20,), (40,)]
-    assert {entry.method for entry in made.methods if entry.tried} == {"shallow", "deep", "lines", "surfaces"}
+    assert {entry.method for entry in made.methods if entry.tried} == {
+        "smooth",
+        "smooth_deep",
+        "relu",
+        "relu_deep",
+    }
     assert any("[10], [20], [40]" in line for line in made.assumptions)
     assert any("kinks" in line for line in made.assumptions)
 
@@ -60,17 +65,17 @@ def test_what_is_told_decides_the_method() -> None:
         entry = unweave.plan(silent, input_dim=20, **told).first  # type: ignore[arg-type]
         return None if entry is None else entry.method
 
-    assert first(hidden=[15, 10], activation="tanh") == "deep"
-    assert first(hidden=[15], activation="relu") == "lines"
-    assert first(hidden=[15, 10], activation="relu") == "surfaces"
-    assert first(hidden=[15], activation="tanh", precision="rounded") == "coarse"
+    assert first(hidden=[15, 10], activation="tanh") == "smooth_deep"
+    assert first(hidden=[15], activation="relu") == "relu"
+    assert first(hidden=[15, 10], activation="relu") == "relu_deep"
+    assert first(hidden=[15], activation="tanh", precision="rounded") == "smooth_coarse"
     assert first(hidden=[]) == "affine"
 
 
 def test_a_known_width_costs_less_and_outputs_help() -> None:
     def rows(**told: object) -> int:
         made = unweave.plan(silent, input_dim=50, activation="tanh", **told)  # type: ignore[arg-type]
-        return next(e.cost.rows for e in made.methods if e.method == "shallow" and e.hidden == (100,))
+        return next(e.cost.rows for e in made.methods if e.method == "smooth" and e.hidden == (100,))
 
     assert rows(hidden=[100]) < rows()
     assert rows(hidden=[100], outputs=10) < 0.5 * rows(hidden=[100])
@@ -116,7 +121,7 @@ def test_rounded_answers_are_predicted_too(decimals: int) -> None:
     result = unweave.recover(rounded, hidden=[8], activation="tanh", input_dim=10, seed=1000)
     spent = result.queries - result.probing_queries - result.verification_queries
     assert made.first is not None
-    assert made.first.method == "coarse"
+    assert made.first.method == "smooth_coarse"
     assert spent / 2 <= made.first.cost.rows <= 2 * spent
 
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import unweave
+from searches import judged
 from unweave.probing.look import look
-from unweave.recovery.judge import Verdict, judge
+from unweave.recovery.judge import Verdict
 from unweave.recovery.polish import is_nearly_right, polished_on_values
 from unweave.recovery.result import Status
-from unweave.search.candidate import Candidate, Evidence
-from unweave.search.journal import Journal
+from unweave.recovery.trial import Trial
+from unweave.search import Candidate, Evidence, Journal
 from unweave.targets.change_of_inputs import in_normalised_inputs, in_own_inputs
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries
@@ -41,10 +42,10 @@ def test_the_last_digits_come_back(layers, activation, output) -> None:
     findings = look(queries, rng=rng)
     view, journal = NormalisedQueries(queries, findings.region), Journal(queries, None)
     start = Candidate(shaken(truth, 1e-9, 1002), Evidence())
-    before = judge(start, view, findings, None, rng)
+    before = judged(start, view, findings, seed=1003)
     assert is_nearly_right(start, before, findings)
     polished = polished_on_values(start, view, findings, journal, rng)
-    after = judge(polished, view, findings, None, rng)
+    after = judged(polished, view, findings, seed=1004)
     assert after.status is Status.RECOVERED
     assert unweave.compare(truth, polished.network).parameter_error < 1e-11
     assert [stage.name for stage in journal.stages] == ["polish on values"]
@@ -57,7 +58,8 @@ def test_where_it_keeps_out() -> None:
     findings = look(queries, rng=rng)
 
     def asked(network, status=Status.APPROXIMATE, error=1e-9):
-        return is_nearly_right(Candidate(network, Evidence()), Verdict(status, error, 1e-12, 9, ""), findings)
+        trial = Trial("fresh", 9, error, 1e-12, False, 0.0)
+        return is_nearly_right(Candidate(network, Evidence()), Verdict(status, "", trial), findings)
 
     assert asked(truth)
     assert not asked(truth, Status.RECOVERED)

@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from unweave.methods.refusals import Request
 
 import unweave
 from unweave import Network, Progress, Recovery, Status
-from unweave.methods.table import METHODS, choose
+from unweave.methods.relu.search import ReluOptions
+from unweave.methods.smooth_values.search import SmoothValuesOptions
+from unweave.methods.table import METHODS
 from unweave.probing.look import look
-from unweave.recovery.recover import _Run
+from unweave.recovery.choose import choose, method_named
+from unweave.recovery.sources import Place, QueriedTarget
+from unweave.search import Request
 from unweave.targets import as_queries
 
 FLOOR = 1e-8
@@ -252,8 +255,52 @@ def test_queries_per_parameter_leave_out_probing_and_verification() -> None:
 
 def test_naming_the_method_changes_nothing_when_it_is_the_one_chosen() -> None:
     network = unweave.random_network([6, 4, 1], seed=1207, outer="signed")
-    named = unweave.recover(network, activation="tanh", method="shallow")
+    named = unweave.recover(network, activation="tanh", method="smooth")
     assert_identical(named, unweave.recover(network, activation="tanh"))
+
+
+OLD_NAMES = {
+    "shallow": "smooth",
+    "coarse": "smooth_coarse",
+    "values": "smooth_values",
+    "deep": "smooth_deep",
+    "lines": "relu",
+    "kinks": "relu_coarse",
+    "surfaces": "relu_deep",
+}
+
+
+@pytest.mark.parametrize("old", OLD_NAMES)
+def test_old_names_of_methods_still_work(old: str) -> None:
+    assert method_named(old).name == OLD_NAMES[old]
+
+
+def test_an_old_name_recovers_the_same_as_the_new_one() -> None:
+    network = unweave.random_network([6, 4, 1], "relu", seed=1208, outer="signed")
+    assert_identical(unweave.recover(network, method="lines"), unweave.recover(network, method="relu"))
+
+
+def test_options_are_those_of_the_method_that_runs() -> None:
+    network = unweave.random_network([6, 4, 1], "relu", seed=1209, outer="signed")
+    for given in (ReluOptions(reach=1e4), [SmoothValuesOptions(work=1.0), ReluOptions(reach=1e4)]):
+        result = unweave.recover(network, method="relu", options=given)
+        assert result.status is Status.RECOVERED
+        assert any("1e+04" in note for note in result.notes)
+    others = unweave.recover(network, method="relu", options=SmoothValuesOptions(work=1.0))
+    assert any("1e+05" in note for note in others.notes)  # the default
+
+
+@pytest.mark.parametrize("wrong", [3.0, {"reach": 1e4}, [ReluOptions(), "fast"], ReluOptions])
+def test_options_of_no_method_are_refused(wrong: Any) -> None:
+    network = unweave.random_network([6, 4, 1], seed=1210)
+    with pytest.raises(unweave.InvalidInput, match=r"options must be those of a method \(.*ReluOptions.*\)"):
+        unweave.recover(network, options=wrong)
+
+
+def test_names_of_methods_and_aliases_are_unambiguous() -> None:
+    names = [name for method in METHODS for name in (method.name, *method.aliases)]
+    assert len(set(names)) == len(names)
+    assert all(method_named(name) in METHODS for name in names)
 
 
 def test_the_table_of_methods_has_different_names_and_says_what_each_does() -> None:
@@ -265,9 +312,9 @@ def test_the_table_of_methods_has_different_names_and_says_what_each_does() -> N
 def test_every_method_is_either_tried_or_refused_with_a_reason() -> None:
     queries = unweave.Queries(unweave.random_network([4, 3, 1], seed=1208), 4)
     findings = look(queries, rng=np.random.default_rng(0))
-    for request in (Request(None, None), Request((), None), Request((3,), "tanh"), Request((3, 2), "relu")):
+    for request in (Request(), Request(()), Request((3,), "tanh"), Request((3, 2), "relu")):
         tried, reasons = choose(request, findings)
-        by_default = {method.name for method in METHODS if not method.by_name_only}
+        by_default = {m.name for m in METHODS if m.asks == "queries" and not m.by_name_only}
         assert {method.name for method in tried} | set(reasons) == by_default
         assert all(reasons.values())
 
@@ -282,12 +329,17 @@ def test_the_example_in_the_docstring_runs() -> None:
 
 def test_a_region_that_had_to_be_searched_for_is_looked_at_again_wider() -> None:
     network = Planted((6, 4, 1), "tanh", seed=1001).network()
-    scaled = as_queries(lambda x: network((x - 400.0) / 1e3), 6)
-    found = look(scaled, rng=np.random.default_rng(1002))
-    assert found.searched
-    first, second = _Run._places(found)
-    assert first is found
-    assert (second.region.scale > first.region.scale).all()
-    assert (second.region.location == first.region.location).all()
-    told = look(as_queries(network), rng=np.random.default_rng(1003), domain=(-2.0, 2.0))
-    assert _Run._places(told) == [told]
+
+    def places(target: Any, seed: int, domain: Any = None) -> list[Place]:
+        source, rng = QueriedTarget(as_queries(target, 6), domain, None), np.random.default_rng(seed)
+        found = source.look(Request((4,)), rng)
+        assert found.searched == (domain is None)
+        result = source.places(Request((4,)), found, method_named("smooth"), rng)
+        assert result[0].findings is found
+        return result
+
+    first, second = places(lambda x: network((x - 400.0) / 1e3), 1002)
+    assert (second.findings.region.scale > first.findings.region.scale).all()
+    assert (second.findings.region.location == first.findings.region.location).all()
+    assert second.view.region is second.findings.region
+    assert len(places(network, 1003, (-2.0, 2.0))) == 1

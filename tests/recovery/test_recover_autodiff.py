@@ -158,7 +158,7 @@ def test_other_classes_are_recovered_from_answers_and_say_so(layers):
 
 def test_a_part_that_is_detached_is_noticed():
     truth = planted([12, 6, 1])
-    result = recover(Partly(truth.to_torch()), derivatives="autodiff", method="shallow", input_dim=12)
+    result = recover(Partly(truth.to_torch()), derivatives="autodiff", method="smooth", input_dim=12)
     assert result.status is Status.FAILED
     assert "not those of its answers" in result.message
     assert not next(c for c in result.certificate.checks if c.name == "autodiff mismatch").holds
@@ -174,7 +174,7 @@ def test_a_straight_through_estimator_is_noticed():
             y = self.inner(x)
             return y + (torch.sin(3 * y) - y).detach()
 
-    result = recover(StraightThrough(), derivatives="autodiff", method="shallow", input_dim=8)
+    result = recover(StraightThrough(), derivatives="autodiff", method="smooth", input_dim=8)
     assert result.status is Status.FAILED
     assert result.network is None
 
@@ -187,7 +187,7 @@ def test_a_straight_through_estimator_is_noticed():
         ({"hidden": []}, r"Got hidden=\[\] instead"),
         ({"activation": "relu"}, "Got activation='relu' instead"),
         ({"output_activation": "sigmoid"}, "Got output_activation='sigmoid' instead"),
-        ({"method": "deep"}, "Got method='deep', which asks for answers only"),
+        ({"method": "smooth_deep"}, "Got method='smooth_deep', which asks for answers only"),
     ],
 )
 def test_what_no_method_could_use_is_refused(arguments, message):

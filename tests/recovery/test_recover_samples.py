@@ -7,6 +7,7 @@ import pytest
 
 import unweave
 from unweave import Samples, Status
+from unweave.methods.samples_smooth.search import SamplesSmoothOptions
 
 
 def exact(inputs=6, width=5, outputs=1, seed=1000, activation="relu", per_parameter=20):
@@ -150,10 +151,61 @@ def test_deadline_returns_the_best_so_far():
 
 def test_what_samples_cannot_do_is_refused():
     _, x, y = exact()
-    with pytest.raises(unweave.InvalidInput, match="activation must be one of relu"):
+    with pytest.raises(unweave.InvalidInput, match="activation must be those of a method for samples"):
         unweave.recover(Samples(x, y), activation="cubic")
-    with pytest.raises(unweave.InvalidInput, match="one width for samples"):
+    with pytest.raises(unweave.InvalidInput, match="must be those of a method for samples"):
         unweave.recover(Samples(x, y), hidden=[5, 4])
+
+
+FOR_TARGETS_ONLY = {
+    "input_dim": 6,
+    "output_activation": "sigmoid",
+    "domain": (-1.0, 1.0),
+    "examples": np.zeros((3, 6)),
+    "max_queries": 100,
+    "averaging": 10.0,
+    "executor": unweave.execution.SerialExecutor(),
+    "checkpoint": "run.sqlite",
+}
+
+
+@pytest.mark.parametrize("name", FOR_TARGETS_ONLY)
+def test_what_is_only_for_targets_that_are_asked_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, x, y = exact()
+    with pytest.raises(unweave.InvalidInput, match=f"{name} must be None for samples"):
+        unweave.recover(Samples(x, y), **{name: FOR_TARGETS_ONLY[name]})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "activation"),
+    [("samples_relu", "relu"), ("samples_squared_relu", "squared_relu"), ("samples_smooth", "tanh")],
+)
+def test_methods_for_samples_can_be_asked_for_by_name(method, activation):
+    net, x, y = exact(width=3, activation=activation)
+    result = unweave.recover(Samples(x, y), method=method)
+    assert result.status is Status.RECOVERED
+    assert unweave.compare(net, result.network).is_same
+    fits = [stage.name for stage in result.stages if stage.name.startswith("fit")]
+    assert all(activation in name for name in fits)
+
+
+def test_a_method_for_targets_is_refused_for_samples_and_the_other_way_round():
+    net, x, y = exact()
+    with pytest.raises(unweave.InvalidInput, match=r"method must be one of samples_.*samples\. Got 'relu'"):
+        unweave.recover(Samples(x, y), method="lines")
+    with pytest.raises(unweave.InvalidInput, match=r"method must be one of affine, .* Got 'samples_relu'"):
+        unweave.recover(net, method="samples_relu")
+
+
+def test_samples_take_options():
+    _, x, y = exact(width=3, activation="tanh")
+    told = {"activation": "tanh", "method": "samples_smooth"}
+    given = unweave.recover(Samples(x, y), options=SamplesSmoothOptions(work=1.0), **told)
+    assert given.network == unweave.recover(Samples(x, y), **told).network
+    with pytest.raises(unweave.InvalidInput, match="options must be those of a method"):
+        unweave.recover(Samples(x, y), options={"work": 1.0}, **told)
 
 
 def test_result_survives_saving(tmp_path):
@@ -163,7 +215,7 @@ def test_result_survives_saving(tmp_path):
     again = unweave.Recovery.load(tmp_path / "run.npz")
     assert again.network == result.network
     assert again.to_dict() == result.to_dict()
-    assert [stage.name for stage in again.stages] == ["fit relu"]
+    assert [stage.name for stage in again.stages] == ["look", "fit relu", "verification"]
 
 
 def test_large_offset_does_not_hide_an_error():

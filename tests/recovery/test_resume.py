@@ -16,7 +16,7 @@ from unweave.errors import CheckpointError, InvalidInput
 from unweave.execution import Checkpoint
 from unweave.execution import npz_store as npz_store_module
 
-ATTEMPTS = Path(__file__).with_name("killed_runs.py")
+ATTEMPTS = Path(__file__).parents[1] / "killed_runs.py"
 INPUTS = 12
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import unweave
+from unweave.methods.smooth_values.search import SmoothValuesOptions
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}
 
@@ -106,7 +107,12 @@ def rounded() -> unweave.Recovery:
 
 
 def failed() -> unweave.Recovery:
-    return unweave.recover(lambda x: np.sin(x[:, 0] * x[:, 1]) + x[:, 2] ** 3, input_dim=3, activation="tanh")
+    return unweave.recover(
+        lambda x: np.sin(x[:, 0] * x[:, 1]) + x[:, 2] ** 3,
+        input_dim=3,
+        activation="tanh",
+        options=SmoothValuesOptions(work=3.0),
+    )
 
 
 def out_of_budget() -> unweave.Recovery:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,8 +13,9 @@ from reading_reports import KINDS, at_pointer, parsed
 
 import unweave
 from unweave import InvalidInput, Recovery, Status
+from unweave.methods.shared.kinked.evidence import KinkedEvidence
+from unweave.methods.shared.span_evidence import SpanEvidence
 from unweave.report import report_html
-from unweave.search.candidate import Evidence
 
 LARGEST = 1_000_000
 """Bytes that a report may have."""
@@ -187,10 +188,15 @@ def test_a_bare_result_has_a_report(tmp_path):
     assert "Nothing was verified" in text
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EveryPicture(SpanEvidence, KinkedEvidence):
+    """All that any method can draw."""
+
+
 def test_a_large_network_stays_under_a_megabyte():
     net = unweave.random_network([784, 1000, 10], "relu", seed=1000)
     rng = np.random.default_rng(1000)
-    evidence = Evidence(
+    evidence = EveryPicture(
         spectrum=np.sort(rng.random(5000))[::-1],
         width=1000,
         gap=2.0,

@@ -86,18 +86,30 @@ def options_for(method: Method, request: Request) -> Any:
 
 def refuse_autodiff_without_use(request: Request) -> None:
     """Raise if no method could use the target's own derivatives for what was asked."""
-    reasons = []
-    for method in METHODS:
-        if not method.derivatives:
-            continue
-        if request.method not in (None, method.name):
-            reasons.append(f"method={request.method!r}, which asks for answers only,")
-            continue
-        reason = method.refuses_request(request)
-        if reason is None:
-            return
-        reasons.append(reason)
-    raise InvalidInput(
-        f'derivatives="autodiff" must be asked of one smooth hidden layer. Got something else instead: '
-        f'{"; ".join(reasons)}. Leave derivatives at "queries", which needs answers only.'
-    )
+    able = [method for method in METHODS if method.derivatives]
+    asked = [method for method in able if request.method in (None, method.name)]
+    if all(method.refuses_request(request) is not None for method in asked):
+        got = (
+            _rules_out(request, asked)
+            if asked
+            else f"method={request.method!r}, which asks for answers only,"
+        )
+        raise InvalidInput(
+            f'derivatives="autodiff" must be asked of one smooth hidden layer. Got {got} instead. '
+            'Leave derivatives at "queries", which needs answers only.'
+        )
+
+
+def _rules_out(request: Request, methods: list[Method]) -> str:
+    """Name the argument that rules all of ``methods`` out."""
+    alone = {
+        f"hidden={list(request.hidden or ())}": Request(hidden=request.hidden),
+        f"activation={request.activation!r}": Request(activation=request.activation),
+        f"output_activation={request.output_activation!r}": Request(
+            output_activation=request.output_activation
+        ),
+    }
+    for argument, part in alone.items():
+        if all(method.refuses_request(part) is not None for method in methods):
+            return argument
+    return ", ".join(alone)

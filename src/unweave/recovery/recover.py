@@ -148,20 +148,20 @@ def recover(
     ('RECOVERED', True)
     """
     given = locals()
-    own = (method,) if isinstance(method, Method) else ()
-    named = method_named(method).name if isinstance(method, str) else None if method is None else method.name
-    request = _checked_request(hidden, activation, output_activation, named, averaging, options, own)
+    chosen = method_named(method) if isinstance(method, str) else method
+    methods = METHODS if chosen is None or chosen in METHODS else (chosen,)
+    request = _checked_request(hidden, activation, output_activation, chosen, averaging, options, methods)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InvalidInput(f"seed must be a whole number >= 0. Got {seed!r} instead.")
     if tolerance is not None and not tolerance > 0:
         raise InvalidInput(f"tolerance must be positive. Got {tolerance!r} instead.")
     request = replace(request, autodiff=_wants_autodiff(derivatives, request, target))
-    _refuse_what_no_method_handles(request, own or METHODS, isinstance(target, Samples))
     source: Source
+    _refuse_other_kind_of_method(chosen, target)
     if isinstance(target, Samples):
         _refuse_what_samples_cannot_use(given)
         source = SampledTarget(target, deadline)
-        return _Run(source, request, own or METHODS, tolerance, seed, progress, None).recover()
+        return _Run(source, request, methods, tolerance, seed, progress, None).recover()
     queries = as_queries(
         target,
         input_dim=input_dim,
@@ -171,7 +171,7 @@ def recover(
     )
     source = QueriedTarget(queries, domain, examples)
     with running(queries, executor, checkpoint) as resumption:
-        result = _Run(source, request, own or METHODS, tolerance, seed, progress, resumption).recover()
+        result = _Run(source, request, methods, tolerance, seed, progress, resumption).recover()
         release(queries)  # not after an error, which hands the ledger back to be asked again
         return result
 
@@ -180,10 +180,10 @@ def _checked_request(
     hidden: Sequence[int] | None,
     activation: str | None,
     output_activation: str | None,
-    method: str | None,
+    method: Method | None,
     averaging: float | None,
     options: Any,
-    own: tuple[Method, ...],
+    methods: tuple[Method, ...],
 ) -> Request:
     output = output_activation
     if output is not None and output != SOFTMAX:
@@ -195,10 +195,10 @@ def _checked_request(
     return Request(
         hidden=checked_widths(hidden),
         activation=None if activation is None else get_activation(activation).name,
-        method=method,
+        method=None if method is None else method.name,
         output_activation=output,
         averaging=averaging,
-        options=checked_options(options, (*METHODS, *own)),
+        options=checked_options(options, methods),
     )
 
 
@@ -222,29 +222,21 @@ _FOR_QUERIES_ONLY = (
 )
 
 
+def _refuse_other_kind_of_method(method: Method | None, target: Any) -> None:
+    """Raise if the method asks where there are samples, or needs samples where there is a target."""
+    asks = "samples" if isinstance(target, Samples) else "queries"
+    if method is not None and method.asks != asks:
+        names = ", ".join(each.name for each in METHODS if each.asks == asks)
+        what = "samples" if asks == "samples" else "a target that is asked"
+        raise InvalidInput(f"method must be one of {names} or None for {what}. Got {method.name!r} instead.")
+
+
 def _refuse_what_samples_cannot_use(given: dict[str, Any]) -> None:
     for name in _FOR_QUERIES_ONLY:
         if given[name] is not None:
             raise InvalidInput(
                 f"{name} must be None for samples, because nothing is asked. Got {given[name]!r} instead."
             )
-
-
-def _refuse_what_no_method_handles(request: Request, methods: tuple[Method, ...], samples: bool) -> None:
-    """Raise if the method asked for cannot use the target, or no method for samples handles the request."""
-    asks = "samples" if samples else "queries"
-    possible = [each for each in methods if each.asks == asks and request.method in (None, each.name)]
-    if not possible:
-        what = "fits samples, for Samples" if samples else "asks for answers, for a target that can be asked"
-        raise InvalidInput(f"method must be one that {what}. Got {request.method!r} instead.")
-    reasons = {each.name: each.refuses_request(request) for each in possible}
-    if samples and None not in reasons.values():
-        said = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-        hidden = None if request.hidden is None else list(request.hidden)
-        raise InvalidInput(
-            f"hidden and activation must be handled by a method for samples. Got hidden={hidden} and "
-            f"activation={request.activation!r} instead ({said})."
-        )
 
 
 class _Run:
@@ -295,6 +287,13 @@ class _Run:
         if findings.labels:
             return self._tell(LABELS_MESSAGE.format(findings.labels))
         methods, reasons = choose(request, findings, source.asks, self._methods)
+        if not methods and source.asks == "samples":
+            said = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+            hidden = None if request.hidden is None else list(request.hidden)
+            raise InvalidInput(
+                f"hidden and activation must be those of a method for samples. Got hidden={hidden} and "
+                f"activation={request.activation!r} instead ({said})."
+            )
         if not methods:
             return self._tell("; ".join(f"method {name}: {reason}" for name, reason in reasons.items()))
         places = source.places(request, findings, methods[0], self._rng)
@@ -303,8 +302,10 @@ class _Run:
             candidate = self._searched(method, place, tuple(earlier))
             earlier.append(candidate)
             verdict = self._judged(candidate, place)
-            if is_nearly_right(candidate, verdict, place.findings):
-                assert isinstance(place.view, NormalisedQueries)
+            # Samples have no further rows to give.
+            if isinstance(place.view, NormalisedQueries) and is_nearly_right(
+                candidate, verdict, place.findings
+            ):
                 self._consider(candidate, verdict, place)
                 candidate = polished_on_values(
                     candidate, place.view, place.findings, self._journal, self._rng

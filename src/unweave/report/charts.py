@@ -51,9 +51,16 @@ def place_of(certificate: Certificate, *names: str) -> int | None:
 def picture_of(chart: Chart, facts: Facts) -> Picture:
     """Draw a chart, and fill the figures into its caption."""
     parts = re.split(r"\{(/[^}]*)\}", chart.caption)
-    caption = Markup("").join(facts(part) if i % 2 else escape(part) for i, part in enumerate(parts))
+    caption = Markup("").join(facts(part) if i % 2 else _prose(part) for i, part in enumerate(parts))
     drawing = draw(chart.name, chart.title, lambda figure: _paint(figure, chart))
     return Picture(chart.name, chart.title, caption, drawing)
+
+
+def _prose(text: str) -> Markup:
+    """Set what stands in backticks as a formula."""
+    parts = [escape(part) for part in text.split("`")]
+    formula = Markup('<span class="formula">{}</span>')
+    return Markup("").join(formula.format(part) if i % 2 else part for i, part in enumerate(parts))
 
 
 def _paint(figure: Figure, chart: Chart) -> None:

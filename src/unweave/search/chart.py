@@ -1,7 +1,7 @@
 """Pictures as data: a method says what to draw, the report draws it.
 
 A caption quotes figures of the result by their place in ``Recovery.to_dict()``, a JSON pointer in braces:
-``"{/evidence/spectrum/count} singular values"``.
+``"{/evidence/spectrum/count} singular values"``. A formula stands in backticks.
 """
 
 from __future__ import annotations

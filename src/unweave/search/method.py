@@ -123,8 +123,10 @@ class Method:
         if request.hidden is not None:
             count = len(request.hidden)
             if count < fewest or (most is not None and count > most):
-                layers = f"{_COUNTS[fewest]} hidden layer{'' if fewest == 1 else 's'}"
+                count_named = fewest if most is None else most
+                layers = f"{_COUNTS[count_named]} hidden layer{'' if count_named == 1 else 's'}"
                 layers += " or more" if most is None else ""
+                layers = f"at most {layers}" if most is not None and fewest < most else layers
                 return f"it handles {layers}, and {count} were asked for"
         name = None if request.hidden == () else request.activation  # no units, no activation
         if name is not None and self.activations is None and not get_activation(name).smooth:

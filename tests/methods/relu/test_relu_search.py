@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 
 import unweave
+from searches import looked
 from unweave import InvalidInput, Network, Recovery, Status
 from unweave.methods.relu import search as line_route
-from unweave.methods.relu.search import LineOptions, recover_by_lines
 from unweave.methods.shared.kinked.line_units import Line, random_line
-from unweave.probing.look import look
-from unweave.search.journal import Journal
-from unweave.targets.queries import Queries
-from unweave.targets.region import NormalisedQueries, Region
+from unweave.targets.region import Region
 
 
 def planted(layers: list[int], activation: str = "relu", seed: int = 1000, **how: Any) -> Network:
@@ -150,7 +147,7 @@ def test_two_layers_are_not_taken_for_one() -> None:
 
 
 def test_the_second_line_shows_that_there_are_more_layers() -> None:
-    result = unweave.recover(planted([20, 12, 8, 1]), method="lines")
+    result = unweave.recover(planted([20, 12, 8, 1]), method="relu")
     assert (result.status, result.network) == (Status.FAILED, None)
     assert "there are more layers" in result.message
     stages = [stage.name for stage in result.stages]
@@ -166,7 +163,7 @@ def test_something_smooth_is_not_taken_for_kinked() -> None:
 @pytest.mark.parametrize("spoil", [lambda y: y.astype(np.float32), lambda y: y.round(6)])
 def test_imprecise_answers_are_refused(spoil: Any) -> None:
     network = planted([8, 6, 1])
-    result = unweave.recover(lambda x: spoil(network(x)), input_dim=8, method="lines")
+    result = unweave.recover(lambda x: spoil(network(x)), input_dim=8, method="relu")
     assert result.status is Status.FAILED
     assert "it needs answers to 1e-11 of their spread" in result.message
 
@@ -196,18 +193,15 @@ def test_an_interrupt_hands_back_what_there_is() -> None:
             raise KeyboardInterrupt
         return network(x)
 
-    queries = Queries(target, 8)
-    rng = np.random.default_rng(1006)
-    findings = look(queries, rng=rng)
-    view = NormalisedQueries(queries, findings.region)
+    at = looked(target, input_dim=8, seed=1006)
     calls_left = 12
-    candidate = recover_by_lines(view, findings, LineOptions(), Journal(queries), rng)
+    candidate = at.search("relu").candidate
     assert candidate.interrupted
     assert candidate.problem == "interrupted"
 
 
 def test_methods_can_be_asked_for_by_name() -> None:
     network = planted([8, 6, 1])
-    assert_recovered(network, unweave.recover(network, method="lines"))
-    with pytest.raises(InvalidInput, match="lines"):
+    assert_recovered(network, unweave.recover(network, method="relu"))
+    with pytest.raises(InvalidInput, match="relu"):
         unweave.recover(network, method="rays")

@@ -96,7 +96,7 @@ def test_error_bars_hold_the_truth():
     inside = []
     for seed in range(1000, 1004):
         network = planted(seed=seed)
-        result = recover(network, "noise 1e-4", seed, method="kinks")
+        result = recover(network, "noise 1e-4", seed, method="relu_coarse")
         found, bars = result.network, result.standard_errors
         order = np.argmax(network.weights[0].T @ found.weights[0], axis=1)
         assert sorted(order) == list(range(4))
@@ -109,7 +109,7 @@ def test_error_bars_hold_the_truth():
 @pytest.mark.parametrize("precision", ["3 decimals", "noise 1e-2"])
 def test_smooth_units_are_not_taken_for_kinked_ones(precision):
     network = planted(activation="tanh")
-    result = recover(network, precision, method="kinks")
+    result = recover(network, precision, method="relu_coarse")
     assert result.status in (Status.APPROXIMATE, Status.FAILED)
     assert "kink" in result.message
 
@@ -145,6 +145,9 @@ def test_inside_a_box():
 
 def test_too_many_inputs_are_refused_by_name():
     result = unweave.recover(
-        lambda x: np.round(np.maximum(x[:, :1], 0) + x[:, 1:2], 3), input_dim=300, method="kinks", seed=1000
+        lambda x: np.round(np.maximum(x[:, :1], 0) + x[:, 1:2], 3),
+        input_dim=300,
+        method="relu_coarse",
+        seed=1000,
     )
     assert "for up to 256 of them, and the target has 300" in result.message

@@ -9,12 +9,8 @@ import pytest
 from planted_layers import planted, second_preactivations
 
 import unweave
+from searches import looked
 from unweave import Network, Recovery, Status
-from unweave.methods.relu_deep.search import KinkedLayersOptions, KinkedLayersRecovery
-from unweave.probing.look import look
-from unweave.search.journal import Journal
-from unweave.targets.queries import Queries
-from unweave.targets.region import NormalisedQueries
 
 
 def assert_recovered(network: Network, result: Recovery, tolerance: float = 1e-9) -> None:
@@ -162,7 +158,7 @@ def test_a_box_is_refused() -> None:
 
 def test_one_layer_is_not_taken_for_two() -> None:
     network = unweave.random_network([8, 6, 1], "relu", seed=1000, outer="normal")
-    result = unweave.recover(network, method="surfaces")
+    result = unweave.recover(network, method="relu_deep")
     assert result.status is Status.FAILED
     assert "there is no second hidden layer" in result.message
 
@@ -205,11 +201,8 @@ def test_an_interrupt_hands_back_what_there_is() -> None:
             raise KeyboardInterrupt
         return network(x)
 
-    queries = Queries(target, 8)
-    rng = np.random.default_rng(1000)
-    findings = look(queries, rng=rng)
-    view = NormalisedQueries(queries, findings.region)
+    at = looked(target, input_dim=8, seed=1000)
     calls_left = 60
-    candidate = KinkedLayersRecovery(view, findings, KinkedLayersOptions(), Journal(queries), rng).run()
+    candidate = at.search("relu_deep").candidate
     assert candidate.interrupted
     assert (candidate.problem, candidate.network) == ("interrupted", None)

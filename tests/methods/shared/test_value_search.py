@@ -7,6 +7,7 @@ import pytest
 
 import unweave
 from unweave.methods.shared.value_search import search_values, smooth_feature
+from unweave.methods.smooth_values.search import SmoothValuesOptions
 from unweave.networks.activations import get_activation
 from unweave.numerics.variable_projection.problem import ProjectedProblem
 from unweave.numerics.variable_projection.search import OutOfTime
@@ -76,9 +77,10 @@ def test_what_is_no_network_ends_and_says_so():
     def bump(x):
         return np.exp(-((x - 0.3) ** 2).sum(axis=1, keepdims=True)) * np.cos(3 * x[:, :1])
 
-    result = unweave.recover(bump, input_dim=2)
+    brief = SmoothValuesOptions(work=3.0)
+    result = unweave.recover(bump, input_dim=2, options=brief)
     assert result.status not in (unweave.Status.RECOVERED, unweave.Status.RECOVERED_UP_TO_AMBIGUITY)
-    again = unweave.recover(bump, input_dim=2)
+    again = unweave.recover(bump, input_dim=2, options=brief)
     assert (again.queries, again.message) == (result.queries, result.message)
 
 

@@ -5,8 +5,8 @@ import pytest
 
 import unweave
 from unweave import Network, Queries, random_network
+from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
 from unweave.methods.smooth.lattice_route import LARGEST_FIT, LatticeResult, LatticeRoute
-from unweave.methods.smooth.options import SMOOTH_ACTIVATIONS
 from unweave.methods.smooth.random_slice import slice_cost, smallest_slice
 from unweave.search.journal import Journal
 from unweave.targets.region import Region

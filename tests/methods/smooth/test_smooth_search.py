@@ -1,31 +1,23 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import unweave
-from unweave import Network, Queries
+from searches import searched
+from unweave import Network
 from unweave.methods.shared.profiles.neuron_fits import rank_one_coefficients
-from unweave.methods.smooth.options import ShallowOptions
-from unweave.methods.smooth.search import ShallowRecovery
-from unweave.probing.look import look
-from unweave.search.candidate import Candidate
-from unweave.search.journal import Journal
+from unweave.search import Candidate, Journal, Request
 from unweave.subspace.symmetric import symmetric_packing
-from unweave.targets import NormalisedQueries
+
+TANH = Request(activation="tanh")
 
 
 def run(
-    network: Network, options: ShallowOptions | None = None, budget: int | None = None, **where: Any
+    network: Network, request: Request | None = None, budget: int | None = None
 ) -> tuple[Candidate, Journal]:
-    queries, rng = Queries(network, network.n_inputs), np.random.default_rng(1000)
-    findings = look(queries, rng=rng, **where)
-    queries.reset_budget(max_queries=budget)
-    journal = Journal(queries)
-    view = NormalisedQueries(queries, findings.region)
-    return ShallowRecovery(view, findings, options or ShallowOptions(), journal, rng).run(), journal
+    done = searched("smooth", network, request, budget=budget)
+    return done.candidate, done.journal
 
 
 def planted(layers: list[int], activation: str = "tanh", seed: int = 1001) -> Network:
@@ -37,7 +29,7 @@ def names(journal: Journal) -> list[str]:
 
 
 def test_few_neurons_go_by_pencils() -> None:
-    candidate, journal = run(planted([7, 4, 1]), ShallowOptions(activations=("tanh",)))
+    candidate, journal = run(planted([7, 4, 1]), TANH)
     assert names(journal) == ["gradients", "pencils", "activation", "neurons", "polish"]
     assert (candidate.evidence.active_dimension, candidate.evidence.width, candidate.evidence.found) == (
         4,
@@ -47,7 +39,7 @@ def test_few_neurons_go_by_pencils() -> None:
 
 
 def test_many_neurons_go_by_the_span() -> None:
-    candidate, journal = run(planted([5, 9, 1]), ShallowOptions(width=9, activations=("tanh",)))
+    candidate, journal = run(planted([5, 9, 1]), Request((9,), "tanh"))
     assert names(journal) == [
         "gradients",
         "Hessians",
@@ -67,7 +59,7 @@ def test_many_neurons_go_by_the_span() -> None:
 
 @pytest.mark.parametrize("layers", [[7, 4, 1], [5, 9, 1]])
 def test_the_fit_ends_at_its_floor_and_the_evidence_says_so(layers: list[int]) -> None:
-    candidate, _ = run(planted(layers), ShallowOptions(activations=("tanh",)))
+    candidate, _ = run(planted(layers), TANH)
     evidence = candidate.evidence
     assert evidence.fit_floor is not None
     assert evidence.fit_history[-1] <= 10 * evidence.fit_floor
@@ -97,7 +89,7 @@ def test_a_skip_is_paid_for_in_equations(activation: str) -> None:
     base = planted([7, 4, 3], activation)
     skip = np.random.default_rng(1002).standard_normal((7, 3))
     target = Network(base.weights, base.biases, base.activations, skip=skip)
-    candidate, journal = run(target, ShallowOptions(width=4, activations=(activation,)))
+    candidate, journal = run(target, Request((4,), activation))
     polish = next(stage for stage in journal.stages if stage.name == "polish")
     assert polish.figures["equations"] >= 1.1 * polish.figures["parameters"]
     assert candidate.network is not None
@@ -106,11 +98,10 @@ def test_a_skip_is_paid_for_in_equations(activation: str) -> None:
 
 @pytest.mark.parametrize("layers", [[7, 4, 1], [5, 9, 1]])
 def test_a_budget_is_never_an_exception(layers: list[int]) -> None:
-    options = ShallowOptions(activations=("tanh",))
-    _, journal = run(planted(layers), options)
+    _, journal = run(planted(layers), TANH)
     whole = sum(stage.queries for stage in journal.stages)
     for budget in np.linspace(0, whole - 1, 7).astype(int):
-        candidate, cut = run(planted(layers), options, budget=int(budget))
+        candidate, cut = run(planted(layers), TANH, budget=int(budget))
         assert candidate.problem is not None
         assert "budget" in candidate.problem
         assert not candidate.interrupted
@@ -126,16 +117,13 @@ def test_an_interruption_hands_back_what_there_is() -> None:
             raise KeyboardInterrupt
         return target(x)
 
-    queries, rng = Queries(interrupted, 7), np.random.default_rng(1003)
-    findings = look(queries, rng=rng)
-    view = NormalisedQueries(queries, findings.region)
-    candidate = ShallowRecovery(view, findings, ShallowOptions(), Journal(queries), rng).run()
+    candidate = searched("smooth", interrupted, input_dim=7, seed=1003).candidate
     assert candidate.interrupted
     assert candidate.problem == "interrupted"
 
 
 def test_a_network_that_is_no_sum_of_neurons_is_refused_with_the_reason() -> None:
-    candidate, _ = run(planted([5, 4, 4, 1]), ShallowOptions(activations=("tanh",)))
+    candidate, _ = run(planted([5, 4, 4, 1]), TANH)
     assert candidate.problem is not None
     assert "Hessians" in candidate.problem
 

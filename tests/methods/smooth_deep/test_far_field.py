@@ -6,14 +6,15 @@ import pytest
 from unweave.methods.smooth_deep.far_field import (
     RADIUS,
     Crossing,
-    NotFlat,
     Unit,
     _directions,
     _merge,
     units_on_circle,
 )
+from unweave.methods.smooth_deep.reasons import DeepReason
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
+from unweave.search import GaveUp
 
 CIRCLES = 4
 
@@ -238,8 +239,9 @@ def test_one_input() -> None:
 
 
 def test_units_that_never_level_off_are_refused() -> None:
-    with pytest.raises(NotFlat, match="do not saturate"):
+    with pytest.raises(GaveUp, match="do not saturate") as told:
         seen(planted([5, 4, 3, 2], "softplus"))
+    assert told.value.reason is DeepReason.NOT_FLAT
 
 
 def test_nothing_moves_nothing_is_seen() -> None:

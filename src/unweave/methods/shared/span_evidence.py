@@ -135,8 +135,8 @@ class SpanEvidence(Evidence):
             return None
         split, refused = len(accepted), np.empty(0) if rejected is None else rejected
         caption = (
-            "Squared distance of every direction to the span, 1 − Φ: {/evidence/misalignment/count} accepted "
-            "directions (dots), the worst at {/evidence/misalignment/largest}"
+            "Squared distance of every direction to the span, `1 − Φ`: {/evidence/misalignment/count} "
+            "accepted directions (dots), the worst at {/evidence/misalignment/largest}"
         )
         series = [Series(np.arange(1.0, split + 1), np.sort(accepted), "dots", "accepted")]
         if len(refused):
