@@ -59,24 +59,21 @@ def standard_error_network(model: NetworkParameters, points: Array, weights: Arr
 
 def with_fixed_lengths(model: NetworkParameters) -> NetworkParameters:
     """Return the same function with incoming weights of length one, if the units are homogeneous."""
-    if not is_homogeneous(model):
+    power, (first, second) = model.activation.homogeneity, model.weights
+    if power is None:
         return model
-    activation, (first, second) = model.activations[0], model.weights
-    assert activation is not None
-    assert activation.homogeneity is not None
     lengths = np.linalg.norm(first, axis=0)
     lengths = np.where(lengths > 0, lengths, 1.0)
     return replace(
         model,
-        weights=(first / lengths, second * lengths[:, None] ** activation.homogeneity),
+        weights=(first / lengths, second * lengths[:, None] ** power),
         biases=(model.biases[0] / lengths, model.biases[1]),
     )
 
 
 def is_homogeneous(model: NetworkParameters) -> bool:
     """Return whether the units of the first layer may be stretched without any change of the answers."""
-    first = model.activations[0]
-    return first is not None and first.homogeneity is not None
+    return model.activation.homogeneity is not None
 
 
 def _fix_lengths(gram: Array, model: NetworkParameters) -> None:

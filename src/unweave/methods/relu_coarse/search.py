@@ -114,9 +114,7 @@ class ReluCoarseSearch(Search):
         self._rows = AnsweredRows(context.view, findings.noise, self.rng, coarse.rows)
         # A link that the range of the answers suggests is likelier than none.
         self._links = [Link(name) for name in links_to_try(request, findings)[::-1]]
-        self._best = Refinement(
-            self._rows, findings, request.width, request.averaging, self.journal, CoarseEvidence(), coarse
-        )
+        self._best = Refinement(context, self._rows, CoarseEvidence(), coarse)
         self._certain = findings.kinks or request.activation is not None
         self._ambiguity: str | None = None
 

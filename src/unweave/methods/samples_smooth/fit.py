@@ -23,15 +23,7 @@ import numpy as np
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
-from unweave.methods.samples_smooth.moments import (
-    MomentOptions,
-    SampleMoments,
-    StartDirections,
-    active_span,
-    sample_moments,
-    start_directions,
-    units_near_estimate,
-)
+from unweave.methods.samples_smooth.moments import MomentOptions, MomentStarts, active_span, sample_moments
 from unweave.methods.shared.sample_evidence import LARGEST_SAMPLE_CONDITION, SAMPLES_PER_PARAMETER
 from unweave.networks.activations import Activation, get_activation
 from unweave.networks.network import Network
@@ -187,9 +179,8 @@ class _Search:
     best: _Best | None = None
     singular_values: Array = field(default_factory=lambda: np.zeros(0))
     basis: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    moments: dict[int, SampleMoments] = field(default_factory=dict)
-    directions: dict[int, StartDirections] = field(default_factory=dict)
-    angles: dict[int, float] = field(default_factory=dict)
+    from_moments: dict[int, MomentStarts] = field(default_factory=dict)
+    """By width."""
 
     def __post_init__(self) -> None:
         self.inputs, self.answers = self.samples.inputs, self.samples.answers
@@ -214,7 +205,7 @@ class _Search:
             exact=self.best.residual <= self.floor,
             starts=self.starts,
             singular_values=self.singular_values,
-            angle=self.angles.get(self.best.width, np.inf),
+            angle=self._angle(self.best.width),
             gaussian=evidence,
             missing_directions=missing_directions,
             fitted=self.best.fitted,
@@ -274,9 +265,13 @@ class _Search:
 
     def _try_at_random(self, width: int) -> None:
         """Try random units: a worse start than moments, unless these are noise or lead to a local minimum."""
-        reliable = self.angles.get(width, np.inf) <= SmoothSampleFit.unreliable_angle
+        reliable = self._angle(width) <= SmoothSampleFit.unreliable_angle
         count = self.options.random_starts // (3 if reliable else 1)
         self._try_width(width, range(self.options.starts, self.options.starts + count))
+
+    def _angle(self, width: int) -> float:
+        """Return the angle between the directions of either half of the samples, infinite without any."""
+        return self.from_moments[width].angle if width in self.from_moments else np.inf
 
     def _is_exact(self) -> bool:
         return self.best is not None and self.best.residual <= self.floor
@@ -285,11 +280,10 @@ class _Search:
         """Fit from the starts of these numbers; True once one is exact."""
         if self.on_step is not None:
             self.on_step(0, np.inf if self.best is None else self.best.residual)
-        if width not in self.moments:
+        if width not in self.from_moments:
             basis = np.ascontiguousarray(self.basis[:, :width])
-            self.moments[width] = sample_moments(self.inputs, self.answers, basis, self.options.moments)
-            self.directions[width] = start_directions(self.moments[width])
-            self.angles[width] = self.directions[width].angle
+            moments = sample_moments(self.inputs, self.answers, basis, self.options.moments)
+            self.from_moments[width] = MomentStarts.of(moments)
         rows = self._rows(width)
         for number in numbers:
             self.starts += 1
@@ -304,9 +298,7 @@ class _Search:
             weights = self.rng.standard_normal((self.rank, width)) / np.sqrt(self.rank)
             biases = self.rng.uniform(-largest, largest, (width,))
         else:
-            weights, biases = units_near_estimate(
-                self.moments[width], self.directions[width], self.activation, number, self.rng
-            )
+            weights, biases = self.from_moments[width].units(self.activation, number, self.rng)
             weights = self.basis[:, :width] @ weights
         return self._with_outgoing(weights, biases, rows)
 

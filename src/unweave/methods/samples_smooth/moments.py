@@ -23,6 +23,7 @@ with the number.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import comb
 
 import numpy as np
@@ -160,7 +161,7 @@ def unit_directions(moments: SampleMoments, half: int | None = None) -> Array:
 
 
 def disagreement(first: Array, second: Array) -> float:
-    """Return the largest angle between a column of ``first`` and the nearest one of ``second``, up to sign."""
+    """Return the largest angle from a column of ``first`` to the nearest of ``second``, up to sign."""
     overlap = np.abs(first.T @ second)
     return float(np.arccos(np.clip(overlap.max(axis=1).min(), 0.0, 1.0)))
 
@@ -193,45 +194,40 @@ def scalar_choices(moments: SampleMoments, directions: Array, activation: Activa
 
 
 @dataclass(frozen=True, eq=False)
-class StartDirections:
-    """Unit columns (r, r) from all samples and from either half of them."""
+class MomentStarts:
+    """Starts of r units in the r variables of the moments."""
 
+    moments: SampleMoments
     sets: tuple[Array, Array, Array]
+    """Unit columns (r, r) from all samples and from either half of them"""
 
-    @property
+    @classmethod
+    def of(cls, moments: SampleMoments) -> MomentStarts:
+        """Find the directions that the moments give."""
+        return cls(
+            moments, (unit_directions(moments), unit_directions(moments, 0), unit_directions(moments, 1))
+        )
+
+    @cached_property
     def angle(self) -> float:
         """Radians by which the directions of the halves differ."""
         return disagreement(self.sets[1], self.sets[2])
 
-
-def start_directions(moments: SampleMoments) -> StartDirections:
-    """Return the directions that the moments give."""
-    return StartDirections(
-        (unit_directions(moments), unit_directions(moments, 0), unit_directions(moments, 1))
-    )
-
-
-def units_near_estimate(
-    moments: SampleMoments,
-    directions: StartDirections,
-    activation: Activation,
-    number: int,
-    rng: np.random.Generator,
-) -> tuple[Array, Array]:
-    """Return weights (r, r) and biases (r,) of start ``number``, in the variables of the moments."""
-    perturbed = max(0, number - len(directions.sets) + 1)
-    columns = directions.sets[0 if perturbed else number]
-    choices = scalar_choices(moments, columns, activation, moments.options.choices)
-    units = np.arange(len(choices))
-    chosen = rng.integers(0, choices.shape[1], len(units)) if perturbed else np.zeros_like(units)
-    scales, biases = choices[units, chosen].T
-    weights = columns * scales
-    if perturbed:
-        size = np.abs(scales) / np.sqrt(len(weights))
-        weights = weights + perturbed * moments.options.perturbation * size * rng.standard_normal(
-            weights.shape
-        )
-    return weights, biases
+    def units(self, activation: Activation, number: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return weights (r, r) and biases (r,) of start ``number``."""
+        options = self.moments.options
+        perturbed = max(0, number - len(self.sets) + 1)
+        columns = self.sets[0 if perturbed else number]
+        choices = scalar_choices(self.moments, columns, activation, options.choices)
+        units = np.arange(len(choices))
+        chosen = rng.integers(0, choices.shape[1], len(units)) if perturbed else np.zeros_like(units)
+        scales, biases = choices[units, chosen].T
+        weights = columns * scales
+        if perturbed:
+            size = np.abs(scales) / np.sqrt(len(weights))
+            noise = perturbed * options.perturbation * size * rng.standard_normal(weights.shape)
+            weights = weights + noise
+        return weights, biases
 
 
 def _shapes(activation: Activation, orders: int) -> tuple[Array, Array]:

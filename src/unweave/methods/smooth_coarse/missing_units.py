@@ -18,7 +18,6 @@ from unweave.arrays import Array
 from unweave.methods.shared.profiles.profiles import Profiles, fit_profiles
 from unweave.methods.smooth_coarse.noisy_hessians import RotatedHessians, noisy_span
 from unweave.methods.smooth_coarse.start import noisy_profiles
-from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import symmetric_packing
 
@@ -39,9 +38,7 @@ def with_missing_unit(
         return None
     dimension = model.n_inputs
     direction = _leading(symmetric_packing(dimension).unpack(span.basis[:, 0]))[None, :]
-    activation = model.activations[0]
-    assert activation is not None
-    return _with_unit(model, direction, noisy_profiles(left, direction, activation, rng))
+    return _with_unit(model, direction, noisy_profiles(left, direction, model.activation, rng))
 
 
 def with_averaged_units(
@@ -51,8 +48,6 @@ def with_averaged_units(
 
     ``left`` (n, K) is what the model leaves of the answers behind its link at ``points`` (n, D).
     """
-    activation = model.activations[0]
-    assert activation is not None
     # One combination of the outputs: that in which most is left.
     combination = np.linalg.svd(left, full_matrices=False)[2][0]
     along = left @ combination
@@ -62,7 +57,7 @@ def with_averaged_units(
     result = []
     for direction in (first, _leading(second)):
         unit = direction[None, :] / max(float(np.linalg.norm(direction)), float(np.finfo(np.float64).tiny))
-        profile = fit_profiles(points @ unit.T, left[:, None, :], activation, 0, rng)
+        profile = fit_profiles(points @ unit.T, left[:, None, :], model.activation, 0, rng)
         result.append(_with_unit(model, unit, profile))
     return result
 
@@ -87,9 +82,8 @@ def _with_unit(model: NetworkParameters, direction: Array, profile: Profiles) ->
 
 def residual_hessians(model: NetworkParameters, taken: RotatedHessians) -> RotatedHessians:
     """Return what the model's units leave of the Hessians (behind the link)."""
-    activation = get_activation(model.activations[0].name if model.activations[0] else "identity")
     incoming = model.weights[0]
-    second = activation.jet(taken.sites @ incoming + model.biases[0], 2)[2]  # (n, m)
+    second = model.activation.jet(taken.sites @ incoming + model.biases[0], 2)[2]  # (n, m)
     squares = symmetric_packing(model.n_inputs).outer(np.ascontiguousarray(incoming.T))  # (m, p)
     outgoing = model.weights[1]
     if model.is_softmax:

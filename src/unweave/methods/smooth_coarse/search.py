@@ -115,16 +115,11 @@ class SmoothCoarseSearch(Search):
         self._fits = UnitFits(
             self._rows, self.rng, lambda step, _: journal.tell(step, None, "steps"), options.fits
         )
-        evidence = SmoothCoarseEvidence()
-        self._best = Refinement(
-            self._rows, findings, request.width, request.averaging, journal, evidence, options.coarse
-        )
+        self._best = Refinement(context, self._rows, SmoothCoarseEvidence(), options.coarse)
 
     def candidate(self) -> Candidate:
         """Return the best network so far."""
         return self._best.candidate()
-
-    # -- steps -----------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Look for units behind every possible link, fit them, then refine."""
@@ -260,8 +255,6 @@ class SmoothCoarseSearch(Search):
                 break
         assert self._best.fit is not None
         self._best.keep(self._best.fit)
-
-    # -- what the steps share --------------------------------------------------------------------------
 
     def _is_determined(self) -> bool:
         """Return whether the network explains the answers, and they determine all its units.

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from unweave.arrays import Array, BoolArray, IntArray, RealArray
+from unweave.arrays import Array, BoolArray, RealArray
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.parameters import NetworkParameters
@@ -165,10 +165,11 @@ def costs_of_leaving_out(
     ``answers`` (n, K) at ``points`` (n, D) are those that the model was fitted to. Unless ``skip_helps``, a
     skip stays as it is and does not make up for the part of a unit that is linear.
     """
-    own = _own_parameters(model)
+    places = model.from_vector(np.arange(model.size, dtype=np.float64))  # where each parameter stands
+    own = np.hstack([places.weights[0].T, places.biases[0][:, None], places.weights[1]]).astype(np.int64)
     free = np.ones(model.size, dtype=np.bool_)
-    if model.skip is not None and not skip_helps:
-        free[_skip_parameters(model)] = False
+    if places.skip is not None and not skip_helps:
+        free[places.skip.astype(np.int64)] = False
     with np.errstate(over="ignore", invalid="ignore"):
         jacobian = ValueJacobian(model, points, np.broadcast_to(1 / sigma, answers.shape))
         gram = jacobian.gram()
@@ -200,24 +201,6 @@ def _regularized_inverse(gram: RealArray, free: BoolArray) -> Array:
     factor = scipy.linalg.cho_factor(scaled, lower=False, overwrite_a=True, check_finite=False)
     inverse = scipy.linalg.cho_solve(factor, np.diag(1 / scale), check_finite=False)
     return np.asarray(inverse / scale[:, None])
-
-
-def _own_parameters(model: NetworkParameters) -> IntArray:
-    """(m, D + 1 + K) where the parameters of each unit stand in the vector of all."""
-    first, last = _positions(model)
-    return np.concatenate([first.T, last[: first.shape[1]]], axis=1)
-
-
-def _skip_parameters(model: NetworkParameters) -> IntArray:
-    """(D K,) where those of the skip stand: between the outgoing weights and the last biases."""
-    first, last = _positions(model)
-    return last[first.shape[1] : -1].reshape(-1)
-
-
-def _positions(model: NetworkParameters) -> tuple[IntArray, IntArray]:
-    """(D + 1, m) and (m + D (with a skip) + 1, K): where the rows of both layers stand."""
-    first, last = np.split(np.arange(model.size), [model.ends[0]])
-    return first.reshape(model.shapes[0]), last.reshape(model.shapes[1])
 
 
 def _free(equations: int, model: NetworkParameters) -> int:

@@ -32,9 +32,8 @@ from unweave.networks.error_bars import (
 )
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
-from unweave.probing.look import Findings
 from unweave.probing.noise import NoiseKind
-from unweave.search import Candidate, Journal
+from unweave.search import Candidate, Context
 from unweave.targets.change_of_inputs import in_own_inputs
 
 Measured = TypeVar("Measured", bound=CoarseEvidence)
@@ -64,18 +63,10 @@ class Refinement(Generic[Measured]):
     """The best fit so far, and what is known about it."""
 
     def __init__(
-        self,
-        rows: AnsweredRows,
-        findings: Findings,
-        width: int | None,
-        rows_per_parameter: float | None,
-        journal: Journal,
-        evidence: Measured,
-        options: CoarseOptions,
+        self, context: Context, rows: AnsweredRows, evidence: Measured, options: CoarseOptions
     ) -> None:
-        self._rows, self._findings, self._journal = rows, findings, journal
-        self._options = options
-        self._told_width, self._told_rows = width, rows_per_parameter
+        self._rows, self._findings, self._journal = rows, context.findings, context.journal
+        self._options, self._request = options, context.request
         self.fit: AveragedFit | None = None
         self.evidence = evidence
         self.notes: list[str] = []
@@ -109,7 +100,7 @@ class Refinement(Generic[Measured]):
         else:
             noisy = self._findings.noise.kind == "noisy"
             default = self._options.rows_per_parameter if noisy else self._options.bisection.rows_before
-            self._grow_to(self._told_rows or default, mend, settle)
+            self._grow_to(self._request.averaging or default, mend, settle)
         self._note_width()
 
     def keep(self, fit: AveragedFit) -> None:
@@ -149,8 +140,6 @@ class Refinement(Generic[Measured]):
             )
         return Candidate(network, self.evidence, tuple(self.notes), standard_errors=errors)
 
-    # -- steps -----------------------------------------------------------------------------------------
-
     def _grow_to(self, rows_per_parameter: float, mend: Change, settle: Change) -> None:
         """Fits on more and more rows."""
         assert self.fit is not None
@@ -176,7 +165,7 @@ class Refinement(Generic[Measured]):
     def _may_bisect(self) -> bool:
         noise = self._findings.noise
         rounded = noise.kind == "rounded" and noise.decimals is not None and noise.repeatable
-        return self._told_rows is None and rounded
+        return self._request.averaging is None and rounded
 
     def _bisect(self) -> None:
         """Exact equations from the flips of rounded answers."""
@@ -258,8 +247,6 @@ class Refinement(Generic[Measured]):
         )
         self.evidence = replace(self.evidence, fit_history=history, fit_floor=exact / scale / 1e3)
 
-    # -- what the steps share --------------------------------------------------------------------------
-
     def _error_bars_of(self, model: NetworkParameters, from_fit: Array | None) -> Array | None:
         """(P,) standard errors in normalised inputs; None if the rows do not determine all parameters.
 
@@ -287,7 +274,7 @@ class Refinement(Generic[Measured]):
         return float(contributions(fit.model, self._rows).min()) / hidden
 
     def _note_width(self) -> None:
-        given, fit = self._told_width, self.fit
+        given, fit = self._request.width, self.fit
         if given is None or fit is None:
             return
         found = fit.model.width

@@ -147,10 +147,8 @@ def contributions(model: NetworkParameters, rows: AnsweredRows) -> Array:
 
     Of a unit with a kink, what is affine in the inputs does not count: other units can make up for it.
     """
-    activation = model.activations[0]
-    assert activation is not None
-    values = activation(rows.points @ model.weights[0] + model.biases[0])
-    if not activation.smooth:
+    values = model.activation(rows.points @ model.weights[0] + model.biases[0])
+    if not model.activation.smooth:
         affine = np.column_stack([rows.points, np.ones(len(rows))])
         values = values - affine @ np.linalg.lstsq(affine, values, rcond=None)[0]
     slopes = link_of(model).slope(rows.answers).mean(axis=0) / rows.sigma

@@ -190,55 +190,43 @@ def _squared(
     quadratic = quadratic + quadratic.transpose(0, 2, 1)
     full, slope, offset = whitening.quadratic_back(quadratic, polynomial[len(first) : -1], polynomial[-1])
     weights, biases, length = whitening.units_back(units)
-    form = _SquaredForm(weights, biases, heights * length[:, None] ** 2, full, slope, offset)
     if not len(biases):
         return Network([slope], [offset], ["identity"]), not full.any(), True, "least squares", ()
-    signs, solved, unique = _squared_signs(form, tolerance)
-    return _squared_network(form, signs), solved, unique, "least squares", ()
+    heights = heights * length[:, None] ** 2
+    signs, solved, unique = _squared_signs(weights, biases, heights, full, slope, tolerance)
+    weights, biases, outer = weights * signs, biases * signs, 2 * heights * signs[:, None]
+    offset = offset - (biases**2) @ outer / 2  # what the units' constants leave
+    network = Network([weights, outer], [biases, offset], ["squared_relu", "identity"])
+    return network, solved, unique, "least squares", ()
 
 
-@dataclass(frozen=True, eq=False)
-class _SquaredForm:
-    """f(x) = (z |z|) H + x^T Q_k x + x S + c, z = x W + b."""
+def _squared_signs(
+    weights: Array, biases: Array, heights: Array, quadratic: Array, slope: Array, tolerance: float
+) -> tuple[Array, bool, bool]:
+    """Return the signs (m,) by least squares, whether they fit, and whether no other pattern could do.
 
-    weights: Array
-    """(d, m)"""
-    biases: Array
-    """(m,)"""
-    heights: Array
-    """(m, K)"""
-    quadratic: Array
-    """(K, d, d), symmetric"""
-    slope: Array
-    """(d, K)"""
-    offset: Array
-    """(K,)"""
+    The function is f_k(x) = sum_i h_ik z_i |z_i| + x^T Q_k x + s_k . x + c_k with z = x W + b.
 
-
-def _squared_signs(form: _SquaredForm, tolerance: float) -> tuple[Array, bool, bool]:
-    """Return the signs (m,) by least squares, whether they fit, and whether no other pattern could do."""
-    width = len(form.biases)
-    first, second = np.triu_indices(len(form.weights))
+    Parameters
+    ----------
+    weights : (d, m)                           biases : (m,)
+    heights : (m, K)                           quadratic : (K, d, d), symmetric
+    slope : (d, K)
+    """
+    first, second = np.triu_indices(len(weights))
     twice = np.where(first == second, 1.0, 2.0)[:, None]
-    squares = twice * form.weights[first] * form.weights[second]  # (q, m): x_i x_j in z^2
-    crosses = 2 * form.weights * form.biases  # (d, m): x_i in z^2
-    matrix = np.vstack([squares, crosses])[:, None, :] * form.heights.T[None]  # (q + d, K, m)
-    right = np.vstack([twice * form.quadratic[:, first, second].T, form.slope])
-    matrix, flat = matrix.reshape(-1, width), right.reshape(-1)
+    squares = twice * weights[first] * weights[second]  # (q, m): x_i x_j in z^2
+    crosses = 2 * weights * biases  # (d, m): x_i in z^2
+    matrix = np.vstack([squares, crosses])[:, None, :] * heights.T[None]  # (q + d, K, m)
+    right = np.vstack([twice * quadratic[:, first, second].T, slope])
+    matrix, flat = matrix.reshape(-1, len(biases)), right.reshape(-1)
     size = float(np.linalg.norm(matrix))
     values = np.linalg.svd(matrix, compute_uv=False)
     found = np.linalg.lstsq(matrix, flat, rcond=1e-8)[0]
     signs = np.where(found >= 0, 1.0, -1.0)
     residual = float(np.linalg.norm(matrix @ signs - flat)) / size
-    smallest = float(values[-1]) / size if len(flat) >= width else 0.0
+    smallest = float(values[-1]) / size if len(flat) >= len(biases) else 0.0
     return signs, residual <= tolerance, 2 * smallest - residual > tolerance
-
-
-def _squared_network(form: _SquaredForm, signs: Array) -> Network:
-    """Return the network with these signs; its offset takes what the units' constants leave."""
-    weights, biases, outer = form.weights * signs, form.biases * signs, 2 * form.heights * signs[:, None]
-    offset = form.offset - (biases**2) @ outer / 2
-    return Network([weights, outer], [biases, offset], ["squared_relu", "identity"])
 
 
 def _refitted(network: Network, x: Array, y: Array, on_step: OnStep | None) -> Network:
