@@ -15,7 +15,6 @@ to rounding. Cost: the polynomials of step 2, n p^2 flops with p <= 700; a start
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -31,9 +30,8 @@ from unweave.networks.parameters import NetworkParameters
 from unweave.networks.standardized import StandardizedSamples
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.hermite.gaussianity import GaussianityEvidence, gaussianity
+from unweave.numerics.variable_projection.pruning import OnStep
 from unweave.numerics.variable_projection.search import OutOfTime
-
-OnStep = Callable[[int, float], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,12 +103,8 @@ def fit_smooth_samples(
 ) -> SmoothSampleFit:
     """Fit ``width`` (None: as many as it takes) smooth units to x (n, d), y (n, K).
 
-    Parameters
-    ----------
-    floor
-        Root mean square misfit, relative to the answers' spread, that counts as exact.
-    on_step
-        Called with (steps, residual); may raise `OutOfTime`, and the best fit so far is returned.
+    ``floor`` is the root mean square misfit, relative to the answers' spread, that counts as exact.
+    ``on_step`` gets (steps, residual) and may raise `OutOfTime`: the best fit so far is returned.
 
     Example
     -------
@@ -149,7 +143,7 @@ def _check(activation: Activation, width: int | None, rank: int) -> None:
 
 @dataclass(eq=False)
 class _Best:
-    """The best model so far, in whitened inputs and standardised answers."""
+    """The best model so far, in whitened inputs and standardized answers."""
 
     model: NetworkParameters
     residual: float
@@ -239,8 +233,9 @@ class _Search:
             if not self._is_exact():
                 self._try_at_random(width)
         self._narrow()
-        if not self._is_exact():
-            self._refit()
+        if self.best is not None and self.best.width and not self._is_exact():
+            # Once more, to as many rows as is cheap: noise is averaged over them.
+            self._fit(self.best.model, self._rows(self.best.width, options.final_entries))
 
     def _search_widths(self, seen: int) -> None:
         """Add units as long as that helps, from few starts; then try more starts about the best width."""
@@ -353,8 +348,3 @@ class _Search:
                     self.best = kept
             if needed:
                 return
-
-    def _refit(self) -> None:
-        """Fit the best model once more, to as many rows as is cheap: noise is averaged over them."""
-        if self.best is not None and self.best.width:
-            self._fit(self.best.model, self._rows(self.best.width, self.options.final_entries))

@@ -13,7 +13,7 @@ for P = m (d + 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -28,7 +28,7 @@ from unweave.networks.standardized import StandardizedSamples
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.variable_projection.features import SmoothFeature
 from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
-from unweave.numerics.variable_projection.pruning import prune_exact, prune_noisy, random_units
+from unweave.numerics.variable_projection.pruning import OnStep, prune_exact, prune_noisy, random_units
 from unweave.numerics.variable_projection.search import OutOfTime
 
 MOST_INPUTS = 5
@@ -79,7 +79,7 @@ class ValueSearch:
     """Whether that is the answers' own precision."""
     starts: int
     fitted: ValueFitResult
-    """The last fit, of all parameters to all rows, in whitened inputs and standardised answers."""
+    """The last fit, of all parameters to all rows, in whitened inputs and standardized answers."""
     out_of_time: bool = False
 
 
@@ -92,7 +92,7 @@ def search_values(
     floor: float,
     rng: np.random.Generator,
     options: ValueSearchOptions | None = None,
-    on_step: Callable[[int, float], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> ValueSearch | None:
     """Fit ``width`` (None: as few as are exact) units to x (n, d), y (n, K); None if there are too few rows.
 
@@ -139,7 +139,7 @@ class _Run:
         floor: float,
         rng: np.random.Generator,
         options: ValueSearchOptions,
-        on_step: Callable[[int, float], None] | None,
+        on_step: OnStep | None,
     ) -> None:
         self.inputs, self.answers = samples.inputs, samples.answers
         self.options, self.work = options, options.work

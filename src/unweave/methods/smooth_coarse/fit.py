@@ -18,7 +18,6 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.shared.coarse_answers.averaged_fit import (
     AveragedFit,
-    OnStep,
     fit_to_rows,
     least_significance,
     prune,
@@ -34,6 +33,7 @@ from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.least_squares.formed_jacobian import FormedJacobian
+from unweave.numerics.variable_projection.pruning import OnStep
 
 _SCALES_SCHEDULE = LevenbergMarquardtOptions(damping=1e-2, steps=40, stalls=3)  # from a start that is far
 

@@ -18,7 +18,6 @@ t = r + d_k and 0 in place of the parameters left out,
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,9 +29,7 @@ from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
-
-OnStep = Callable[[int, float], None]
-"""Called with the number of steps and the residual."""
+from unweave.numerics.variable_projection.pruning import OnStep
 
 _SINGULAR_RIDGE = 1e-9  # of the diagonal: units that the rows do not determine make J^T J singular
 
