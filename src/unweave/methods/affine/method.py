@@ -15,7 +15,7 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def cost(question: Question) -> Cost:
-    """Least squares on D + 1 rows and a few more."""
+    """Count D + 1 rows and a few more."""
     rows = question.inputs + 1 + AffineOptions().spare_rows
     return question.cost(rows, 0.01, 8e-6 * rows * question.inputs, "one row per input, and nine")
 

@@ -36,7 +36,7 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
-    """Noise hides kinks, and kinked units imitate smooth ones behind it; flips of rounded answers tell."""
+    """Rate the method last where noise may hide kinks: kinked units imitate smooth ones behind it."""
     flips = findings.noise.kind == "rounded" and findings.noise.repeatable and request.averaging is None
     if not (findings.kinks or flips or request.activation is not None):
         return Likelihood.LAST
@@ -45,7 +45,7 @@ def likelihood(request: Request, findings: Findings) -> Likelihood:
 
 
 def cost(question: Question) -> Cost:
-    """Random starts of least squares on random rows, then more rows, or bisection of rounded ones."""
+    """Count the rows of random starts, and those of a final fit or of bisection."""
     options = ReluCoarseOptions()
     width = max(question.width, 1 if question.told else options.width(question.noise))
     size = width * (question.inputs + question.outputs) + (question.inputs + 1) * question.outputs

@@ -21,7 +21,7 @@ from unweave.search import Cost, Likelihood, Method, Question, Request
 
 
 def cost(question: Question, activation: str | None = None) -> Cost:
-    """Enough rows for an exact fit to be unique; steps of variable projection."""
+    """Count the rows that make an exact fit unique, and steps of variable projection."""
     width = question.width if question.told and question.hidden else None
     rows = ceil(SAMPLES_PER_PARAMETER * free_numbers(activation, width, question.inputs, question.outputs))
     size = question.parameters
@@ -29,7 +29,7 @@ def cost(question: Question, activation: str | None = None) -> Cost:
 
 
 def refuses_told(request: Request, findings: Findings) -> str | None:
-    """Refuse where something is told: then the width is no matter of trying."""
+    """Refuse where the caller gives width or activation: then the width is not tried out."""
     told = request.hidden is not None or request.activation is not None
     return "it goes on where neither width nor activation is told" if told else None
 

@@ -1,8 +1,8 @@
 """One hidden layer of kinked units from samples, by variable projection.
 
-Units of the wrong kind imitate others the better the more there are of them, at a price. So where neither
-width nor activation is told, each kind is tried with few units first; the kind that did better goes on if
-their number held it back.
+Many units of the wrong kind imitate the right ones, at a price. So when the caller gives neither width nor
+activation, each kind is tried with few units first. The kind that did better goes on if their number held it
+back.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def standard_errors(network: Network, x: Array, y: Array) -> StandardErrors | No
 
 
 def _tangents(weights: Array) -> Array:
-    """Orthonormal basis (m (d+1), m d) of the changes of [W; b] that leave every |w_r| = 1."""
+    """Return an orthonormal basis (m (d+1), m d) of the changes of [W; b] that leave every |w_r| = 1."""
     inputs, width = weights.shape
     result = np.zeros((inputs + 1, width, width, inputs))
     for unit, direction in enumerate(weights.T):
@@ -112,7 +112,7 @@ def _tangents(weights: Array) -> Array:
 
 
 def _information(model: NetworkParameters, x: Array, sigma: Array) -> Array:
-    """sum_k J_k^T J_k / sigma_k^2 (P, P)."""
+    """Return sum_k J_k^T J_k / sigma_k^2 (P, P)."""
     total = np.zeros((model.size, model.size))
     block = max(1, _JACOBIAN_BLOCK_ENTRIES // model.size)
     for begin in range(0, len(x), block):

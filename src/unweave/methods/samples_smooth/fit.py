@@ -154,7 +154,7 @@ class _Best:
         return int(self.model.weights[0].shape[1]) if self.model.depth > 1 else 0
 
     def information(self, numbers: int) -> float:
-        """Bayesian information criterion: the lower, the better for its number of parameters."""
+        """Return the Bayesian information criterion: the lower, the better for its number of parameters."""
         residual = max(self.residual, float(np.finfo(np.float64).tiny))
         return float(2 * numbers * np.log(residual) + self.model.size * np.log(numbers))
 
@@ -226,7 +226,7 @@ class _Search:
         else:
             self._try_width(width, range(options.starts))
             asked = self.best
-            # Units that were told of but leave no trace may not exist; else the width asked for counts.
+            # Units that the caller gives but that leave no trace may not exist; else that width counts.
             fewer = 0 < span.width < width and not self._is_exact()
             if fewer and not self._try_width(span.width, range(options.first_starts)):
                 self.best = asked

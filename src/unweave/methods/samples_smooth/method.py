@@ -24,12 +24,12 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
-    """Many kinked units imitate smooth ones slowly, so that few of these are tried before many of those."""
+    """Rate unasked smooth units between few and many kinked ones, which imitate them slowly."""
     return Likelihood.LIKELY if request.activation is not None else Likelihood.UNLIKELY
 
 
 def cost(question: Question) -> Cost:
-    """Enough rows for an exact fit to be unique; moments, and steps on all parameters."""
+    """Count the rows that make an exact fit unique, moments, and steps on all parameters."""
     width = question.width if question.told and question.hidden else 0
     inputs, outputs, size = question.inputs, question.outputs, question.parameters
     rows = ceil(SAMPLES_PER_PARAMETER * (width * (inputs + outputs) + (inputs + 1) * outputs) / outputs)

@@ -64,7 +64,7 @@ class MomentOptions:
     most_degree: int = 7
     """Highest degree of it."""
     choices: int = 40
-    """Pairs (s, b) of the grid from which perturbed starts draw."""
+    """Number of best pairs (s, b) of the grid that perturbed starts draw from."""
     perturbation: float = 0.15
     """Random part of the weights of a perturbed start, over their size; it grows with every start."""
     largest_bias: float = 1.0
@@ -231,7 +231,7 @@ class MomentStarts:
 
 
 def _shapes(activation: Activation, orders: int) -> tuple[Array, Array]:
-    """Pairs (s, b) of the grid, and c_1 .. c_orders of each."""
+    """Return the pairs (s, b) of the grid, and c_1 .. c_orders of each."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(_QUADRATURE_NODES)
     weights = weights / weights.sum()
     signs = (1.0,) if activation.is_odd or activation.is_even else (1.0, -1.0)

@@ -90,7 +90,7 @@ class SamplesSmoothSearch(Search):
         return self._found
 
     def run(self) -> None:
-        """Fit units of the activation told, or of tanh."""
+        """Fit units of the activation that the caller gives, or of tanh."""
         told = self.request.activation
         if told is not None:
             self._fit(told, self._options.told)

@@ -38,7 +38,7 @@ class SiteOptions:
     first: int = 12
     """Sites of the first look."""
     clear_gap: float = 1.3
-    """Singular value of the weakest unit, over the noise, from which more sites are not needed."""
+    """Ratio of the weakest unit's singular value to the noise that makes more sites unnecessary."""
     factor_for_clarity: float = 2.0
     """Factor on the number of Hessians where the weakest unit is not seen that clearly."""
     growth: float = 1.3
@@ -56,7 +56,7 @@ class SiteOptions:
     draws: int = 8
     """Attempts to find such sites."""
     near_draw: int = 4
-    """Attempt from which sites are drawn nearer to the center ..."""
+    """Number of attempts before sites are drawn nearer to the center ..."""
     nearer: float = 0.5
     """... by this factor, because most of the region is saturated."""
 
@@ -116,9 +116,9 @@ class HessiansBehindLinks:
     def sample(self, radius: float, surplus: float, told: int | None, known: int) -> Seen:
         """Take Hessians until their spectrum shows all units, behind the link that shows the fewest.
 
-        At least ``surplus`` Hessians are taken per unit. There are ``told`` units, or, if None, at least
-        ``known``. Sites of earlier calls are kept. Cost: 2 D^2 + 1 rows per site, and those asked to find
-        sites.
+        At least ``surplus`` Hessians are taken per unit. ``told`` is the width that the caller gives, or
+        None; ``known`` is the least number of units. Sites of earlier calls are kept.
+        Cost: 2 D^2 + 1 rows per site, and those asked to find sites.
         """
         options, per_site = self._options, self._columns_per_site(self._links[-1])
         count = sum(len(part) for part in self._taken.get(self._links[0].name, []))

@@ -15,7 +15,7 @@ from unweave.search import Cost, Likelihood, Method, Question, Request
 from unweave.search.cost import fit_seconds
 
 CERTAIN_KINKS = 3
-"""Lines with a kink from which coarse answers count as piecewise smooth: a single one may be chance."""
+"""Number of lines with a kink at which coarse answers count as kinked: a single one may be chance."""
 MOST_INPUTS_HESSIANS = 128
 """Number of inputs up to which Hessians in all of them are taken of coarse answers."""
 
@@ -43,14 +43,14 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
-    """A far field that shows layers, or a kink, speaks against it."""
+    """Rate the method last where the far field shows layers, lower where kinks were seen."""
     if findings.layered:
         return Likelihood.LAST
     return Likelihood.POSSIBLE if findings.kinks and request.activation is None else Likelihood.LIKELY
 
 
 def cost(question: Question) -> Cost:
-    """Rotated Hessians with long steps, then a fit to many rows, or bisection of rounded ones."""
+    """Count the rows of Hessians with long steps, and those of a final fit or of bisection."""
     options = SmoothCoarseOptions()
     sites = int(options.hessians_per_unit[0] * question.width / question.outputs)
     sites = max(options.sites.first, sites)

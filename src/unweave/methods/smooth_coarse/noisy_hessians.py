@@ -127,14 +127,14 @@ def rotated_hessians(
 
 
 def _pattern(k: int) -> Array:
-    """Unit directions (k^2, k): q_i, then (q_i + q_j)/sqrt 2 and (q_i - q_j)/sqrt 2 for i < j."""
+    """Return unit directions (k^2, k): q_i, then (q_i + q_j)/sqrt 2 and (q_i - q_j)/sqrt 2 for i < j."""
     axes = np.eye(k)
     i, j = np.triu_indices(k, 1)
     return np.concatenate([axes, (axes[i] + axes[j]) / np.sqrt(2), (axes[i] - axes[j]) / np.sqrt(2)])
 
 
 def _from_second_differences(second: Array, rotations: Array, radius: float) -> tuple[Array, Array]:
-    """Packed Hessians and errors (n, K, p) from S (n, k^2, K)."""
+    """Return packed Hessians and errors (n, K, p) from S (n, k^2, K)."""
     n, _, outputs = second.shape
     k = rotations.shape[1]
     i, j = np.triu_indices(k, 1)
@@ -171,7 +171,7 @@ class NoisySpan:
     columns: int
 
     stands_out: ClassVar[float] = 1.15
-    """Singular value, over the largest one of the error, from which it counts as a unit."""
+    """Ratio of a singular value to the largest one of the error above which it counts as a unit."""
 
     @property
     def width(self) -> int:

@@ -60,11 +60,11 @@ class SmoothCoarseOptions:
     hiding_noise: float = 3e-3
     """Relative error of rounded answers above which a wrong activation may explain few rows."""
     clearly_seen: float = 10.0
-    """Singular value of the weakest unit, over the noise, from which there are no others."""
+    """Ratio of the weakest unit's singular value to the noise that excludes further units."""
     best_radius: float = 6.4
     """Best radius for weights of unit length, over (sigma / spread)^(1/4)."""
     worth_widening: float = 1.25
-    """Factor from which the region is widened."""
+    """Least factor by which the region is widened."""
     widest: float = 6.0
     """Largest factor by which it is widened."""
     box_share: float = 0.35

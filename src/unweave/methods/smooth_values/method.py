@@ -28,7 +28,7 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def cost(question: Question) -> Cost:
-    """Random starts of least squares on one set of rows."""
+    """Count one set of rows, and random starts of least squares on them."""
     width = question.width if question.hidden and question.told else None
     rows = SmoothValuesOptions().rows_for(question.inputs, question.outputs, width)
     how = "random rows, ten per parameter, and random starts of least squares on them"

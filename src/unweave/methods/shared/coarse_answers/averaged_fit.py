@@ -187,7 +187,7 @@ def costs_of_leaving_out(
 
 
 def _regularized_inverse(gram: RealArray, free: BoolArray) -> Array:
-    """(J^T J + ridge)^{-1} from the upper triangle of J^T J; parameters that are not free are decoupled."""
+    """Return (J^T J + ridge)^{-1} from its upper triangle, parameters that are not free decoupled."""
     diagonal, number = np.diag(gram), np.finfo(np.float64)
     no_effect = float(number.tiny / number.eps)  # a smaller entry belongs to a row that is not exact
     scale = np.sqrt(np.where(diagonal > no_effect, diagonal, 1.0))
@@ -201,5 +201,5 @@ def _regularized_inverse(gram: RealArray, free: BoolArray) -> Array:
 
 
 def _free(equations: int, model: NetworkParameters) -> int:
-    """Degrees of freedom that are left to the residuals."""
+    """Return the degrees of freedom that are left to the residuals."""
     return max(equations - model.size, 1)

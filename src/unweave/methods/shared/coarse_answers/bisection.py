@@ -103,7 +103,7 @@ def find_flips(
     lines = _lines(model, region, points, answers, grid, options)
 
     def passed(rows: IntArray, at: Array) -> BoolArray:
-        """Whether the flip is nearer than ``at`` on these lines."""
+        """Return whether the flip is nearer than ``at`` on these lines."""
         seen = ask(lines.at(rows, at))[np.arange(len(rows)), lines.outputs[rows]]
         return np.asarray(lines.signs[rows] * (seen - lines.levels[rows]) > grid / 2)
 
@@ -159,7 +159,7 @@ def _lines(
     grid: float,
     options: BisectionOptions,
 ) -> _Lines:
-    """Lines along the model's gradient: uphill, but at the faces of a box the way that leads inside."""
+    """Lay lines along the model's gradient: uphill, but at the faces of a box the way that leads inside."""
     n, outputs = answers.shape
     chosen = np.arange(n) % outputs
     predicted, gradients = _output_gradients(model, points, chosen)
@@ -179,7 +179,7 @@ def _lines(
 
 
 def _inwards(directions: Array, points: Array, region: Region) -> Array:
-    """``directions`` (n, D) without the inputs in which they lead out of the box from its faces."""
+    """Drop from ``directions`` (n, D) the inputs in which they lead out of the box from its faces."""
     bounds = region.normalised_bounds
     if bounds is None:
         return directions.copy()
@@ -196,7 +196,7 @@ def _bracketed(
     high: Array,
     options: BisectionOptions,
 ) -> IntArray:
-    """Lines whose flip lies between ``low`` and ``high`` (n,), which are moved outwards until it does."""
+    """Move ``low`` and ``high`` (n,) outwards until the flip lies between; return the lines where it does."""
     rows = np.flatnonzero(lines.usable)
     found = np.zeros(len(low), dtype=np.bool_)
     for _ in range(options.tries):
@@ -245,7 +245,7 @@ def fit_flips(model: NetworkParameters, flips: Flips) -> FlipFit:
 
 
 def _output_gradients(model: NetworkParameters, points: Array, chosen: IntArray) -> tuple[Array, Array]:
-    """The chosen output (n,) of the model and its gradient (n, D) at each point."""
+    """Return the chosen output (n,) of the model and its gradient (n, D) at each point."""
     states = model.forward(points)
     first = model.sensitivities(states.slopes)
     row = np.arange(len(points))

@@ -81,7 +81,7 @@ class Refinement(Generic[Measured]):
         return self.fit is not None and self.fit.misfit <= self._rows.acceptable_misfit()
 
     def measure_noise(self) -> None:
-        """Sigma of answers that differ from call to call, to a few per cent: fits are judged by it."""
+        """Measure sigma of answers that differ from call to call: fits are judged by it."""
         noise = self._findings.noise
         if noise.kind != "noisy" or noise.repeatable:
             return
@@ -141,7 +141,7 @@ class Refinement(Generic[Measured]):
         return Candidate(network, self.evidence, tuple(self.notes), standard_errors=errors)
 
     def _grow_to(self, rows_per_parameter: float, mend: Change, settle: Change) -> None:
-        """Fits on more and more rows."""
+        """Fit more and more rows."""
         assert self.fit is not None
         fit, rows = self.fit, self._rows
         independent = rows.n_outputs - (link_of(fit.model).name == SOFTMAX)
@@ -168,7 +168,7 @@ class Refinement(Generic[Measured]):
         return self._request.averaging is None and rounded
 
     def _bisect(self) -> None:
-        """Exact equations from the flips of rounded answers."""
+        """Fit the exact equations that flips of rounded answers give."""
         assert self.fit is not None
         decimals = self._findings.noise.decimals
         assert decimals is not None
@@ -191,7 +191,7 @@ class Refinement(Generic[Measured]):
         self._take(fit, flips, grid)
 
     def _answers_alike(self, model: NetworkParameters, grid: float) -> bool:
-        """Whether a network that meets the flips answers all rows as the target did, up to rounding.
+        """Return whether a network that meets the flips answers all rows as the target did, up to rounding.
 
         One that does not is no target's: the flips left it open.
         """
@@ -199,7 +199,7 @@ class Refinement(Generic[Measured]):
         return off <= grid * (0.5 + self._options.bisection.exact_share)
 
     def _flips_of(self, model: NetworkParameters, grid: float, wanted: int) -> Flips:
-        """``wanted`` flips, or as many as there are: lines are lost where the target is flat or ends."""
+        """Find ``wanted`` flips, or as many as there are: lines are lost where the target is flat or ends."""
         rows, begin = self._rows, 0
         found: list[Flips] = []
         while (missing := wanted - sum(len(part.values) for part in found)) > 0 and begin < len(rows):
@@ -220,7 +220,7 @@ class Refinement(Generic[Measured]):
         return Flips.joined(found)
 
     def _take(self, fit: FlipFit, flips: Flips, grid: float) -> None:
-        """The network of the flips, if it meets them to a part of the grid and answers as the target did."""
+        """Take the network of the flips if it meets them and answers as the target did."""
         scale = max(float(self._findings.output_scale.max()), np.finfo(np.float64).tiny)
         exact = self._options.bisection.exact_share * grid
         # Whoever judges sees how well the exact equations were met.
@@ -248,7 +248,7 @@ class Refinement(Generic[Measured]):
         self.evidence = replace(self.evidence, fit_history=history, fit_floor=exact / scale / 1e3)
 
     def _error_bars_of(self, model: NetworkParameters, from_fit: Array | None) -> Array | None:
-        """(P,) standard errors in normalised inputs; None if the rows do not determine all parameters.
+        """Return standard errors (P,) in normalized inputs; None if the rows do not determine all parameters.
 
         Least squares has them for all but homogeneous units, whose lengths it leaves open.
         """
@@ -257,19 +257,19 @@ class Refinement(Generic[Measured]):
         return standard_errors(with_fixed_lengths(model), *self._fitted)
 
     def _condition(self, model: NetworkParameters, of_fit: float) -> float | None:
-        """Of the final fit; of homogeneous units it says only whether all but the lengths is determined."""
+        """Return the condition of the final fit, or, of homogeneous units, infinity if it is singular."""
         if not is_homogeneous(model):
             return of_fit
         return np.inf if self._errors is None else None
 
     def _answer_sigma(self, fit: AveragedFit) -> Array:
-        """(K,) standard deviation of an answer: of precise ones, of unknown arithmetic, from the fit."""
+        """Return the standard deviation (K,) of an answer; precise answers take it from the fit."""
         if self._findings.noise.kind != "float64":
             return self._rows.sigma
         return self._rows.sigma * float(np.clip(fit.misfit, 1.0, self._rows.acceptable_misfit()))
 
     def _weakest(self, fit: AveragedFit) -> float:
-        """Contribution of the weakest unit over the largest that an accepted misfit could hide."""
+        """Return the contribution of the weakest unit over the largest that an accepted misfit could hide."""
         hidden = float(np.sqrt(self._rows.acceptable_misfit() ** 2 - 1))
         return float(contributions(fit.model, self._rows).min()) / hidden
 
@@ -287,7 +287,7 @@ class Refinement(Generic[Measured]):
             self.notes.append(f"the target has {found} units where {given} were given")
 
     def _in_inputs(self, model: NetworkParameters) -> Network:
-        """The network in the target's own inputs, homogeneous units with weights of length one."""
+        """Return the network in the target's own inputs, homogeneous units with weights of length one."""
         result = in_own_inputs(model.to_network(), self._rows.region)
         if not is_homogeneous(model):
             return result

@@ -39,9 +39,8 @@ from unweave.numerics.whitening import Whitening
 
 _SIGN_STANDARD_ERRORS = 10.0  # of the polynomial part, by which a pattern of signs may miss it under noise
 _LARGEST_SIGN_TOLERANCE = 0.2  # relative misfit beyond which a pattern of signs explains nothing
-_LAST_FIT = LevenbergMarquardtOptions(
-    steps=40, damping=1e-6, floor=1e-14, stalls=3
-)  # from a start that is near
+# All parameters, from a start that is near:
+_LAST_FIT = LevenbergMarquardtOptions(steps=40, damping=1e-6, floor=1e-14, stalls=3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +63,7 @@ class SampleFit:
     """Directions in which the inputs never vary."""
 
     def other_signs(self) -> str | None:
-        """What the samples leave open of the units' signs, if anything."""
+        """Say what the samples leave open of the units' signs, if anything."""
         if not self.signs_solved:
             return (
                 "the same function, but its affine part is not explained by the units' signs: a skip "
@@ -137,7 +136,7 @@ def fit_samples(
 
 
 def units_may_turn(patterns: Sequence[Array]) -> str:
-    """Which units other ``patterns`` of signs (m,), relative to the network's own, have turned."""
+    """Say which units other ``patterns`` of signs (m,), relative to the network's own, have turned."""
     listed = "; ".join(
         "{" + ", ".join(str(unit) for unit in np.flatnonzero(pattern < 0)) + "}" for pattern in patterns
     )
@@ -147,7 +146,7 @@ def units_may_turn(patterns: Sequence[Array]) -> str:
 def _linear_numbers(
     feature: UnitFeature, inputs: Array, features: Array, answers: Array
 ) -> tuple[Array, Array]:
-    """Heights (m, K) and polynomial coefficients (q, K) of the least-squares fit, refined once."""
+    """Return heights (m, K) and polynomial coefficients (q, K) of the least-squares fit, refined once."""
     width = features.shape[1]
     design = np.hstack([features, feature.polynomial(inputs)])
     basis, triangle = orthonormal_columns(design)
@@ -159,7 +158,7 @@ def _linear_numbers(
 
 
 def _absolute_form(whitening: Whitening, units: Array, heights: Array, polynomial: Array) -> AbsoluteForm:
-    """The form in x of one in whitened inputs with units (r+1, m) and affine part (r+1, K)."""
+    """Return the form in x of one in whitened inputs with units (r+1, m) and affine part (r+1, K)."""
     weights, biases, length = whitening.units_back(units)
     slope, offset = whitening.affine_back(polynomial[:-1], polynomial[-1])
     return AbsoluteForm(weights, biases, heights * length[:, None], slope, offset)
@@ -230,7 +229,7 @@ def _squared_signs(
 
 
 def _refitted(network: Network, x: Array, y: Array, on_step: OnStep | None) -> Network:
-    """Least squares over all weights and biases, from a fit that is near."""
+    """Fit all weights and biases, from a start that is near."""
     model = NetworkParameters.from_network(network)
     spread = np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
     problem = ValueFit(model, x, y, np.broadcast_to(1 / spread, y.shape).copy())
