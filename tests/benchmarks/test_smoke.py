@@ -96,7 +96,7 @@ def harness(load) -> ModuleType:
 
 def test_every_script_is_tested_and_listed():
     scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"harness", "named_rows", "planted"}
-    assert scripts == {*NETWORKS, *SUBSPACES}
+    assert scripts == {*NETWORKS, *SUBSPACES, "before_after"}
     readme = (BENCHMARKS / "README.md").read_text()
     assert all(f"benchmarks/{name}.py" in readme for name in scripts)
 
@@ -333,3 +333,13 @@ def test_scaling_is_undone(load):
 def test_environment_names_the_version(harness):
     assert unweave.__version__ in harness.environment()
     assert f"Python {sys.version_info.major}.{sys.version_info.minor}" in harness.environment()
+
+
+def test_two_trees_are_compared_run_by_run(load, capsys, monkeypatch):
+    script = load("before_after")
+    source = str(BENCHMARKS.parent / "src")
+    arguments = ["before_after", "--before", source, "--after", source, "--rows", "small", "--runs", "1"]
+    monkeypatch.setattr("sys.argv", arguments)
+    script.main()
+    name, *_, same = capsys.readouterr().out.splitlines()[1].split("  ")
+    assert (name, same) == ("smooth small 6-9-1", "yes")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import unweave
+from unweave.methods.relu.search import ReluOptions
 from unweave.recovery.settings import describe_target, without_secrets
 
 NET = unweave.random_network([4, 3, 1], seed=1000, outer="normal")
@@ -80,3 +81,9 @@ def test_targets_by_kind_and_name(target, kind, name):
 
 def test_addresses_without_secrets():
     assert without_secrets("http://127.0.0.1:8000/predict") == "http://127.0.0.1:8000/predict"
+
+
+def test_options_are_kept_by_what_differs_from_their_defaults() -> None:
+    options = ReluOptions(reach=1e4)
+    result = unweave.recover(unweave.random_network([4, 3, 1], "relu", seed=1000), options=options)
+    assert result.settings["arguments"]["options"] == {"kind": "ReluOptions", "reach": 1e4}

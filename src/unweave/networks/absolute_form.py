@@ -35,7 +35,7 @@ class AbsoluteForm:
     """c, (K,)."""
 
     def __call__(self, x: Array) -> Array:
-        """Values (n, K) at x (n, d)."""
+        """Return values (n, K) at x (n, d)."""
         return np.asarray(
             np.abs(x @ self.weights + self.biases) @ self.heights + x @ self.slope + self.offset
         )
@@ -46,7 +46,7 @@ class AbsoluteForm:
         return len(self.biases)
 
     def keep(self, units: BoolArray) -> AbsoluteForm:
-        """The form with only some of its units; the affine part stays."""
+        """Return the form with only the ``units`` (m,); the affine part stays."""
         return AbsoluteForm(
             self.weights[:, units], self.biases[units], self.heights[units], self.slope, self.offset
         )

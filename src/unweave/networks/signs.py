@@ -9,7 +9,7 @@ connection has
 d K linear equations M xi = r for m signs. (The constant row is not among them: the output bias is free.)
 Where M has full column rank, least squares solves them and rounding proves it; elsewhere signs are searched
 for (`unweave.numerics.sign_search`). Two patterns that both fit differ on a set F of units with
-sum_F a_i w_i = 0 (Claim 4.8 of the analysis of depth two networks with biases): these are listed, never
+sum_F a_i w_i = 0 ([hermite] Claim 4.8): these are listed, never
 chosen silently. If no pattern fits, the affine rest becomes a skip matrix: the same function.
 """
 
@@ -25,6 +25,8 @@ from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.activations import get_activation
 from unweave.networks.network import Network
 from unweave.numerics.sign_search import (
+    DEFAULT_SIGN_OPTIONS,
+    SignOptions,
     box_point,
     branch_and_bound,
     lattice_search,
@@ -39,15 +41,6 @@ MOST_ALTERNATIVES = 16
 """Patterns that are listed beside the one found: with so many, there may be more."""
 KINKED = ("relu", "leaky_relu")
 """Activations that an absolute form can be written in."""
-_RANK = 1e-8  # singular values of M below this part of the largest one are zero
-_AS_GOOD = 30.0  # misfits within this factor of the best are as good
-_ROUNDING = 1e-11  # relative misfit that is rounding, whatever the best one is
-_SAME_POINT = 1e-3  # distance up to which a linear program ended where it was sent away from
-_EASY_ENUMERATION = 26  # widths for which going through all patterns takes milliseconds
-_FAST_ENUMERATION = 34  # and for which it takes less than a lattice reduction
-_ACCIDENTS = (
-    1e-6  # expected number of patterns that fit by accident, below which one that fits is no accident
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +66,7 @@ def solve_signs(
     negative_slope: float = 0.0,
     tolerance: float = SIGN_TOLERANCE,
     seed: int = 0,
+    options: SignOptions = DEFAULT_SIGN_OPTIONS,
 ) -> SignSolution:
     """Find the signs of the units of ``form``, for units with slope ``negative_slope`` below zero.
 
@@ -93,11 +87,11 @@ def solve_signs(
     if form.width == 0:
         size = float(np.linalg.norm(form.slope))
         return SignSolution(np.zeros(0), float(size > 0), "least squares", size == 0, True)
-    return _Solver(form, negative_slope, tolerance, seed).solve()
+    return _Solver(form, negative_slope, tolerance, seed, options).solve()
 
 
 def to_network(form: AbsoluteForm, solution: SignSolution, activation: str = "relu") -> Network:
-    """The network with these signs; where they are not solved, with a skip matrix for the affine rest."""
+    """Return the network with these signs; if they are not solved, a skip matrix holds the affine rest."""
     name = get_activation(activation).name
     if name not in KINKED:
         raise InvalidInput(f"activation must be one of {', '.join(KINKED)}. Got {activation!r} instead.")
@@ -113,7 +107,7 @@ def to_network(form: AbsoluteForm, solution: SignSolution, activation: str = "re
 
 
 def to_form(network: Network) -> AbsoluteForm:
-    """One hidden layer of kinked units, of whatever signs, with its skip matrix if there is one."""
+    """Return the form of one hidden layer of kinked units, with its skip matrix if there is one."""
     name, (incoming, outer), (biases, offset) = network.activations[0], network.weights, network.biases
     slope_below = negative_slope(name)
     half = (1 + slope_below) / 2
@@ -125,21 +119,24 @@ def to_form(network: Network) -> AbsoluteForm:
 
 
 def negative_slope(activation: str) -> float:
-    """The slope p of g(z) = p z for z < 0."""
+    """Return the slope p of g(z) = p z for z < 0."""
     return float(-get_activation(activation)(np.array([-1.0]))[0])
 
 
 class _Solver:
     """One system M xi = r, reduced to independent equations."""
 
-    def __init__(self, form: AbsoluteForm, slope_below: float, tolerance: float, seed: int) -> None:
+    def __init__(
+        self, form: AbsoluteForm, slope_below: float, tolerance: float, seed: int, options: SignOptions
+    ) -> None:
+        self._options = options
         factor = (1 + slope_below) / (1 - slope_below)
         matrix = factor * np.einsum("di,ik->dki", form.weights, form.heights).reshape(-1, form.width)
         right = form.slope.reshape(-1)
         self._width = form.width
         self._size = max(float(np.linalg.norm(matrix)), np.finfo(np.float64).tiny)
         basis, values, _ = np.linalg.svd(matrix, full_matrices=False)
-        rank = int((values > _RANK * values[0]).sum())
+        rank = int((values > options.rank * values[0]).sum())
         self._smallest = float(values[rank - 1]) if rank else 0.0
         self._full_rank = rank == form.width
         # Coordinates in the column space: no more equations than unknowns, and the same misfit for every
@@ -162,37 +159,40 @@ class _Solver:
             beyond = 2 * self._smallest / self._size - self._misfit(signs) > self._tolerance
             if beyond:
                 return self._judged(signs, "least squares", unique=True)
-        if self._width <= _EASY_ENUMERATION:
+        if self._width <= self._options.easy_enumeration:
             return self._enumerated() or self._unsolved()
-        point = box_point(self._matrix, self._right)
+        options, system = self._options, (self._matrix, self._right)
+        point = box_point(*system)
         if point is None:
             return self._unsolved()  # not even signs between -1 and 1 would do
-        corner, method = longest_point(self._matrix, self._right, point, self._rng), "linear program"
+        corner, method = longest_point(*system, point, self._rng, options), "linear program"
         if not self._fits(corner):
             # The first node, with all that a solver tries there, often shows it.
-            corner = branch_and_bound(self._matrix, self._right, [], nodes=1)[0]
+            corner = branch_and_bound(*system, [], nodes=1, options=options)[0]
             method = "branch and bound"
         if not self._fits(corner):
-            known = narrowed_signs(self._matrix, self._right, self._rng)
+            known = narrowed_signs(*system, self._rng, options)
             corner, method = known, "linear program"
             if not known.all():
-                corner = branch_and_bound(self._matrix, self._right, [], known)[0]
+                corner = branch_and_bound(*system, [], known, options=options)[0]
                 method = "branch and bound"
         if corner is not None and self._fits(corner):
             return self._judged(corner, method, *self._others(corner))
-        if self._width > _FAST_ENUMERATION:
+        if self._width > self._options.fast_enumeration:
             return self._reduced() or self._enumerated() or self._unsolved()
         return self._enumerated() or self._reduced() or self._unsolved()
 
     def _others(self, signs: Array) -> tuple[bool, tuple[Array, ...]]:
-        """Whether a pattern that a program found is the only one, and others that fit."""
+        """Return whether a pattern that a program found is the only one, and others that fit."""
         point = box_point(self._matrix, self._right, away_from=signs)
-        if point is not None and float(np.abs(point - signs).max()) <= _SAME_POINT:
-            return True, ()
-        allowed, proven = max(_AS_GOOD * self._misfit(signs), _ROUNDING), False
+        if point is not None and float(np.abs(point - signs).max()) <= 1e-3:
+            return True, ()  # the program ended where it was sent away from
+        allowed, proven = self._as_good(self._misfit(signs)), False
         others: list[Array] = []
         while len(others) < MOST_ALTERNATIVES and not proven:
-            other, proven = branch_and_bound(self._matrix, self._right, [signs, *others])
+            other, proven = branch_and_bound(
+                self._matrix, self._right, [signs, *others], options=self._options
+            )
             if other is None or self._misfit(other) > allowed:
                 break
             others.append(other)
@@ -207,13 +207,13 @@ class _Solver:
             return self._unsolved()
         misfits = np.linalg.norm(patterns @ self._matrix.T - self._right, axis=1)
         best = int(np.argmin(misfits))
-        as_good = misfits <= max(_AS_GOOD * misfits[best], _ROUNDING)
+        as_good = misfits <= self._as_good(misfits[best])
         as_good[best] = False
         others = tuple(patterns[np.flatnonzero(as_good)[:MOST_ALTERNATIVES]])
         return self._judged(patterns[best], "enumeration", not others, others)
 
     def _reduced(self) -> SignSolution | None:
-        patterns, kernel = lattice_search(self._matrix, self._right)
+        patterns, kernel = lattice_search(self._matrix, self._right, self._options)
         fitting = [signs for signs in patterns if self._misfit(signs) <= self._tolerance]
         if not fitting:
             return None
@@ -221,15 +221,19 @@ class _Solver:
         # Flipping the units of v gives another solution if M v = 0 and v or -v carries their signs.
         flips = [v for v in kernel if abs(float(v @ signs)) == float(np.abs(v).sum())]
         flipped = [np.where(v != 0, -signs, signs) for v in flips]
-        allowed = max(_AS_GOOD * self._misfit(signs), _ROUNDING)
+        allowed = self._as_good(self._misfit(signs))
         others = tuple(other for other in flipped if self._misfit(other) <= allowed)
         unique = not others and self._no_accident()
         return self._judged(signs, "lattice reduction", unique, others[:MOST_ALTERNATIVES])
 
     def _no_accident(self) -> bool:
-        """Whether 2^m patterns against q equations of this tolerance leave no room for a chance fit."""
-        equations = len(self._matrix)
-        return bool(self._width * np.log(2) + equations * np.log(_ROUNDING) < np.log(_ACCIDENTS))
+        """Return whether 2^m patterns against q equations leave no room for a fit by chance."""
+        fitting = self._width * np.log(2) + len(self._matrix) * np.log(self._options.rounding)
+        return bool(fitting < np.log(self._options.accidents))
+
+    def _as_good(self, misfit: float) -> float:
+        """Return the misfit up to which a pattern is as good as one with ``misfit``."""
+        return max(self._options.as_good * misfit, self._options.rounding)
 
     def _fits(self, signs: Array | None) -> bool:
         return signs is not None and self._misfit(signs) <= self._tolerance

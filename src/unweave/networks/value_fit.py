@@ -11,6 +11,8 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.jacobian import ValueJacobian
+from unweave.networks.links import Link
+from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 
@@ -130,3 +132,38 @@ def fit_values(
         condition=fit.condition,
         error_bar=error_bar,
     )
+
+
+def points_to_fit(network: Network, equations_per_parameter: float = 1.5, spare_points: int = 20) -> int:
+    """Return how many points give enough equations for every parameter, behind every bottleneck.
+
+    The parameters of layers 1..l act through every later layer, so a point gives no more equations
+    for them than the narrowest of those has units. One and a half equations per parameter keep the fit well
+    conditioned; ``spare_points`` do so for networks of few parameters.
+    """
+    widths = (*network.hidden, network.n_outputs)
+    sizes = [w.size + b.size for w, b in zip(network.weights, network.biases, strict=True)]
+    per_point = [sum(sizes[: layer + 1]) / min(widths[layer:]) for layer in range(len(widths))]
+    return int(np.ceil(equations_per_parameter * max(per_point))) + spare_points
+
+
+@dataclass(frozen=True, eq=False)
+class OutputFit:
+    """Weights (m, K) and biases (K,) of an output layer, and what they leave."""
+
+    weights: Array
+    biases: Array
+    residual: float
+    """Root mean square misfit relative to the spread of phi^{-1}(answers)."""
+
+
+def fit_output(states: Array, answers: Array, output: Link) -> OutputFit:
+    """Fit phi^{-1}(answers) (n, K) by an affine function of ``states`` (n, m), in least squares."""
+    usable = output.unsaturated(answers)
+    values = output.inverse(answers[usable])
+    design = np.concatenate([states[usable], np.ones((int(usable.sum()), 1))], axis=1)
+    solution, *_ = np.linalg.lstsq(design, values, rcond=None)
+    misfit = values - design @ solution
+    spread = float(np.sqrt(np.mean((values - values.mean(axis=0)) ** 2))) if len(values) else 0.0
+    residual = float(np.sqrt(np.mean(misfit**2))) / spread if spread > 0 else np.inf
+    return OutputFit(solution[:-1], solution[-1], residual)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,24 +26,52 @@ from unweave.arrays import Array, IntArray
 
 WIDEST_ENUMERATION = 40
 """Units up to which all patterns are gone through: two tables of 2^20 sums."""
-_MOST_MATCHES = 4_000_000  # pairs of half patterns that are looked at; more, and the equations are too coarse
-_PATTERNS_AT_ONCE = 1 << 16  # checked against all equations in one product: a few MB
+_MOST_HALF_PATTERN_PAIRS = 4_000_000  # looked at; with more, the equations are too coarse to tell any apart
+_PATTERNS_PER_PRODUCT = 1 << 16  # checked against all equations at once: a few MB
 _CORNER_DISTANCE = 1e-6  # from -1 or 1: such a coordinate of a linear program's solution is at its corner
 _BRANCHING_MISFIT = 1e-9  # branch and bound allows each equation this; its solver's own tolerance is 1e-6
-_WALKS_TO_LONGEST_POINT = 5  # from different ends; each takes about six linear programs
-_RANDOM_POINTS_PER_GUESS = 7  # random points of the box from which it is guessed which signs are settled
-_SETTLED_AT_ONCE = 5  # signs after which random points are drawn anew: there is less of the box then
-_PROGRAMS_PER_UNKNOWN = 2  # after which narrowing is given up
-_BRANCHING_SECONDS = 4.0  # after which branch and bound is given up
-_WIDEST_BRANCHING = 2.4  # unknowns per equation up to which it is tried
-_INFEASIBLE = 2  # status of scipy.optimize.milp
-_LEAST_BITS, _MOST_BITS, _BITS_PER_UNKNOWN = 16, 34, 11.0
-_COARSE_REDUCTION, _FINE_REDUCTION = 0.75, 0.99  # Lovasz factors: the first takes half the time of the second
-_WIDEST_LATTICE = 260  # beyond, reduction takes minutes
+_MILP_INFEASIBLE = 2  # status of scipy.optimize.milp
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignOptions:
+    """How much effort signs are worth, and when a pattern is the only one."""
+
+    easy_enumeration: int = 26
+    """Units up to which all patterns are gone through first: it takes milliseconds."""
+    fast_enumeration: int = 34
+    """Units up to which that takes less than a lattice reduction."""
+    widest_branching: float = 2.4
+    """Unknowns per equation up to which linear programs and branch and bound are tried."""
+    walks: int = 5
+    """Walks to the longest point of the box, from different ends; each takes about six linear programs."""
+    guess_points: int = 7
+    """Random points of the box that guess which signs are settled."""
+    settled_at_once: int = 5
+    """Signs settled after which these points are drawn anew, because the box has shrunk."""
+    programs_per_unknown: int = 2
+    """Linear programs after which narrowing is given up."""
+    branching_seconds: float = 4.0
+    """Seconds after which branch and bound is given up."""
+    widest_lattice: int = 260
+    """Units up to which a lattice is reduced; beyond, that takes minutes."""
+    bits_per_unknown: float = 11.0
+    """Bits of the lattice's integers per unknown and equation, between 16 and 34: answers hold no more."""
+    rank: float = 1e-8
+    """Singular values of M, relative to the largest one, below which they are zero."""
+    as_good: float = 30.0
+    """Factor on the best misfit within which another pattern is as good."""
+    rounding: float = 1e-11
+    """Relative misfit that is rounding, whatever the best one is."""
+    accidents: float = 1e-6
+    """Expected number of patterns that fit by accident, below which one that fits is none."""
+
+
+DEFAULT_SIGN_OPTIONS = SignOptions()
 
 
 def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | None:
-    """All xi (n, m) with |M xi - r| <= ``allowed``, for M (q, m); None if that cannot be enumerated."""
+    """Return all xi (n, m) with |M xi - r| <= ``allowed``, for M (q, m); None if there are too many."""
     width = matrix.shape[1]
     if width > WIDEST_ENUMERATION:
         return None
@@ -56,12 +85,12 @@ def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | N
     ordered, missing = other_sums[order], wanted - left_sums[left_order]  # both ascending: fast to look up
     first = np.searchsorted(ordered, missing - allowed)
     counts = np.searchsorted(ordered, missing + allowed, side="right") - first
-    if int(counts.sum()) > _MOST_MATCHES:
+    if int(counts.sum()) > _MOST_HALF_PATTERN_PAIRS:
         return None
     found = [np.zeros((0, width))]
     hits = np.flatnonzero(counts)
-    for start in range(0, len(hits), _PATTERNS_AT_ONCE):
-        rows = hits[start : start + _PATTERNS_AT_ONCE]
+    for start in range(0, len(hits), _PATTERNS_PER_PRODUCT):
+        rows = hits[start : start + _PATTERNS_PER_PRODUCT]
         lefts = left_order[np.repeat(rows, counts[rows])]
         steps = np.arange(len(lefts)) - np.repeat(np.cumsum(counts[rows]) - counts[rows], counts[rows])
         others = order[np.repeat(first[rows], counts[rows]) + steps]
@@ -72,7 +101,7 @@ def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | N
 
 
 def box_point(matrix: Array, right: Array, away_from: Array | None = None) -> Array | None:
-    """A point (m,) of the box with M z = r, as far as can be against ``away_from`` (m,); None if none."""
+    """Return a point (m,) of the box with M z = r, farthest against ``away_from`` (m,); None if none."""
     cost = np.zeros(matrix.shape[1]) if away_from is None else away_from
     from scipy.optimize import linprog  # here: slow to import, seldom needed
 
@@ -81,23 +110,29 @@ def box_point(matrix: Array, right: Array, away_from: Array | None = None) -> Ar
 
 
 def corner_of(point: Array | None) -> Array | None:
-    """The pattern that a point of the box is, or None."""
+    """Return the pattern that a point of the box is, or None."""
     if point is None or np.abs(np.abs(point) - 1).max() > _CORNER_DISTANCE:
         return None
     return np.where(point > 0, 1.0, -1.0)
 
 
-def longest_point(matrix: Array, right: Array, start: Array, rng: np.random.Generator) -> Array | None:
-    """The pattern (m,) at which |z|^2 is largest among the z of the box with M z = r; None if not reached.
+def longest_point(
+    matrix: Array,
+    right: Array,
+    start: Array,
+    rng: np.random.Generator,
+    options: SignOptions = DEFAULT_SIGN_OPTIONS,
+) -> Array | None:
+    """Find the pattern (m,) at which |z|^2 is largest among the z of the box with M z = r, or return None.
 
     From ``start`` and then from ends of random linear programs: z moves to the point of the box that is
     farthest in its own direction until that is itself. Each step is a linear program and lengthens z, and
     no z of the box is longer than a pattern. Few vertices are left around q = m/2, so that few walks do.
     """
-    if matrix.shape[1] > _WIDEST_BRANCHING * len(matrix):
+    if matrix.shape[1] > options.widest_branching * len(matrix):
         return None
     point: Array | None = start
-    for _ in range(_WALKS_TO_LONGEST_POINT):
+    for _ in range(options.walks):
         length = 0.0
         while point is not None and float(point @ point) > (1 + _CORNER_DISTANCE) * length:
             corner = corner_of(point)
@@ -109,22 +144,24 @@ def longest_point(matrix: Array, right: Array, start: Array, rng: np.random.Gene
     return None
 
 
-def narrowed_signs(matrix: Array, right: Array, rng: np.random.Generator) -> Array:
-    """Signs (m,): +-1 where every pattern has that sign, 0 where both are left.
+def narrowed_signs(
+    matrix: Array, right: Array, rng: np.random.Generator, options: SignOptions = DEFAULT_SIGN_OPTIONS
+) -> Array:
+    """Return signs (m,): +-1 where every pattern has that sign, 0 where both are left.
 
     A linear program tells how far z_i can go against its guessed sign; if not to the other end, the sign is
     settled, and what remains of the box shrinks. If a pattern is met on the way, all its signs are returned.
     """
     signs, programs = np.zeros(matrix.shape[1]), 0
-    if matrix.shape[1] > _WIDEST_BRANCHING * len(matrix):
+    if matrix.shape[1] > options.widest_branching * len(matrix):
         return signs
-    while programs < _PROGRAMS_PER_UNKNOWN * len(signs):
+    while programs < options.programs_per_unknown * len(signs):
         free = np.flatnonzero(signs == 0)
         part, rest = matrix[:, free], right - matrix @ signs
-        ends = rng.standard_normal((_RANDOM_POINTS_PER_GUESS, len(free)))
+        ends = rng.standard_normal((options.guess_points, len(free)))
         points = [point for end in ends if (point := box_point(part, rest, away_from=end)) is not None]
-        programs += _RANDOM_POINTS_PER_GUESS
-        if len(points) < _RANDOM_POINTS_PER_GUESS:
+        programs += options.guess_points
+        if len(points) < options.guess_points:
             break  # rounding has closed what is left of the box
         settled = 0
         for i in np.argsort(-np.abs(np.mean(points, axis=0))):
@@ -143,7 +180,7 @@ def narrowed_signs(matrix: Array, right: Array, rng: np.random.Generator) -> Arr
             if towards * point[i] > _CORNER_DISTANCE - 1:
                 signs[free[i]] = towards
                 settled += 1
-                if settled == _SETTLED_AT_ONCE:
+                if settled == options.settled_at_once:
                     break
         if not settled:
             break
@@ -156,12 +193,13 @@ def branch_and_bound(
     excluded: list[Array],
     known: Array | None = None,
     nodes: int | None = None,
+    options: SignOptions = DEFAULT_SIGN_OPTIONS,
 ) -> tuple[Array | None, bool]:
-    """A pattern (m,) with M xi = r other than the ``excluded`` ones, and whether the search ended.
+    """Find a pattern (m,) with M xi = r that is not ``excluded``; say whether the search came to its end.
 
-    ``known`` (m,) are signs that it has, 0 where they are open; ``nodes`` how many are looked at most.
+    ``known`` (m,) holds signs that it has, 0 where they are open; at most ``nodes`` are looked at.
     """
-    if matrix.shape[1] > _WIDEST_BRANCHING * len(matrix):
+    if matrix.shape[1] > options.widest_branching * len(matrix):
         return None, False  # too few equations for bounds to prune
     # xi = 2 x - 1 with x in {0, 1}; a pattern agrees with an excluded one in m places, all others in fewer.
     from scipy.optimize import LinearConstraint, milp  # here: slow to import, seldom needed
@@ -173,37 +211,39 @@ def branch_and_bound(
     ones = np.ones(matrix.shape[1])
     bounds = (0, 1) if known is None else (np.maximum(known, 0), 1 + np.minimum(known, 0))
     # The limit decides whether the search is given up, never which pattern it finds.
-    limit = {"time_limit": _BRANCHING_SECONDS} | ({} if nodes is None else {"node_limit": nodes})
+    limit = {"time_limit": options.branching_seconds} | ({} if nodes is None else {"node_limit": nodes})
     solved = milp(0 * ones, integrality=ones, bounds=bounds, constraints=rules, options=limit)
     if solved.x is None:
-        return None, solved.status == _INFEASIBLE
+        return None, solved.status == _MILP_INFEASIBLE
     return np.where(solved.x > 0.5, 1.0, -1.0), True
 
 
-def lattice_search(matrix: Array, right: Array) -> tuple[list[Array], list[Array]]:
-    """Patterns (m,) and integer vectors v (m,) in {-1, 0, 1}^m with M v = 0 that the reduced basis shows.
+def lattice_search(
+    matrix: Array, right: Array, options: SignOptions = DEFAULT_SIGN_OPTIONS
+) -> tuple[list[Array], list[Array]]:
+    """Return patterns (m,), and vectors v in {-1, 0, 1}^m with M v = 0, that the reduced basis shows.
 
     Both lists are empty where python-flint is not installed or the lattice is too large.
     """
     equations, width = matrix.shape
-    if not lattice_available() or width > _WIDEST_LATTICE or equations == 0:
+    if not lattice_available() or width > options.widest_lattice or equations == 0:
         return [], []
     flint = importlib.import_module("flint")
-    bits = int(np.clip(_BITS_PER_UNKNOWN * (width + 1) / equations, _LEAST_BITS, _MOST_BITS))
+    bits = int(np.clip(options.bits_per_unknown * (width + 1) / equations, 16, 34))
     size = np.linalg.norm(matrix, axis=1)
     scaled = np.rint(2.0**bits * np.vstack([matrix.T, -right]) / np.where(size > 0, size, 1.0)).astype(
         np.int64
     )
     basis = np.hstack([np.eye(width + 1, dtype=np.int64), scaled])
-    reduced = flint.fmpz_mat(basis.tolist()).lll(delta=_COARSE_REDUCTION)
+    reduced = flint.fmpz_mat(basis.tolist()).lll(delta=0.75)  # takes half the time of the finer one
     patterns, kernel = _short_vectors(reduced.tolist(), width)
     if not patterns:
-        patterns, kernel = _short_vectors(reduced.lll(delta=_FINE_REDUCTION).tolist(), width)
+        patterns, kernel = _short_vectors(reduced.lll(delta=0.99).tolist(), width)
     return patterns, kernel
 
 
 def _short_vectors(rows: list[list[object]], width: int) -> tuple[list[Array], list[Array]]:
-    """Patterns and vectors of the kernel among the rows of a reduced basis."""
+    """Return patterns and vectors of the kernel among the rows of a reduced basis."""
     patterns, kernel = [], []
     for row in rows:
         vector = np.array([int(str(entry)) for entry in row[: width + 1]], dtype=np.float64)
@@ -216,12 +256,12 @@ def _short_vectors(rows: list[list[object]], width: int) -> tuple[list[Array], l
 
 
 def lattice_available() -> bool:
-    """Whether python-flint is installed."""
+    """Return whether python-flint is installed."""
     return importlib.util.find_spec("flint") is not None
 
 
 def _signed_sums(terms: Array) -> Array:
-    """Sums (2^n,) of +- terms (n,): entry i takes the signs of `_patterns`."""
+    """Return sums (2^n,) of +- terms (n,): entry i takes the signs of `_patterns`."""
     sums = np.zeros(1)
     for term in terms:
         sums = np.concatenate([sums - term, sums + term])
@@ -229,5 +269,5 @@ def _signed_sums(terms: Array) -> Array:
 
 
 def _patterns(index: IntArray, width: int) -> Array:
-    """Signs (n, width) that belong to entries of `_signed_sums`: bit j of the index is sign j."""
+    """Return signs (n, width) of the entries of `_signed_sums`: bit j of the index is sign j."""
     return np.where(index[:, None] >> np.arange(width) & 1, 1.0, -1.0)

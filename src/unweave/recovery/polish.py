@@ -2,7 +2,7 @@
 
 A method's own equations may determine some directions in parameter space only from short steps, so that
 rounding is left there a few times above what is allowed: the network is right, and its last digits are not.
-Values at rows spread over the region, and where each neuron acts, are what predictions lean on; with one and
+Values at rows spread over the region, and where each unit acts, are what predictions lean on; with one and
 a half of them per parameter, Gauss-Newton on everything takes the rest to rounding. Whether that made it
 right is for the judge to say, on rows that this fit has not seen either.
 """
@@ -14,10 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from unweave.errors import BudgetExhausted
-from unweave.methods.smooth_deep.search import points_to_fit
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.parameters import NetworkParameters
-from unweave.networks.value_fit import fit_values
+from unweave.networks.value_fit import fit_values, points_to_fit
 from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.look import Findings
 from unweave.recovery.judge import Verdict

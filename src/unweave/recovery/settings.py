@@ -11,7 +11,7 @@ import functools
 import inspect
 import platform
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -21,6 +21,7 @@ import numpy as np
 
 from unweave.errors import Interrupted
 from unweave.recovery.result import Recovery
+from unweave.search import Method
 from unweave.targets.samples import Samples
 from unweave.targets.target import is_url
 
@@ -113,7 +114,16 @@ def _plain(value: Any) -> Any:
             return {"shape": list(np.shape(np.asarray(value, dtype=object)))}
         return [_plain(entry) for entry in value]
     path = getattr(value, "path", value)
-    return str(path) if isinstance(path, str | Path) else type(value).__name__
+    if isinstance(path, str | Path):
+        return str(path)
+    if isinstance(value, Method):
+        return value.name
+    if is_dataclass(value) and not isinstance(value, type):  # options: what differs from their defaults
+        standard = type(value)()
+        changed = {each.name: getattr(value, each.name) for each in fields(value)}
+        changed = {name: new for name, new in changed.items() if new != getattr(standard, name)}
+        return {"kind": type(value).__name__, **{name: _plain(new) for name, new in changed.items()}}
+    return type(value).__name__
 
 
 _LONGEST_LIST = 40

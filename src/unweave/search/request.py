@@ -37,16 +37,16 @@ class Request:
 
 
 def checked_widths(hidden: Sequence[int] | None) -> tuple[int, ...] | None:
-    """Return ``hidden`` as a tuple of whole numbers >= 1, or None.
+    """Return the hidden widths as a tuple; None means that the caller does not know them.
 
-    >>> checked_widths([8, 4]), checked_widths([]), checked_widths(None)
-    ((8, 4), (), None)
+    >>> checked_widths([30, 20]), checked_widths([]), checked_widths(None)
+    ((30, 20), (), None)
     """
     if hidden is None:
         return None
     try:
         widths = tuple(int(width) for width in hidden)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"hidden must be a list of widths or None. Got {hidden!r} instead.") from error
     whole = all(not isinstance(given, bool) and int(given) == given for given in hidden)
     if not whole or min(widths, default=1) < 1:

@@ -12,9 +12,17 @@ def in_normalised_inputs(network: Network, region: Region) -> Network:
     return _of(network, region.scale, region.location)
 
 
-def in_own_inputs(network: Network, region: Region) -> Network:
-    """Return the network of x that ``network`` is of u = (x - location) / scale."""
-    return _of(network, 1 / region.scale, -region.location / region.scale)
+def in_own_inputs(network: Network, region: Region, spread: Array | None = None) -> Network:
+    """Return the network of x that ``network`` is of u = (x - location) / scale.
+
+    With ``spread`` (K,), outputs of ``network`` are in units of it, and those of the result are not.
+    """
+    moved = _of(network, 1 / region.scale, -region.location / region.scale)
+    if spread is None:
+        return moved
+    weights, biases, skip = list(moved.weights), list(moved.biases), moved.skip
+    weights[-1], biases[-1] = weights[-1] * spread, biases[-1] * spread
+    return Network(weights, biases, moved.activations, None if skip is None else skip * spread)
 
 
 def _of(network: Network, scale: Array, location: Array) -> Network:

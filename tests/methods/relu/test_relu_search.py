@@ -12,7 +12,8 @@ import unweave
 from searches import looked
 from unweave import InvalidInput, Network, Recovery, Status
 from unweave.methods.relu import search as line_route
-from unweave.methods.shared.kinked.line_units import Line, random_line
+from unweave.methods.shared.kinked.lines import random_line
+from unweave.numerics.line_kinks import Line
 from unweave.targets.region import Region
 
 
@@ -66,8 +67,8 @@ def test_a_unit_that_is_parallel_to_the_first_line_is_not_missed(monkeypatch: py
     network = Network(network.weights, [biases, network.biases[1]], network.activations)
     lines = []
 
-    def first_line_parallel(region: Region, reach: float, rng: np.random.Generator) -> Line:
-        line = random_line(region, reach, rng)
+    def first_line_parallel(region: Region, *how: Any) -> Line:
+        line = random_line(region, *how)
         if not lines:
             weight = network.weights[0][:, 3]
             direction = line.direction - (line.direction @ weight) * weight

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from planted_layers import first_layer, planted, second_preactivations, slope_of
 
 import unweave
+from planted_layers import first_layer, planted, second_preactivations, slope_of
 from unweave import Network
 from unweave.methods.relu_deep.assembly import (
     assemble,
@@ -17,16 +17,16 @@ from unweave.methods.relu_deep.assembly import (
     signs_from_next_layer,
     with_always_active,
 )
-from unweave.methods.relu_deep.checking import check_points
-from unweave.methods.relu_deep.lifted import LiftedLayers
-from unweave.methods.relu_deep.polishing import (
+from unweave.methods.relu_deep.complete import check_points
+from unweave.methods.relu_deep.polish import (
     clear_of_kinks,
     enough_rows,
     open_parameters,
     polish,
     rows_for_open_parameters,
 )
-from unweave.methods.relu_deep.tracing import Unit
+from unweave.methods.relu_deep.trace import Unit
+from unweave.networks.lifted_layers import LiftedLayers
 
 
 def units_of(network: Network, known: LiftedLayers, turned: bool = True) -> list[Unit]:

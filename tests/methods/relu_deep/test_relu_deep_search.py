@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted_layers import planted, second_preactivations
 
 import unweave
+from planted_layers import planted, second_preactivations
 from searches import looked
 from unweave import Network, Recovery, Status
+from unweave.methods.relu_deep.complete import CheckOptions, CompletionOptions
+from unweave.methods.relu_deep.search import ReluDeepOptions
 
 
 def assert_recovered(network: Network, result: Recovery, tolerance: float = 1e-9) -> None:
@@ -84,6 +86,16 @@ def test_inputs_and_outputs_of_any_scale() -> None:
     target = Network(weights, biases, network.activations)
     examples = np.random.default_rng(2).standard_normal((200, 8)) * scale + scale
     assert_recovered(target, unweave.recover(target, examples=examples, seed=1001))
+
+
+def test_nested_options_reach_their_stage() -> None:
+    network = planted([8, 6, 5, 1], 1000)
+    check = CheckOptions(fewest=500)
+    options = ReluDeepOptions(completion=CompletionOptions(check=check))
+    usual = unweave.recover(network, hidden=[6, 5], activation="relu", seed=1000)
+    result = unweave.recover(network, hidden=[6, 5], activation="relu", seed=1000, options=options)
+    assert_recovered(network, result)
+    assert result.queries <= usual.queries - 1000
 
 
 def test_a_width_that_is_too_large_is_corrected() -> None:

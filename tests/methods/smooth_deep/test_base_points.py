@@ -5,9 +5,9 @@ import pytest
 
 from unweave.methods.smooth_deep.base_points import BasePoints, PointSource
 from unweave.methods.smooth_deep.known_layers import KnownLayers, Layer
-from unweave.methods.smooth_deep.saturating import TANH
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
+from unweave.networks.saturation import TANH
 from unweave.targets.region import Region
 
 LAYERS = [6, 5, 4, 3, 2]

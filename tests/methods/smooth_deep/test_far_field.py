@@ -4,19 +4,20 @@ import numpy as np
 import pytest
 
 from unweave.methods.smooth_deep.far_field import (
-    RADIUS,
     Crossing,
     Unit,
     _directions,
     _merge,
     units_on_circle,
 )
-from unweave.methods.smooth_deep.reasons import DeepReason
+from unweave.methods.smooth_deep.layer_search import DeepReason
+from unweave.methods.smooth_deep.options import CircleOptions
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
 from unweave.search import GaveUp
 
 CIRCLES = 4
+OPTIONS = CircleOptions()
 
 
 def planted(layers: list[int], activation: str = "tanh", seed: int = 1000) -> Network:
@@ -195,12 +196,12 @@ def test_of_two_measurements_the_one_at_the_higher_step_is_kept() -> None:
     rough, exact = Unit(np.array([1.0, 1e-6]), 2.5, [low]), Unit(np.array([-1.0, 0.0]), 2.0, [high])
     for one, two in ((rough, exact), (exact, rough)):
         units = [one]
-        _merge(units, two)
+        _merge(units, two, OPTIONS.same_direction)
         assert len(units) == 1
         assert units[0].direction is exact.direction
         assert (units[0].width, units[0].crossings) == (2.0, [high, low])
     units = [exact]
-    _merge(units, Unit(np.array([0.0, 1.0]), 2.0, [low]))
+    _merge(units, Unit(np.array([0.0, 1.0]), 2.0, [low]), OPTIONS.same_direction)
     assert len(units) == 2
 
 
@@ -228,7 +229,7 @@ def test_rows_are_asked_far_out_and_a_known_unit_costs_no_gradient() -> None:
     asked.clear()
     units_on_circle(ask, 5, units, rng)
     assert first - sum(map(len, asked)) >= 4 * (4 * 5) - 40  # 4 d rows for each of the four
-    assert np.linalg.norm(np.concatenate(asked), axis=1).min() > 0.05 * RADIUS
+    assert np.linalg.norm(np.concatenate(asked), axis=1).min() > 0.05 * OPTIONS.radius
 
 
 def test_one_input() -> None:
@@ -260,13 +261,13 @@ def test_two_units_that_cross_together_are_not_taken_for_one(height: float, expe
     # On the third axis both units are at zero; at a height on the second only the first one is.
     weights = np.array([[1.0, 1.0], [0.0, -0.5], [0.0, 0.0]])
     network = Network([weights, np.array([[1.0], [0.6]])], [np.zeros(2), np.zeros(1)], ["tanh", "identity"])
-    crossing = Crossing(np.array([0.0, height, RADIUS]), 2.0)
-    units = _directions(network, [crossing], np.random.default_rng(1005))
+    crossing = Crossing(np.array([0.0, height, OPTIONS.radius]), 2.0)
+    units = _directions(network, [crossing], np.random.default_rng(1005), OPTIONS)
     assert len(units) == expected
     assert all(unit.crossings == [crossing] for unit in units)
 
 
 def test_a_unit_owns_what_lies_on_its_hyperplane() -> None:
     unit = Unit(np.array([1.0, 0.0]), 2.0, [Crossing(np.array([0.5, 9e3]), 1.0)])
-    assert unit.owns(np.array([-1.0, -7e3]))
-    assert not unit.owns(np.array([60.0, 9e3]))
+    assert unit.owns(np.array([-1.0, -7e3]), OPTIONS.same_place)
+    assert not unit.owns(np.array([60.0, 9e3]), OPTIONS.same_place)

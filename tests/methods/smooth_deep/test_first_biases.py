@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from unweave.derivatives.closed_form import network_gradients
-from unweave.methods.smooth_deep.first_biases import ROWS_PER_UNIT, linear_biases
+from unweave.methods.smooth_deep.first_biases import linear_biases
+from unweave.methods.smooth_deep.options import FirstLayerOptions
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
 
@@ -17,7 +18,7 @@ def planted(layers: list[int], seed: int = 1000) -> Network:
 def data(network: Network, more: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates (n, m) and exact gradients (n, m, K), as many as the route takes."""
     m, outputs = network.n_inputs, network.n_outputs
-    count = int(np.ceil(more * ROWS_PER_UNIT * m / outputs)) + 4
+    count = int(np.ceil(more * FirstLayerOptions().rows_per_unit * m / outputs)) + 4
     z = 1.66 * np.random.default_rng(1001).uniform(-1, 1, (count, m))
     points = np.linalg.solve(network.weights[0].T, (z - network.biases[0]).T).T
     return points, network_gradients(network, points).transpose(0, 2, 1)

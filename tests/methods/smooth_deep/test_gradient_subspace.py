@@ -12,10 +12,10 @@ from unweave.methods.smooth_deep.gradient_subspace import (
     narrowed,
     range_gap,
 )
-from unweave.methods.smooth_deep.projected_descent import Descent, descend
-from unweave.methods.smooth_deep.saturating import ERF, TANH, Saturating
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
+from unweave.networks.saturation import ERF, TANH, Saturating
+from unweave.numerics.least_squares.manifold_descent import Descent, descend
 
 FAMILY = {"tanh": TANH, "erf": ERF}
 M, K = 5, 3

@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 
 from unweave.derivatives.closed_form import network_gradients, network_hessians
 from unweave.methods.smooth_deep.hessian_tail import HessianTail, TailState, has_tail, tail_dimension
-from unweave.methods.smooth_deep.projected_descent import descend
-from unweave.methods.smooth_deep.saturating import ERF, TANH
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
+from unweave.networks.saturation import ERF, TANH
+from unweave.numerics.least_squares.manifold_descent import descend
 
 FAMILY = {"tanh": TANH, "erf": ERF}
 CASES = [(name, known) for name in ("tanh", "erf") for known in (False, True)]

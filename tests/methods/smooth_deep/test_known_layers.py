@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from unweave.methods.smooth_deep.known_layers import KnownLayers, Layer, Peeled
-from unweave.methods.smooth_deep.saturating import ERF, TANH
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
+from unweave.networks.saturation import ERF, TANH
 
 FAMILY = {"tanh": TANH, "erf": ERF}
 INPUTS, WIDTHS = 7, (6, 5, 3)

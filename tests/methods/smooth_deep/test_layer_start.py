@@ -7,9 +7,9 @@ from scipy.optimize import linear_sum_assignment
 
 from unweave.derivatives.closed_form import network_gradients, network_hessians
 from unweave.methods.smooth_deep.layer_start import LayerStart, layer_start, norms_and_biases
-from unweave.methods.smooth_deep.saturating import ERF, TANH
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
+from unweave.networks.saturation import ERF, TANH
 
 FAMILY = {"tanh": TANH, "erf": ERF}
 M = 5

@@ -5,8 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from unweave.errors import InvalidInput
-from unweave.methods.smooth_deep.output_layer import OUTPUTS, OutputFit, fit_output, possible_outputs
+from unweave.methods.smooth_deep.search import OUTPUTS, possible_outputs
 from unweave.networks.activations import get_activation
+from unweave.networks.value_fit import OutputFit, fit_output
 
 RNG = np.random.default_rng(1000)
 STATES = np.tanh(RNG.standard_normal((40, 4)))

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 from unweave.derivatives.closed_form import network_gradients
 from unweave.methods.smooth_deep.base_points import PointSource
+from unweave.methods.smooth_deep.options import FrameOptions
 from unweave.methods.smooth_deep.reading_frame import (
     GradientSample,
     independent_outputs,
@@ -15,6 +16,8 @@ from unweave.methods.smooth_deep.reading_frame import (
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
 from unweave.targets.region import Region
+
+OPTIONS = FrameOptions()
 
 
 def planted(layers: list[int], seed: int = 1000) -> Network:
@@ -106,7 +109,7 @@ def test_gradients_cost_four_rows_per_input_and_point() -> None:
         return network(x)
 
     points = np.random.default_rng(1002).standard_normal((7, 6))
-    sample = sample_gradients(ask, points)
+    sample = sample_gradients(ask, points, OPTIONS.step)
     assert sum(asked) == 7 * 4 * 6
     assert sample.gradients.shape == (7, 6, 2)
     assert_allclose(sample.gradients, network_gradients(network, points).transpose(0, 2, 1), atol=1e-7)
@@ -155,7 +158,9 @@ def test_independent_outputs_are_those_that_the_narrowest_layer_lets_through(
     layers: list[int], expected: int
 ) -> None:
     points = np.random.default_rng(1003).standard_normal((5, layers[0]))
-    assert independent_outputs(sample_gradients(planted(layers), points)) == expected
+    assert (
+        independent_outputs(sample_gradients(planted(layers), points, OPTIONS.step), OPTIONS.rank) == expected
+    )
 
 
 def test_outputs_that_repeat_or_do_not_move_do_not_count() -> None:
@@ -169,7 +174,7 @@ def test_outputs_that_repeat_or_do_not_move_do_not_count() -> None:
         ([0 * first, 0 * first], 1),  # never less: it is divided by
     ):
         network = with_outer(base, np.stack(columns, axis=1))
-        assert independent_outputs(sample_gradients(network, points)) == expected
+        assert independent_outputs(sample_gradients(network, points, OPTIONS.step), OPTIONS.rank) == expected
 
 
 def test_one_site_that_shows_them_is_enough_and_none_counts_as_one() -> None:
@@ -177,6 +182,6 @@ def test_one_site_that_shows_them_is_enough_and_none_counts_as_one() -> None:
     gradients[0, 0] = 1.0  # all outputs alike
     gradients[2, :3, :3] = np.eye(3)
     sample = GradientSample(points, gradients)
-    assert independent_outputs(sample) == 3
-    assert independent_outputs(GradientSample(points[:2], gradients[:2])) == 1
-    assert independent_outputs(GradientSample(points[:0], gradients[:0])) == 1
+    assert independent_outputs(sample, OPTIONS.rank) == 3
+    assert independent_outputs(GradientSample(points[:2], gradients[:2]), OPTIONS.rank) == 1
+    assert independent_outputs(GradientSample(points[:0], gradients[:0]), OPTIONS.rank) == 1

@@ -3,13 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unweave.methods.smooth_deep.far_field import RADIUS, Crossing, Unit
-from unweave.methods.smooth_deep.saturating import ERF, TANH
+from unweave.methods.smooth_deep.far_field import Crossing, Unit
+from unweave.methods.smooth_deep.options import CircleOptions
 from unweave.methods.smooth_deep.step_profiles import StepProfiles, fit_step_profiles
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
+from unweave.networks.saturation import ERF, TANH
 
 FAMILY = {"tanh": TANH, "erf": ERF}
+RADIUS = CircleOptions().radius
 
 
 def planted(layers: list[int], activation: str = "tanh", seed: int = 1000) -> Network:

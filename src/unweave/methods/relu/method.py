@@ -8,14 +8,11 @@ from unweave.methods.shared.refusals import refuses_kinked
 from unweave.networks.signs import KINKED
 from unweave.search import Cost, Method, Question
 
-_ROWS_PER_PARAMETER = 3.1  # measured, with a few lines' worth of rows on top
-_ROWS_BESIDES = 80
-
 
 def cost(question: Question) -> Cost:
-    """A line, every unit's hyperplane twice, and a fit."""
+    """Count a line, every unit's hyperplane twice, and a fit; figures from a table of measured runs."""
     size, width = question.parameters, max(question.hidden, default=1)
-    rows = int(_ROWS_PER_PARAMETER * size) + _ROWS_BESIDES
+    rows = int(3.1 * size) + 80
     seconds = 0.05 + 7e-5 * size + 1e-4 * width**2
     return question.cost(rows, seconds, 8e-6 * rows * question.inputs, "kinks on a line, two rows per weight")
 

@@ -1,12 +1,12 @@
 """One hidden layer of (leaky) ReLU units from queries: one long line sees every unit.
 
-1. line: all kinks of t -> f(x0 + t u), |t| <= 1e5 (`line_kinks`);
-2. gradients: the units behind them (`line_units`); 3. completeness: least squares of f on (|z|, x, 1) over
-   fresh rows; while it fails, further lines;
-4. refinement: every unit again on its own hyperplane (`line_refine`), and rows far out in other directions;
-   if these are not explained, further lines;
-5. signs: from the affine part (`signs`), which also tells ReLU from leaky ReLU;
-6. polish: Gauss-Newton on all parameters over the rows on both sides of every unit, which are there already.
+1. line: find all kinks of t -> f(x0 + t u), |t| <= 1e5 (`numerics.line_kinks`).
+2. gradients: find the units behind them (`units`).
+3. completeness: fit f to (|z|, x, 1) over fresh rows; while that fails, search further lines.
+4. refinement: measure every unit again on its own hyperplane (`refine`), and ask rows far out in other
+   directions; if these are not explained, search further lines.
+5. signs: find them from the affine part (`networks.signs`), which also tells ReLU from leaky ReLU.
+6. polish: Gauss-Newton on all parameters (`fit`) over the rows on both sides of every unit, already asked.
 
 Assumed: answers precise to float64, an affine output layer. Cost: about 1.5 rows per parameter for 1 to 3,
 2 for 4, nothing more. Units whose hyperplane lies beyond the line's reach (in a box: outside of it) cannot be
@@ -15,46 +15,37 @@ seen; a unit that is active wherever it was asked is part of the affine rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.relu.line_fit import fit_affine, fit_all, relative_misfit
-from unweave.methods.relu.line_polish import polish, worth_polishing
-from unweave.methods.relu.line_refine import refine_units
+from unweave.methods.relu.fit import (
+    PolishOptions,
+    fit_affine,
+    fit_all,
+    polish,
+    relative_misfit,
+    worth_polishing,
+)
+from unweave.methods.relu.refine import RefinementOptions, refine_units
+from unweave.methods.relu.units import Units, merge, units_at_kinks
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.kinked.line_kinks import Precision, Values, find_kinks
-from unweave.methods.shared.kinked.line_units import (
-    REACH,
-    Line,
-    Units,
+from unweave.methods.shared.kinked.lines import (
+    LINE_REACH,
+    LineOptions,
     line_stream,
-    merge,
     random_line,
+    scan,
     unexplained,
-    units_at_kinks,
 )
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
 from unweave.networks.signs import KINKED, SignSolution, negative_slope, solve_signs, to_network
+from unweave.numerics.line_kinks import Line
+from unweave.numerics.sign_search import SignOptions
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
-
-_EPS = float(np.finfo(np.float64).eps)
-_ERROR = 32.0  # roundings of the terms that an answer is summed from
-_NOISE = 8.0  # standard deviations of the noise that an answer may be off
-_MOST_LINES, _MOST_LINES_IN_BOX = 8, 400
-_DRY_LINES, _DRY_LINES_IN_BOX = 4, 40  # lines without a new unit after which no more are tried
-_FEW_KINKS, _SHARE_OF_KINKS = 3, 0.25  # new ones on a further line that one hidden layer may leave
-_CONFIRMING_LINES = 10  # lines in a box that must bring nothing new: one alone crosses few hyperplanes
-_CUTS = (-4.1, -0.6, 0.7, 3.7)  # in units of sqrt(d)
-_SPARE_ROWS, _SPARE_ROWS_IN_BOX = 10, 60
-_WIDE = 3.0  # half of the rows of the completeness check are spread by this much more
-_FAR_DIRECTIONS = 4  # of rows far out
-_EXPLAINED_FAR = 1e-7  # the same for rows far out, after refinement, relative to the largest slope
-_EXPLAINED = 1e-5  # residual of the completeness check, relative to the spread of its answers
-_NEGLIGIBLE = 1e-9  # height relative to the largest one below which a unit is an accident of the fit
-_WORST_FLOOR = 1e-9  # relative error of the fit that is believed to be rounding
+from unweave.targets.change_of_inputs import in_own_inputs
 
 
 class ReluReason(Reason):
@@ -71,10 +62,44 @@ class ReluReason(Reason):
 
 @dataclass(frozen=True, kw_only=True)
 class ReluOptions:
-    """How far lines reach."""
+    """How lines are searched, and what counts as explained."""
 
-    reach: float = REACH
+    lines: LineOptions = field(default_factory=LineOptions)
+    refinement: RefinementOptions = field(default_factory=RefinementOptions)
+    polish: PolishOptions = field(default_factory=PolishOptions)
+    signs: SignOptions = field(default_factory=SignOptions)
+    reach: float = LINE_REACH
     """Half length of a line without a box, in normalised inputs."""
+    most_lines: int = 8
+    """Lines that are searched at most; also searches that rows far out may send back to the start."""
+    most_lines_in_box: int = 400
+    """The same in a box, where one line crosses few hyperplanes."""
+    dry_lines: int = 4
+    """Lines without a new unit after which no more are searched."""
+    dry_lines_in_box: int = 40
+    """The same in a box."""
+    confirming_lines_in_box: int = 10
+    """Lines in a box that must bring nothing new, even where all rows are explained."""
+    few_kinks: int = 3
+    """New kinks on a further line without ends that one hidden layer may always leave."""
+    share_of_kinks: float = 0.25
+    """New kinks among all of a further line that it may leave; with more, there are more layers."""
+    spare_rows: int = 10
+    """Rows of the completeness check beyond its unknowns."""
+    spare_rows_in_box: int = 60
+    """The same in a box, where units may be active on few rows."""
+    wide: float = 3.0
+    """Factor on every other row of the completeness check, in a region without a box."""
+    far_directions: int = 4
+    """Directions in which rows far out are asked."""
+    explained: float = 1e-5
+    """Residual of the completeness check, relative to the spread of its answers."""
+    explained_far: float = 1e-7
+    """Error of rows far out after refinement, relative to the largest slope."""
+    negligible: float = 1e-9
+    """Height, relative to the largest one, below which a unit is an accident of the fit."""
+    worst_floor: float = 1e-9
+    """Relative residual of the polish that may pass for rounding."""
 
 
 class ReluSearch(Search):
@@ -100,12 +125,12 @@ class ReluSearch(Search):
 
     def run(self) -> None:
         """Search lines until their units explain the target, then find signs and polish."""
-        for _ in range(_MOST_LINES):
+        for _ in range(self._options.most_lines):
             form = self._search()
             self._set_unsigned(form)
             form = self._refine(form)
             far = 0.0 if self._region.has_box else self._far_misfit(form)
-            if far <= _EXPLAINED_FAR:
+            if far <= self._options.explained_far:
                 break
         else:
             raise GaveUp(ReluReason.FAR_ROWS_DIFFER, misfit=far)
@@ -119,7 +144,9 @@ class ReluSearch(Search):
     def candidate(self) -> Candidate:
         """Return the units found so far as a network."""
         return Candidate(
-            network=None if self._network is None else self._in_inputs(self._network),
+            network=None
+            if self._network is None
+            else in_own_inputs(self._network, self._region, self._spread),
             evidence=self._evidence,
             notes=tuple(self._notes),
             ambiguity=self._ambiguity,
@@ -130,7 +157,7 @@ class ReluSearch(Search):
         return f"{self._units.width} units had been found"
 
     def _set_unsigned(self, form: AbsoluteForm) -> None:
-        """What is handed back if the budget ends before the signs are known."""
+        """Keep the form with a skip matrix, in case the budget ends before the signs are known."""
         open_signs = SignSolution(np.ones(form.width), np.nan, "none", solved=False, unique=False)
         self._network = to_network(form, open_signs, self.request.activation or KINKED[0])
         self._ambiguity = "the signs of the units were not looked for: the affine rest is a skip matrix"
@@ -143,35 +170,36 @@ class ReluSearch(Search):
 
     def _search(self) -> AbsoluteForm:
         """Search lines until their units explain the target."""
-        in_box = self._region.has_box
-        most = _MOST_LINES_IN_BOX if in_box else _MOST_LINES
-        patience, enough = (_DRY_LINES_IN_BOX, _CONFIRMING_LINES) if in_box else (_DRY_LINES, 0)
-        dry = 0
+        options, in_box, dry = self._options, self._region.has_box, 0
+        most, patience, enough = options.most_lines, options.dry_lines, 0
+        if in_box:
+            most, patience = options.most_lines_in_box, options.dry_lines_in_box
+            enough = options.confirming_lines_in_box
         form: AbsoluteForm | None = None
         residual = np.inf
         for _ in range(most):
-            line = random_line(self._region, self._options.reach, self._line_rng)
+            line = random_line(self._region, options.reach, self._line_rng, options.lines.corner)
             before = self._units.width
             with self.journal.stage("line") as stage:
-                precision = self._precision(line)
-                cuts = self._cuts(line)
-                found = find_kinks(self._along(line), line.low, line.high, precision, cuts)
+                found, precision = scan(self._ask, line, self._sigma, options.lines)
                 stage.figures.update(kinks=len(found.positions), unresolved=found.unresolved)
-            self._note_kinks(line, found.positions)
+            self._evidence = self._evidence.with_line(self._region, line, found.positions)
             if not found.piecewise_linear:
                 raise GaveUp(ReluReason.NOT_PIECEWISE_LINEAR)
             kinks = found.positions
             if form is not None and not in_box and self._is_layered(line, kinks):
                 break
             with self.journal.stage("gradients") as stage:
-                new, left = units_at_kinks(self._ask, self._region, line, kinks, self._units, precision)
-                self._units = merge(self._units, new)
+                new, left = units_at_kinks(
+                    self._ask, self._region, line, kinks, self._units, precision, options.lines
+                )
+                self._units = merge(self._units, new, options.lines)
                 stage.figures.update(units=self._units.width, open_kinks=left + found.unresolved)
             dry = 0 if self._units.width > before else dry + 1
             with self.journal.stage("completeness") as stage:
                 form, residual = self._fit(self._units)
                 stage.figures.update(residual=residual, units=self._units.width)
-            if residual <= _EXPLAINED and dry >= enough:
+            if residual <= options.explained and dry >= enough:
                 self._evidence = replace(self._evidence, width=self._units.width, found=self._units.width)
                 return form
             if dry >= patience:
@@ -179,35 +207,13 @@ class ReluSearch(Search):
         raise GaveUp(ReluReason.NOT_ONE_LAYER, units=self._units.width, residual=residual)
 
     def _is_layered(self, line: Line, kinks: Array) -> bool:
-        """Whether a further line has so many new kinks that their surfaces cannot be hyperplanes.
+        """Return whether a further line has so many new kinks that they cannot all be on hyperplanes.
 
         A line without ends crosses the hyperplanes of all units, those of the lines before among them.
         """
-        new = len(unexplained(kinks, self._units.crossings(line)))
-        return new > max(_FEW_KINKS, _SHARE_OF_KINKS * len(kinks))
-
-    def _note_kinks(self, line: Line, positions: Array) -> None:
-        """Keep the first line that crosses something, for the picture of it."""
-        if self._evidence.kinks is None and len(positions):
-            where = np.stack([self._region.to_inputs(line.start), self._region.scale * line.direction])
-            self._evidence = replace(self._evidence, kinks=positions, line=where)
-
-    def _cuts(self, line: Line) -> tuple[float, ...]:
-        """Places among the kinks: w . u is about 1/sqrt(d), so that is where z changes sign."""
-        scale = float(np.sqrt(self._region.n_inputs))
-        places = (scale * place for place in _CUTS)
-        return tuple(place for place in places if line.low < place < line.high)
-
-    def _along(self, line: Line) -> Values:
-        return lambda t: self._ask(line.points(t))
-
-    def _precision(self, line: Line) -> Precision:
-        """Error of an answer on the line, in units of the outputs' spread: rounding grows with the terms."""
-        ends = np.array([line.low, line.low / 2, 0.0, line.high / 2, line.high])
-        answers = np.abs(self._ask(line.points(ends))).max(axis=1)
-        growth = float((np.delete(answers, 2) / np.maximum(np.abs(np.delete(ends, 2)), 1.0)).max())
-        level = _NOISE * self._sigma + _ERROR * _EPS * float(answers[2])
-        return lambda t: level + _ERROR * _EPS * growth * np.abs(t)
+        options = self._options
+        new = len(unexplained(kinks, self._units.crossings(line), options.lines.same_place))
+        return new > max(options.few_kinks, options.share_of_kinks * len(kinks))
 
     def _note_reach(self) -> None:
         if self._region.has_box:
@@ -223,25 +229,25 @@ class ReluSearch(Search):
             )
 
     def _fit(self, units: Units) -> tuple[AbsoluteForm, float]:
-        """Heights and affine part by least squares on fresh rows, and the residual relative to the spread."""
-        d, m = self._region.n_inputs, units.width
-        in_box = self._region.has_box
-        wanted = m + d + 1 + (_SPARE_ROWS_IN_BOX if in_box else _SPARE_ROWS)
+        """Fit heights and affine part to fresh rows; return the residual relative to the spread, too."""
+        options, in_box = self._options, self._region.has_box
+        wanted = units.width + self._region.n_inputs + 1
+        wanted += options.spare_rows_in_box if in_box else options.spare_rows
         more = self._region.sample(max(0, wanted - len(self._rows)), self.rng)
         if not in_box:
-            more[::2] *= _WIDE
+            more[::2] *= options.wide
         if len(more):
             self._answers = np.concatenate([self._answers, self._ask(more)])
             self._rows = np.concatenate([self._rows, more])
         return fit_all(units, self._rows, self._answers)
 
     def _far_misfit(self, form: AbsoluteForm) -> float:
-        """Largest relative error of the form at points far out, in directions that no line had.
+        """Return the largest relative error of the form at points far out, in directions that no line had.
 
         A unit whose hyperplane is nearly parallel to the line is missed there, and near rows may all lie on
         one side of it; far out in another direction it is beyond its kink.
         """
-        directions = self.rng.standard_normal((_FAR_DIRECTIONS, self._region.n_inputs))
+        directions = self.rng.standard_normal((self._options.far_directions, self._region.n_inputs))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         reach = self._options.reach
         points = np.concatenate([t * directions for t in (-reach, -np.sqrt(reach), np.sqrt(reach), reach)])
@@ -250,16 +256,24 @@ class ReluSearch(Search):
     # -- refinement, signs, polish ------------------------------------------------------------------------
 
     def _refine(self, form: AbsoluteForm) -> AbsoluteForm:
-        """The form with units measured on their own hyperplanes, and its affine part refitted."""
+        """Measure the units of the form on their own hyperplanes, and fit its affine part again."""
+        options = self._options
         largest = np.abs(form.heights).max(axis=1, initial=0.0)
-        alive = largest > _NEGLIGIBLE * largest.max(initial=0.0)
+        alive = largest > options.negligible * largest.max(initial=0.0)
         units = replace(self._units, heights=form.heights).keep(alive)
         with self.journal.stage("refinement") as stage:
             rows = 2 * (units.weights.shape[0] + 1) * units.width
-            small = worth_polishing(
-                rows * self._answers.shape[1], units.weights.size + 2 * units.heights.size
+            parameters = units.weights.size + 2 * units.heights.size
+            small = worth_polishing(rows * self._answers.shape[1], parameters, options.polish)
+            result = refine_units(
+                self._ask,
+                self._region,
+                units,
+                float(np.finfo(np.float64).eps),
+                self.rng,
+                small,
+                options.refinement,
             )
-            result = refine_units(self._ask, self._region, units, _EPS, self.rng, keep_rows=small)
             self._units = units = result.units
             worst = max(self._error, float(result.error[np.isfinite(result.error)].max(initial=0.0)))
             self._error = worst
@@ -281,11 +295,11 @@ class ReluSearch(Search):
         return refitted
 
     def _signs(self, form: AbsoluteForm) -> tuple[SignSolution, str]:
-        """Signs, and the activation for which there are any."""
+        """Find the signs, and the activation for which there are any."""
         names = KINKED if self.request.activation is None else (self.request.activation,)
         with self.journal.stage("signs") as stage:
             for name in names:
-                solution = solve_signs(form, negative_slope(name))
+                solution = solve_signs(form, negative_slope(name), options=self._options.signs)
                 if solution.solved:
                     break
             else:
@@ -315,16 +329,16 @@ class ReluSearch(Search):
         if not self._network.hidden:
             return
         with self.journal.stage("polish") as stage:
-            result = polish(self._network, self._rows, self._answers)
+            result = polish(self._network, self._rows, self._answers, self._options.polish)
             stage.figures.update(residual=result.history[-1], steps=len(result.history) - 1)
         self._network = result.network
         size = float(np.sqrt(np.mean(self._answers**2)))
-        floor = max(self._sigma, _EPS * size)
+        floor = max(self._sigma, float(np.finfo(np.float64).eps) * size)
         self._evidence = replace(
             self._evidence,
             fit_history=result.history,
-            fit_floor=_ERROR * floor,
-            prediction_floor=min(max(result.history[-1], floor), _WORST_FLOOR),
+            fit_floor=self._options.lines.rounding_errors * floor,
+            prediction_floor=min(max(result.history[-1], floor), self._options.worst_floor),
         )
 
     def _compare_width(self) -> None:
@@ -334,16 +348,3 @@ class ReluSearch(Search):
                 f"hidden=[{told}] was said, {seen} units are what the answers show: dead units, units on "
                 "one hyperplane and units that are active wherever they were asked do not count"
             )
-
-    def _in_inputs(self, network: Network) -> Network:
-        """From normalised inputs and outputs to the target's own."""
-        first = network.weights[0] / self._region.scale[:, None]
-        biases = [network.biases[0] - self._region.location @ first, *network.biases[1:]]
-        weights = [first, *network.weights[1:]]
-        skip = network.skip
-        if skip is not None:
-            skip = skip / self._region.scale[:, None]
-            biases[-1] = biases[-1] - self._region.location @ skip
-            skip = skip * self._spread
-        weights[-1], biases[-1] = weights[-1] * self._spread, biases[-1] * self._spread
-        return Network(weights, biases, network.activations, skip)

@@ -1,14 +1,14 @@
 """Networks with two hidden layers of (leaky) ReLU units from queries.
 
-1. kinks of long lines, and the normals there (`probing`); those whose surface is a whole hyperplane are the
-   first layer, up to signs (`hyperplanes`); further lines until one brings nothing new;
-2. a first unit or two of the second layer, found without the signs (`tracing`): it tells them (`assembly`);
-3. with signs, all units of the second layer; more lines while kinks or answers are not explained;
-4. once the answers are affine in what is known: output layer, signs of the second, Gauss-Newton on all
-   parameters over the rows that were asked on the way (`polishing`);
-5. fresh rows, many of them where a missing unit would show (`checking`). One that does not agree is a
-   counterexample: on the way from it to a row that does there is a kink that nothing explains, and the search
-   goes on from it.
+1. Find the kinks of long lines and their normals (`probe`). Those whose surface is a whole hyperplane are the
+   first layer, up to signs. Search further lines until one brings nothing new.
+2. Find a first unit or two of the second layer without the signs (`trace`): they tell them (`assembly`).
+3. With signs, find all units of the second layer (`layer_units`); search more lines while kinks or answers
+   are not explained.
+4. Once the answers are affine in what is known, fit the output layer, find the signs of the second, and
+   polish all parameters over the rows that were asked on the way (`complete`, `polish`).
+5. Ask fresh rows, many of them where a missing unit would show. One that does not agree is a counterexample:
+   between it and a row that does there is a kink that nothing explains, and the search goes on from it.
 
 Assumed: answers precise to float64, an affine output layer, no box. Layers may be wider than what they read.
 Units that switch nowhere on lines or check rows cannot be seen; one that is active wherever it was asked is
@@ -18,31 +18,46 @@ part of the affine rest.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.relu_deep.assembly import signed_unit, signs_from_next_layer
-from unweave.methods.relu_deep.completing import Completed, Completion
-from unweave.methods.relu_deep.hyperplanes import are_hyperplanes, holds, with_hyperplanes
-from unweave.methods.relu_deep.layer_units import KinkPool, LayerUnits
-from unweave.methods.relu_deep.lifted import Layer, LiftedLayers
-from unweave.methods.relu_deep.probing import Kink, Probe, ScannedLine
-from unweave.methods.relu_deep.tracing import Unit
+from unweave.methods.relu_deep.complete import Completed, Completion, CompletionOptions
+from unweave.methods.relu_deep.layer_units import KinkPool, LayerOptions, LayerUnits
+from unweave.methods.relu_deep.probe import Kink, Probe, ProbeOptions, ScannedLine
+from unweave.methods.relu_deep.trace import Unit
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.kinked.line_units import REACH, line_stream, random_line, unexplained
+from unweave.methods.shared.kinked.lines import LINE_REACH, line_stream, random_line, unexplained
+from unweave.networks.lifted_layers import Layer, LiftedLayers
 from unweave.networks.network import Network
 from unweave.networks.signs import KINKED, negative_slope
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
-_NEAR_REACH = 100.0  # of lines that look for units of the second layer, in normalised inputs
-_MOST_LINES = 40
-_LONG_LINES = 8  # among which those for the first layer must come to an end
-_DRY_LINES = 4  # lines without a new unit after which a layer is given up
-_UNITS_FOR_SIGNS = 6  # of the second layer, from which on the signs of the first should be clear
-_MOST_RESTARTS = 3
+
+@dataclass(frozen=True, kw_only=True)
+class ReluDeepOptions:
+    """How many lines are searched, and how far they reach."""
+
+    probe: ProbeOptions = field(default_factory=ProbeOptions)
+    layer: LayerOptions = field(default_factory=LayerOptions)
+    completion: CompletionOptions = field(default_factory=CompletionOptions)
+    reach: float = LINE_REACH
+    """Half length of lines for the first layer, in normalised inputs."""
+    near_reach: float = 100.0
+    """Half length of lines for the second layer, whose kinks are nearer."""
+    long_lines: int = 8
+    """Lines for the first layer at most."""
+    most_lines: int = 40
+    """Lines at most, for both layers together."""
+    dry_lines: int = 4
+    """Lines without a new unit after which a layer is given up."""
+    units_for_signs: int = 6
+    """Units of the second layer that should make the signs of the first clear."""
+    most_restarts: int = 3
+    """Times that the second layer is begun anew because more of the first showed up."""
 
 
 class ReluDeepReason(Reason):
@@ -78,10 +93,10 @@ class ReluDeepSearch(Search):
         super().__init__(context)
         findings = self.findings
         self._line_rng = line_stream(self.rng)
+        self._options: ReluDeepOptions = context.options
         self._spread = findings.spread
-        sigma = float((findings.noise.sigma_per_output / self._spread).max())
-        self._probe = Probe(context.view, self._spread, sigma)
-        self._sigma = sigma
+        self._sigma = float((findings.noise.sigma_per_output / self._spread).max())
+        self._probe = Probe(context.view, self._spread, self._sigma, self._options.probe)
         self._pool = KinkPool()
         self._first = Layer(np.zeros((context.view.n_inputs, 0)), np.zeros(0))
         self._trusted: LiftedLayers | None = None
@@ -97,7 +112,7 @@ class ReluDeepSearch(Search):
                 self._first_layer()
             finally:
                 stage.figures.update(units=self._first.width, lines=len(self._pool.lines))
-        for _ in range(_MOST_RESTARTS):
+        for _ in range(self._options.most_restarts):
             try:
                 self._second_layer()
                 return
@@ -109,7 +124,7 @@ class ReluDeepSearch(Search):
         """Return the network if it is complete, and the first layer once its signs are known."""
         done = self._completed
         return Candidate(
-            network=None if done is None else self._in_inputs(done.network),
+            network=None if done is None else in_own_inputs(done.network, self._probe.region, self._spread),
             evidence=self._evidence,
             notes=tuple(self._notes),
             ambiguity=None if done is None else done.ambiguity,
@@ -123,15 +138,17 @@ class ReluDeepSearch(Search):
     # -- first layer --------------------------------------------------------------------------------------
 
     def _first_layer(self) -> None:
-        for _ in range(_LONG_LINES):
+        for _ in range(self._options.long_lines):
             before = self._first.width
-            scanned = self._scan(REACH)
+            scanned = self._scan(self._options.reach)
             if self._probe.not_piecewise_linear:
                 raise GaveUp(ReluDeepReason.NOT_PIECEWISE_LINEAR)
             known = LiftedLayers(self._probe.n_inputs, (self._first,))
-            numbers = unexplained(scanned.positions, known.places_on(scanned.line)[1:-1])
+            places = known.places_on(scanned.line)[1:-1]
+            numbers = unexplained(scanned.positions, places, self._options.probe.lines.same_place)
             self._sort(self._probe.kinks_with_normals(scanned, numbers))
-            self._note_kinks(scanned)
+            region = self._probe.region
+            self._evidence = self._evidence.with_line(region, scanned.line, scanned.positions)
             if self._first.width == before:
                 break
         if self._first.width == 0:
@@ -145,21 +162,15 @@ class ReluDeepSearch(Search):
         return scanned
 
     def _sort(self, kinks: list[Kink]) -> bool:
-        """Kinks to the first layer or to the pool; whether the first layer has grown."""
-        flat = are_hyperplanes(self._probe, kinks, self.rng)
+        """Give kinks to the first layer or to the pool; return whether the first layer has grown."""
+        flat = self._probe.are_hyperplanes(kinks, self.rng)
         before = self._first.width
-        self._first = with_hyperplanes(self._first, [kinks[row] for row in np.flatnonzero(flat)])
+        planes = [kinks[row] for row in np.flatnonzero(flat)]
+        self._first = self._probe.with_hyperplanes(self._first, planes)
         # A unit that most of its readers hide may have been refused before it was seen for what it is.
         others = self._pool.kinks + [kinks[row] for row in np.flatnonzero(~flat)]
-        self._pool.kinks = [kink for kink in others if not holds(self._first, kink)]
+        self._pool.kinks = [kink for kink in others if not self._probe.holds(self._first, kink)]
         return self._first.width > before
-
-    def _note_kinks(self, scanned: ScannedLine) -> None:
-        """Keep the first line that crosses something, for the picture of it."""
-        if self._evidence.kinks is None and len(scanned.positions):
-            region, line = self._probe.region, scanned.line
-            where = np.stack([region.to_inputs(line.start), region.scale * line.direction])
-            self._evidence = replace(self._evidence, kinks=scanned.positions, line=where)
 
     # -- deeper layers ------------------------------------------------------------------------------------
 
@@ -173,12 +184,13 @@ class ReluDeepSearch(Search):
         self._tell_limits()
 
     def _signed_search(self, known: LiftedLayers) -> LayerUnits:
-        """The search for the second layer, with the signs of the first."""
-        search = LayerUnits(self._probe, known, self._pool, self.rng)
+        """Find the signs of the first layer; return the search for the second with them."""
+        options, assembly = self._options, self._options.completion.assembly
+        search = self._search_behind(known)
         names = KINKED if self.request.activation is None else (self.request.activation,)
         complete: list[Unit] = []
         lines = 0
-        while len(complete) < _UNITS_FOR_SIGNS and lines < _DRY_LINES:
+        while len(complete) < options.units_for_signs and lines < options.dry_lines:
             if search.find_next() is None:
                 if search.is_hopeless:
                     break
@@ -188,40 +200,46 @@ class ReluDeepSearch(Search):
             self.journal.tell(len(search.units), None, "units")
             complete = [unit for unit in search.units if not unit.unread]
             for name in names if complete else ():
-                found = signs_from_next_layer(known, complete, name)
+                found = signs_from_next_layer(known, complete, name, assembly)
                 if found.solved and found.unique:
                     return self._with_signs(known, complete, found.signs, name)
         if not complete:
             raise GaveUp(ReluDeepReason.NO_UNIT_TELLS_SIGNS, units=self._first.width)
         raise GaveUp(ReluDeepReason.NO_SIGNS)
 
+    def _search_behind(self, known: LiftedLayers) -> LayerUnits:
+        return LayerUnits(self._probe, known, self._pool, self.rng, self._options.layer)
+
     def _with_signs(self, known: LiftedLayers, units: Sequence[Unit], signs: Array, name: str) -> LayerUnits:
         self._activation = name
         slope = negative_slope(name)
-        signed = LayerUnits(self._probe, known.with_signs(signs, slope), self._pool, self.rng)
+        signed = self._search_behind(known.with_signs(signs, slope))
         signed.units += [signed_unit(unit, known, signs, slope) for unit in units]
         return signed
 
     def _more_kinks(self, search: LayerUnits) -> None:
-        """One more line, and the kinks on it that nothing explains."""
-        self._take_kinks(search, self._scan(_NEAR_REACH))
+        """Search one more line for kinks that nothing explains."""
+        self._take_kinks(search, self._scan(self._options.near_reach))
 
     def _take_kinks(self, search: LayerUnits, scanned: ScannedLine) -> None:
         if self._sort(self._probe.kinks_with_normals(scanned, search.unexplained_on(scanned))):
             raise _MoreHyperplanes
 
     def _whole_layer(self, search: LayerUnits) -> None:
-        """Units until they explain the target (then it is complete), or no more are found."""
-        completion = Completion(self._probe, self._activation, self._sigma, self.journal, self.rng)
+        """Find units until they explain the target (then it is complete), or no more are found."""
+        options = self._options
+        completion = Completion(
+            self._probe, self._activation, self._sigma, self.journal, self.rng, options.completion
+        )
         dry = 0
-        while len(self._pool.lines) < _MOST_LINES and not search.is_hopeless:
+        while len(self._pool.lines) < options.most_lines and not search.is_hopeless:
             before = len(search.units)
             with self.journal.stage("layer 2") as stage:
                 while search.find_next() is not None:
                     self.journal.tell(len(search.units), None, "units")
                 stage.figures.update(units=len(search.units), lines=len(self._pool.lines))
             dry = 0 if len(search.units) > before else dry + 1
-            if dry > _DRY_LINES:
+            if dry > options.dry_lines:
                 break
             outcome = completion.attempt(search)
             if isinstance(outcome, Completed):
@@ -257,21 +275,14 @@ class ReluDeepSearch(Search):
     # -- telling ------------------------------------------------------------------------------------------
 
     def _known_layers(self) -> Network | None:
-        """The first layer, once its signs are known: then it is certain."""
+        """Return the first layer once its signs are known: then it is certain."""
         if self._trusted is None:
             return None
         layer = self._trusted.layers[0]
         return in_own_inputs(Network([layer.weights], [layer.biases], [self._activation]), self._probe.region)
 
-    def _in_inputs(self, network: Network) -> Network:
-        """From normalised inputs and outputs to the target's own."""
-        moved = in_own_inputs(network, self._probe.region)
-        weights, biases = list(moved.weights), list(moved.biases)
-        weights[-1], biases[-1] = weights[-1] * self._spread, biases[-1] * self._spread
-        return Network(weights, biases, moved.activations)
-
 
 def _unsigned(layer: Layer) -> LiftedLayers:
-    """The first layer, its signs open."""
+    """Return the first layer, its signs open."""
     inputs = len(layer.weights)
     return LiftedLayers(inputs).with_unsigned(layer, narrow=layer.width <= inputs)

@@ -10,8 +10,8 @@ is linear in alpha = cosh(2 tau), beta = sinh(2 tau). So for every vector n with
     [ p,  p cosh(2s),  p sinh(2s) ]      are orthogonal to      [ n,  alpha n,  beta n ]:
 
 the null space of the data has dimension m - k, which tells k, and its blocks are proportional, which tells
-tau. No starting value, no local minimum; only norms that are slightly off blur it, and they are refined
-together with tau in `unweave.methods.smooth_deep.gradient_subspace`.
+tau. There is no starting value and no local minimum. Only errors of the norms blur it; these are refined
+together with tau in `gradient_subspace`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
-
-ROWS_PER_UNIT = 4.0
-"""Gradients times outputs per unit: the data have 3 m columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +40,7 @@ class LinearBiases:
 def linear_biases(
     mixing: Array, coordinates: Array, gradients: Array, next_width: int | None = None
 ) -> LinearBiases:
-    """tau (m,) from gradients (n, m, K) with respect to ``coordinates`` (n, m); B = ``mixing`` (m, m)."""
+    """Find tau (m,) from gradients (n, m, K) in ``coordinates`` c (n, m); B = ``mixing`` (m, m)."""
     m = len(mixing)
     s = coordinates @ mixing
     p = np.linalg.solve(mixing, gradients.transpose(1, 0, 2).reshape(m, -1)).reshape(m, len(s), -1)

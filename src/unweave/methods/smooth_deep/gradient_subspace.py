@@ -24,15 +24,9 @@ import numpy as np
 import scipy.linalg.blas
 
 from unweave.arrays import Array
-from unweave.methods.smooth_deep.projected_descent import Descent, descend
-from unweave.methods.smooth_deep.saturating import Saturating
-
-_NARROWING_STEPS = 20
-_TELLING_COLUMNS = 3  # gradients per unit that show it
-_TELLING_SLOPE = 1e-3  # of every unit, at sites that show what the next layer reads
-_SOLVED = 1e-5  # relative residual of a solution; wrong minima mostly stay above 1e-4
-_NEARLY_SOLVED = 1e-4  # enough where the range clearly ends: the final fit does the rest
-_CLEAR_END = 100.0  # ratio of singular values at the end of the next layer's range; 1 to 30 in wrong minima
+from unweave.methods.smooth_deep.options import SubspaceOptions
+from unweave.networks.saturation import Saturating
+from unweave.numerics.least_squares.manifold_descent import Descent, descend
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,25 +55,29 @@ class GradientSubspace:
         g: Saturating,
         directions_known: bool = False,
         chunk_entries: int = 3_000_000,
+        options: SubspaceOptions | None = None,
     ) -> None:
         self._c = coordinates
         self._g = g
         self._directions_known = directions_known
         self._chunk_entries = chunk_entries
+        self.options = options or SubspaceOptions()
         norms = np.linalg.norm(gradients, axis=(1, 2), keepdims=True)
         # Normalised per site; the mean square of a residual is then a relative one.
         self._gradients = gradients / np.where(norms > 0, norms, 1.0) / np.sqrt(len(coordinates))
 
     def compressed(self, rank: int) -> GradientSubspace:
-        """The same problem with no more than ``rank`` columns per gradient: a rotation of the outputs."""
+        """Rotate the outputs of every gradient, and keep no more than ``rank`` of them."""
         if self._gradients.shape[2] <= rank:
             return self
         left, values, _ = np.linalg.svd(self._gradients, full_matrices=False)
         gradients = left[:, :, :rank] * values[:, None, :rank]
-        return GradientSubspace(self._c, gradients, self._g, self._directions_known, self._chunk_entries)
+        return GradientSubspace(
+            self._c, gradients, self._g, self._directions_known, self._chunk_entries, self.options
+        )
 
     def cost(self, state: LayerState) -> float:
-        """Squared relative part of the gradients outside the subspaces."""
+        """Return the squared relative part of the gradients outside the subspaces."""
         outside = self._parts(state, slice(None))[4]
         return float(np.sum(outside**2))
 
@@ -98,7 +96,7 @@ class GradientSubspace:
         return slope, second, complement, h, complement.transpose(0, 2, 1) @ data
 
     def normal_equations(self, state: LayerState) -> tuple[Array, Array, float]:
-        """J^T J, J^T r, |r|^2; parameters: B (or norms), tau, X."""
+        """Return J^T J, J^T r and |r|^2; the parameters are B (or norms), tau and X."""
         (n, m), k = self._c.shape, state.next_range.shape[1]
         outputs = self._gradients.shape[2]
         first = m if self._directions_known else m * m
@@ -140,7 +138,7 @@ class GradientSubspace:
         return gram, gradient, cost
 
     def moved(self, state: LayerState, step: Array) -> LayerState:
-        """The state after a step."""
+        """Return the state after a step (P,)."""
         m, k = state.next_range.shape
         first = m if self._directions_known else m * m
         if self._directions_known:
@@ -154,15 +152,16 @@ class GradientSubspace:
         return LayerState(mixing, biases, np.linalg.qr(turned)[0])
 
     def spectrum(self, state: LayerState) -> tuple[Array, Array]:
-        """Left singular vectors (m, m) and values of the normalised D^{-1} B^{-1} G: the range of layer
-        l+1.
+        """Return left singular vectors (m, m) and values (m,) of the normalised D^{-1} B^{-1} G.
+
+        The leading vectors span the range of layer l+1.
         """
         slope, _ = self._g.slopes(self._c @ state.mixing + state.biases)
         m = len(state.biases)
         # A saturated unit says nothing, and its rounding a lot; but enough sites must be left.
         smallest = slope.min(axis=1)
-        enough = min(len(smallest), -(-_TELLING_COLUMNS * m // self._gradients.shape[2]))
-        telling = smallest >= min(_TELLING_SLOPE, float(np.sort(smallest)[-enough]))
+        enough = min(len(smallest), -(-self.options.telling_columns * m // self._gradients.shape[2]))
+        telling = smallest >= min(self.options.telling_slope, float(np.sort(smallest)[-enough]))
         slope = np.maximum(slope[telling], np.finfo(np.float64).eps)
         pulled = np.linalg.solve(state.mixing, self._gradients[telling]) / slope[:, :, None]
         columns = pulled.transpose(1, 0, 2).reshape(m, -1)
@@ -172,30 +171,32 @@ class GradientSubspace:
         return left, values / np.sqrt(max(columns.shape[1], 1))
 
     def with_range(self, state: LayerState, width: int) -> LayerState:
-        """The state with the range of the next layer taken from the gradients."""
+        """Return the state with the range of the next layer taken from the gradients."""
         return replace(state, next_range=self.spectrum(state)[0][:, :width])
 
 
 def range_gap(problem: GradientSubspace, state: LayerState) -> float | None:
-    """Ratio of singular values at the end of the next layer's range; None if the range is everything."""
+    """Return the ratio of singular values at the end of the next layer's range; None if it is everything."""
     values, k = problem.spectrum(state)[1], state.next_range.shape[1]
     return float(values[k - 1] / max(values[k], 1e-300)) if k < len(values) else None
 
 
-def is_solution(residual: float, gap: float | None) -> bool:
-    """Whether a fit is the layer: nothing left, and a range that clearly ends.
+def is_solution(residual: float, gap: float | None, options: SubspaceOptions | None = None) -> bool:
+    """Return whether a fit is the layer: nothing is left, and the range clearly ends.
 
-    With a next layer that is hardly narrower the residual alone says little: a wrong layer leaves little,
-    too.
+    Where the next layer is hardly narrower, the residual alone says little: a wrong layer leaves little, too.
     """
-    return residual < _SOLVED if gap is None else residual < _NEARLY_SOLVED and gap > _CLEAR_END
+    options = options or SubspaceOptions()
+    if gap is None:
+        return residual < options.solved
+    return residual < options.nearly_solved and gap > options.clear_end
 
 
 def narrowed(problem: GradientSubspace, fit: Descent[LayerState]) -> Descent[LayerState]:
-    """The solution with the narrowest next layer, from one whose range is wide enough or too wide.
+    """Return the solution with the narrowest next layer, from one whose range is wide enough or too wide.
 
-    A range with room to spare leaves other layers possible, so the spectrum's end is only where to begin;
-    from there the range shrinks as long as there is a solution.
+    A range that is too wide leaves other layers possible, so the end of the spectrum is only a first guess.
+    From there the range shrinks as long as there is a solution.
     """
     k = fit.state.next_range.shape[1]
     values = problem.spectrum(fit.state)[1][: k + 1]
@@ -203,8 +204,8 @@ def narrowed(problem: GradientSubspace, fit: Descent[LayerState]) -> Descent[Lay
     for width in (guess, *range(k - 1, 0, -1)):
         if width >= k:
             continue
-        trial = descend(problem, problem.with_range(fit.state, width), steps=_NARROWING_STEPS)
-        if trial.residual < _SOLVED:
+        trial = descend(problem, problem.with_range(fit.state, width), steps=problem.options.narrowing_steps)
+        if trial.residual < problem.options.solved:
             fit, k = trial, width
         elif width != guess:
             break

@@ -1,4 +1,4 @@
-"""A layer from Hessians of the rest with respect to its *states*: for widths that do not fall.
+"""A layer from Hessians of the rest with respect to its *states*, where widths do not fall.
 
 Where the next layer is as wide as this one, gradients say nothing (`gradient_subspace` has no
 complement left). Hessians do. With z = B^T c + tau, M = B^{-1}, p = M grad_c and r = g''/g', the Hessian
@@ -8,7 +8,7 @@ with respect to y = g(z) is
 
 If the next hidden layer is the last one, the rest is a network with one hidden layer in y, so that all X
 lie in span{w_j w_j^T}: its dimension is k = m_{l+1}. (B, tau) minimise the energy of the Hessians'
-singular values beyond the k-th. With deeper networks the same with a larger k is biased, but a good start.
+singular values beyond the k-th. In deeper networks the same with a larger k is biased, but a good start.
 
 Variable projection: rows R of packed, weighted X with leading singular vectors U, Q; the derivatives of
 the tail are (I - U U^T) dR (I - Q Q^T). A step multiplies B by I + E.
@@ -21,11 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.smooth_deep.saturating import Saturating
+from unweave.methods.smooth_deep.options import TailOptions
+from unweave.networks.saturation import Saturating
 from unweave.subspace.symmetric import symmetric_packing
-
-_LONGEST_TAIL_STEP = 0.25
-_EQUATIONS_PER_UNKNOWN = 20.0  # sketched equations per unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +35,7 @@ class TailState:
 
 
 class HessianTail:
-    """Least squares problem of `unweave.methods.smooth_deep.projected_descent` for one layer.
+    """The least squares problem for one layer; see the module.
 
     ``directions_known``: E is diagonal, so that columns of B keep their directions.
     ``exact_entries``: entries of J up to which it is formed (96 MB); beyond, a sketch of it.
@@ -53,6 +51,7 @@ class HessianTail:
         start: TailState,
         directions_known: bool = False,
         exact_entries: int = 12_000_000,
+        options: TailOptions | None = None,
     ) -> None:
         self._c = coordinates
         self._gradients = gradients
@@ -61,6 +60,7 @@ class HessianTail:
         self._g = g
         self._directions_known = directions_known
         self._exact_entries = exact_entries
+        self._options = options or TailOptions()
         self._packing = symmetric_packing(coordinates.shape[1])
         self._rng = np.random.default_rng(0)  # of sketches, which only cost accuracy of a step
         rows = np.asarray(self._packing.pack(self._parts(start)[0])).reshape(-1, self._packing.size)
@@ -85,7 +85,7 @@ class HessianTail:
         return np.asarray(rows * self._weights[:, None])
 
     def cost(self, state: TailState) -> float:
-        """Energy of the singular values beyond the dimension."""
+        """Return the energy of the singular values beyond the dimension."""
         rows = self._rows(state)
         if not np.isfinite(rows).all():
             return np.inf
@@ -93,14 +93,14 @@ class HessianTail:
         return float(np.sum(values[self._dimension :] ** 2))
 
     def spectrum(self, state: TailState) -> Array:
-        """Singular values of the weighted Hessians with respect to the states."""
+        """Return the singular values of the weighted Hessians with respect to the states."""
         return np.asarray(np.linalg.svd(self._rows(state), compute_uv=False), dtype=np.float64)
 
     def normal_equations(self, state: TailState) -> tuple[Array, Array, float]:
-        """J^T J, J^T r, |r|^2; parameters: E (row by row, or its diagonal), tau.
+        """Return J^T J, J^T r and |r|^2; the parameters are E (row by row, or its diagonal) and tau.
 
-        For wide layers there are far more equations than unknowns, and each X is only looked at through some
-        random directions of the complement; at zero residual the solution is the same.
+        For wide layers there are far more equations than unknowns. Each X is then projected on some random
+        directions of the complement; at zero residual the solution is the same.
         """
         parts = self._parts(state)
         n, outputs, m, _ = parts[0].shape
@@ -120,21 +120,18 @@ class HessianTail:
         return jacobian.T @ jacobian, jacobian.T @ residual.ravel(), float(np.sum(values[k:] ** 2))
 
     def _complement(self, right: Array, rows: int, unknowns: int) -> Array:
-        """(q, p) orthonormal directions outside the span ``right`` (k, p): all of them, or a random
-        sketch.
-        """
+        """Return orthonormal directions (q, p) outside the span ``right`` (k, p): all, or a random sketch."""
         k, p = right.shape
         count = p - k
         if rows * count * unknowns > self._exact_entries:
-            count = min(count, int(np.ceil(_EQUATIONS_PER_UNKNOWN * unknowns / max(1, rows - k))))
+            kept = self._options.equations_per_unknown * unknowns / max(1, rows - k)
+            count = min(count, int(np.ceil(kept)))
         drawn = self._rng.standard_normal((p, count))
         drawn -= right.T @ (right @ drawn)
         return np.asarray(np.linalg.qr(drawn)[0].T)
 
     def _derivatives(self, state: TailState, parts: tuple[Array, ...], matrices: Array) -> Array:
-        """<dX, S> for each parameter and the symmetric ``matrices`` S (n, K, q, m, m): (n, K, q,
-        parameters).
-        """
+        """Return <dX, S> (n, K, q, P) for the P parameters and symmetric ``matrices`` S (n, K, q, m, m)."""
         x, hz, p, slope, z, r, dr = parts
         scaled = matrices / (slope[:, None, None, :, None] * slope[:, None, None, None, :])
         diagonal = np.einsum("noqaa->noqa", scaled)
@@ -152,18 +149,19 @@ class HessianTail:
         return np.concatenate([by_mixing, by_bias], axis=-1)
 
     def moved(self, state: TailState, step: Array) -> TailState:
-        """The state after a step, shortened where it is long."""
-        m = len(state.biases)
+        """Return the state after a step (P,), shortened where it is long."""
+        m, longest = len(state.biases), self._options.longest_step
         largest = float(np.abs(step).max(initial=0.0))
-        if largest > _LONGEST_TAIL_STEP:
-            step = step * (_LONGEST_TAIL_STEP / largest)
+        if largest > longest:
+            step = step * (longest / largest)
         change = np.diag(step[:m]) if self._directions_known else step[: m * m].reshape(m, m)
         return TailState(state.mixing @ (np.eye(m) + change), state.biases + step[-m:])
 
 
 def tail_dimension(next_width: int, matrices: int, next_is_last: bool | None) -> int:
-    """Where the tail begins: exact if the next hidden layer is the last, else a compromise that biases
-    little.
+    """Return where the tail begins: exact if the next hidden layer is the last, else a compromise.
+
+    Three times the width biases little; a third of the matrices leaves enough of them beyond.
     """
     if next_is_last:
         return next_width
@@ -171,5 +169,5 @@ def tail_dimension(next_width: int, matrices: int, next_is_last: bool | None) ->
 
 
 def has_tail(dimension: int, matrices: int, width: int) -> bool:
-    """Whether ``matrices`` Hessians of a layer leave a tail beyond ``dimension``."""
+    """Return whether ``matrices`` Hessians of a layer leave a tail beyond ``dimension``."""
     return dimension < min(matrices, width * (width + 1) // 2)

@@ -1,4 +1,4 @@
-"""The layers already found: forwards, and undone (peeling).
+"""The layers already found: evaluated, and undone (peeling).
 
 Layer l is kept as W^l = Q B with an orthonormal frame Q (m_{l-1}, m_l) and a square mixing matrix B
 (m_l, m_l); its pre-activation is z = B^T c + tau with c = Q^T y the coordinates it reads. With layers
@@ -18,15 +18,16 @@ from functools import cached_property
 import numpy as np
 
 from unweave.arrays import Array, IntArray
-from unweave.methods.smooth_deep.saturating import Saturating
+from unweave.methods.smooth_deep.options import PointOptions
 from unweave.networks.network import Network
+from unweave.networks.saturation import Saturating
 
 Ask = Callable[[Array], Array]
 """(n, D) normalised inputs to (n, K) answers."""
 
-_SATURATED = 1e-150  # slope that stands for zero: such a unit leaves no room anyway
-_NO_ROOM = 1e100  # a move that stands for infinite
-_SAFE = 0.25  # part of the distance to the box +-1 that a stencil may use up, in every layer
+_SMALLEST_SLOPE = 1e-150  # stands for zero: such a unit leaves no room anyway, and its inverse is finite
+_LARGEST_MOVE = 1e100  # stands for infinity: products with weights stay finite
+_SMALLEST_ROOM = 1e-12  # of an input in its bounds: rounding of the bounds themselves
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,7 @@ class States:
         return self.post[-1] if self.post else self.inputs
 
     def take(self, rows: Array) -> States:
-        """The states of some of the points."""
+        """Return the states of some of the points."""
         return States(self.inputs[rows], [z[rows] for z in self.pre], [y[rows] for y in self.post])
 
 
@@ -85,11 +86,11 @@ class KnownLayers:
         self.g = g
 
     def with_layer(self, layer: Layer) -> KnownLayers:
-        """One more."""
+        """Add one more layer."""
         return KnownLayers((*self.layers, layer), self.g)
 
     def states(self, inputs: Array) -> States:
-        """Pre- and post-activations of every known layer at ``inputs`` (n, D)."""
+        """Compute pre- and post-activations of every known layer at ``inputs`` (n, D)."""
         pre, post, y = [], [], inputs
         for layer in self.layers:
             z = (y @ layer.frame) @ layer.mixing + layer.biases
@@ -99,9 +100,7 @@ class KnownLayers:
         return States(inputs, pre, post)
 
     def lifted(self, base: States, sites: IntArray, frame: Array, displacement: Array) -> Array:
-        """Inputs (n, D) at which c = frame^T y has moved by ``displacement`` (n, d) from ``base``'s
-        ``sites``.
-        """
+        """Return inputs (n, D) that move c = frame^T y by ``displacement`` (n, d) from ``sites`` (n,)."""
         step = displacement @ frame.T
         for depth in reversed(range(len(self.layers))):
             layer = self.layers[depth]
@@ -116,10 +115,12 @@ class KnownLayers:
         longest: float,
         reach: float,
         bounds: tuple[Array, Array] | None = None,
+        room_used: float = PointOptions.room_used,
     ) -> Array:
-        """(n,) largest steps up to ``longest`` with which stencils of ``reach`` steps stay inside every box.
+        """Return the largest steps (n,) with which stencils of ``reach`` steps stay inside every box.
 
-        ``bounds`` (low, high) of the inputs count as one more.
+        A stencil uses up ``room_used`` of the distance to a wall; no step is longer than ``longest``.
+        ``bounds`` (low, high) of the inputs count as one more box.
         """
         n, d = len(base.inputs), frame.shape[1]
         moves = np.broadcast_to(frame.T, (n, d, len(frame)))
@@ -128,22 +129,23 @@ class KnownLayers:
             layer, y = self.layers[depth], base.post[depth]
             room = np.maximum(1 - np.abs(y), np.finfo(np.float64).eps)
             most = np.maximum(most, (np.abs(moves) / room[:, None, :]).max(axis=(1, 2)))
-            slope = np.maximum(self.g.slopes(base.pre[depth])[0], _SATURATED)
+            slope = np.maximum(self.g.slopes(base.pre[depth])[0], _SMALLEST_SLOPE)
             with np.errstate(over="ignore", invalid="ignore"):  # then there is no room at all
                 moves = ((moves / slope[:, None, :]) @ layer.unmixing) @ layer.frame.T
-                moves = np.clip(np.nan_to_num(moves, nan=_NO_ROOM), -_NO_ROOM, _NO_ROOM)
+                moves = np.clip(np.nan_to_num(moves, nan=_LARGEST_MOVE), -_LARGEST_MOVE, _LARGEST_MOVE)
         if bounds is not None:
             room = np.minimum(base.inputs - bounds[0], bounds[1] - base.inputs)
-            most = np.maximum(most, (np.abs(moves) / np.maximum(room, 1e-12)[:, None, :]).max(axis=(1, 2)))
-        return np.minimum(longest, _SAFE / (reach * most))
+            room = np.maximum(room, _SMALLEST_ROOM)
+            most = np.maximum(most, (np.abs(moves) / room[:, None, :]).max(axis=(1, 2)))
+        return np.minimum(longest, room_used / (reach * most))
 
     def inputs_with_first_states(self, states: Array) -> Array:
-        """Inputs (n, D) at which the first layer's units take the values ``states`` (n, m_1)."""
+        """Return inputs (n, D) at which the first layer's units take the values ``states`` (n, m_1)."""
         first = self.layers[0]
         return np.asarray(((self.g.inverse(states) - first.biases) @ first.unmixing) @ first.frame.T)
 
     def as_network(self) -> Network | None:
-        """The known layers as a network from the inputs to the last known states."""
+        """Return the known layers as a network from the inputs to the last known states."""
         if not self.layers:
             return None
         weights = [layer.weights for layer in self.layers]
@@ -174,5 +176,5 @@ class Peeled:
         return np.asarray(self._base.last @ self._frame)
 
     def __call__(self, sites: IntArray, displacement: Array) -> Array:
-        """Answers (n, K) at base points ``sites`` (n,) moved by ``displacement`` (n, d) in c."""
+        """Return answers (n, K) at base points ``sites`` (n,) moved by ``displacement`` (n, d) in c."""
         return self._ask(self._known.lifted(self._base, sites, self._frame, displacement))

@@ -19,64 +19,70 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.smooth_deep.saturating import Saturating
-from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
+from unweave.methods.smooth_deep.options import StartOptions
+from unweave.networks.saturation import Saturating
+from unweave.numerics.least_squares import Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
 from unweave.subspace.congruence import diagonalise_by_congruence
-
-_GRID_NORMS = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0, 2.6, 3.5, 5.0)
-_GRID_BIASES = np.linspace(-5, 5, 61)
-_LONGEST_UNIT_STEP = (0.2, 0.3)  # of a Gauss-Newton step in norm and bias
-_NORM_RANGE, _BIAS_RANGE = (0.02, 20.0), 9.0
-_UNIT_FIT_SCHEDULE = LevenbergMarquardtOptions(
-    steps=30, stalls=None, needed=np.inf, damping=0.01, damping_fall=1.0, damping_rise=1.0
-)
 
 
 @dataclass(frozen=True, eq=False)
 class LayerStart:
-    """A first guess of a layer."""
+    """First guess of a layer."""
 
     mixing: Array
     """B, (m, m)."""
     biases: Array
     off_diagonal: float
-    """What joint diagonalisation leaves: at rounding level this is the last hidden layer."""
+    """Squared share that joint diagonalisation leaves: rounding if this is the last hidden layer."""
     misfit: float
-    """Relative misfit of the diagonal: at rounding level too, then."""
+    """Relative misfit of the diagonal: rounding too, then."""
 
     @property
     def mismatch(self) -> float:
-        """Squared share of the Hessians that a last hidden layer would not explain."""
+        """Return the squared share of the Hessians that a last hidden layer would not explain."""
         return max(self.off_diagonal, self.misfit**2)
 
 
 def layer_start(
-    coordinates: Array, gradients: Array, hessians: Array, g: Saturating, normalise: bool = True
+    coordinates: Array,
+    gradients: Array,
+    hessians: Array,
+    g: Saturating,
+    normalise: bool = True,
+    options: StartOptions | None = None,
 ) -> LayerStart:
-    """From coordinates (n, m), gradients (n, m, K) and Hessians (n, K, m, m)."""
+    """Guess a layer from coordinates (n, m), gradients (n, m, K) and Hessians (n, K, m, m)."""
     m = coordinates.shape[1]
     flat = hessians.reshape(-1, m, m)
     flat = flat[np.linalg.norm(flat, axis=(1, 2)) > 0]
     diagonal = diagonalise_by_congruence(flat, normalise)
-    norms, biases, misfit = norms_and_biases(diagonal.directions, coordinates, gradients, hessians, g)
-    return LayerStart(diagonal.directions * norms, biases, diagonal.off_diagonal, misfit)
+    directions = diagonal.directions
+    norms, biases, misfit = norms_and_biases(directions, coordinates, gradients, hessians, g, options)
+    return LayerStart(directions * norms, biases, diagonal.off_diagonal, misfit)
 
 
 def norms_and_biases(
-    directions: Array, coordinates: Array, gradients: Array, hessians: Array, g: Saturating
+    directions: Array,
+    coordinates: Array,
+    gradients: Array,
+    hessians: Array,
+    g: Saturating,
+    options: StartOptions | None = None,
 ) -> tuple[Array, Array, float]:
-    """Least squares fit of S = a r(a u.c + tau) p, r = g''/g', over all sites and outputs: (m,), (m,),
-    misfit.
+    """Fit S = a r(a u.c + tau) p, r = g''/g', over all sites and outputs; return a (m,), tau (m,), misfit.
+
+    ``directions`` u (m, m), ``coordinates`` c (n, m), ``gradients`` (n, m, K), ``hessians`` (n, K, m, m).
     """
+    options = options or StartOptions()
     inverse = np.linalg.inv(directions)
     diagonal = np.einsum("ja,noab,jb->noj", inverse, hessians, inverse, optimize=True)
     slopes = np.einsum("ja,nao->noj", inverse, gradients)
     mixed, squares = (diagonal * slopes).sum(axis=1), (slopes * slopes).sum(axis=1)  # (n, m)
     places = coordinates @ directions
-    norms, biases = _best_on_grid(places, mixed, squares, g)
+    norms, biases = _best_on_grid(places, mixed, squares, g, options)
     start = _UnitFits(norms, biases, np.ones(len(norms)))
-    end = minimise(_UnitSteps(places, mixed, squares, g), start, _UNIT_FIT_SCHEDULE).point
+    end = minimise(_UnitSteps(places, mixed, squares, g, options), start, options.schedule).point
     norms, biases = end.norms, end.biases
     r = norms * g.bending(norms * places + biases)[0]
     left = (squares * r * r - 2 * mixed * r).sum() + (diagonal**2).sum()
@@ -93,8 +99,11 @@ class _UnitFits:
 
 
 class _UnitSteps(Steps[_UnitFits]):
-    def __init__(self, places: Array, mixed: Array, squares: Array, g: Saturating) -> None:
+    def __init__(
+        self, places: Array, mixed: Array, squares: Array, g: Saturating, options: StartOptions
+    ) -> None:
         self._places, self._mixed, self._squares, self._g = places, mixed, squares, g
+        self._options = options
 
     def trial(self, point: _UnitFits, damping: float | Array) -> _UnitFits:
         norms, places, squares = point.norms, self._places, self._squares
@@ -108,16 +117,19 @@ class _UnitSteps(Steps[_UnitFits]):
         )
         gradient = (misfit * by_norm).sum(axis=0), (misfit * by_bias).sum(axis=0)
         step_norm, step_bias = pair_steps(normal, gradient, damping)
-        norms = norms - np.clip(step_norm, -_LONGEST_UNIT_STEP[0], _LONGEST_UNIT_STEP[0])
-        biases = point.biases - np.clip(step_bias, -_LONGEST_UNIT_STEP[1], _LONGEST_UNIT_STEP[1])
-        return _UnitFits(np.clip(norms, *_NORM_RANGE), np.clip(biases, -_BIAS_RANGE, _BIAS_RANGE), point.size)
+        (by_most, bias_by_most), largest = self._options.longest_step, self._options.largest_bias
+        norms = np.clip(norms - np.clip(step_norm, -by_most, by_most), *self._options.norm_range)
+        biases = np.clip(point.biases - np.clip(step_bias, -bias_by_most, bias_by_most), -largest, largest)
+        return _UnitFits(norms, biases, point.size)
 
 
-def _best_on_grid(places: Array, mixed: Array, squares: Array, g: Saturating) -> tuple[Array, Array]:
+def _best_on_grid(
+    places: Array, mixed: Array, squares: Array, g: Saturating, options: StartOptions
+) -> tuple[Array, Array]:
     m = places.shape[1]
     best, norms, biases = np.full(m, np.inf), np.ones(m), np.zeros(m)
-    for norm in _GRID_NORMS:
-        for bias in _GRID_BIASES:
+    for norm in options.norms:
+        for bias in np.linspace(*options.biases):
             r = norm * g.bending(norm * places + bias)[0]
             cost = (squares * r * r - 2 * mixed * r).sum(axis=0)
             better = cost < best

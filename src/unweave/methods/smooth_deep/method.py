@@ -1,23 +1,24 @@
-"""The row of several smooth hidden layers."""
+"""The method for several smooth hidden layers, as a row of the table."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
 from unweave.methods.shared.refusals import NOTHING_CURVED, too_coarse
+from unweave.methods.smooth_deep.options import SmoothDeepOptions
 from unweave.methods.smooth_deep.search import DEEP_ACTIVATIONS, SmoothDeepSearch
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 COARSEST_FOR_DEPTH = 1e-11
-"""Noise relative to the spread up to which inner layers can be told apart."""
+"""Largest noise relative to the spread at which second differences through a layer still show it."""
 
-_SITES_PER_LAYER = 300  # gradients per hidden layer after the first
-_SITES_PER_WEIGHT = 1.4  # and per inner weight and output
+_SITES_PER_LAYER = 300  # gradients per hidden layer after the first, measured
+_SITES_PER_WEIGHT = 1.4  # gradients per inner weight over outputs, measured
 
 
 def refuses(request: Request, findings: Findings) -> str | None:
-    """Say why not several smooth hidden layers, or None."""
+    """Say why the target cannot have several smooth hidden layers; None if it can."""
     widening = _first_widening((findings.region.n_inputs, *(request.hidden or ())))
     if widening is not None:
         return (
@@ -37,17 +38,17 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def _first_widening(widths: tuple[int, ...]) -> int | None:
-    """Number of the first layer that is wider than the one before, inputs first."""
+    """Return the number of the first layer that is wider than the one before, inputs first."""
     return next((i for i in range(1, len(widths)) if widths[i] > widths[i - 1]), None)
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
-    """The far field shows layers."""
+    """Judge by the far field, which shows layers."""
     return Likelihood.LIKELY if findings.layered else Likelihood.UNLIKELY
 
 
 def cost(question: Question) -> Cost:
-    """Gradients through the layers that are known; figures from tables of measured runs."""
+    """Count gradients through the known layers; figures come from measured runs."""
     widths = question.hidden if len(question.hidden) > 1 else (*question.hidden, 1)
     inner = sum(first * second for first, second in pairwise(widths)) / question.outputs
     sites = _SITES_PER_LAYER * len(widths) - 200 + int(_SITES_PER_WEIGHT * inner)
@@ -70,4 +71,5 @@ METHOD = Method(
     likelihood=likelihood,
     cost=cost,
     search=SmoothDeepSearch,
+    options=SmoothDeepOptions,
 )

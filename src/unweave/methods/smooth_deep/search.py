@@ -1,11 +1,14 @@
 """Networks with several smooth hidden layers from queries, layer by layer.
 
 1. what the first layer reads (`reading_frame`), and the layer itself from the far field (`first_layer`);
-   inside a box, where far away is out of reach, the first layer is found like any other;
-2. each further layer through the known ones (`inner_layer`), until what remains is affine up to an output
-activation;
-3. the output layer by linear least squares (`output_layer`);
-4. Gauss-Newton on all parameters (`value_fit`), to the last digit.
+   inside a box, where the far field is out of reach, the first layer is found like any other;
+2. each further layer through the known ones (`inner_layer`), until what remains is affine up to an
+   output activation;
+3. the output layer by linear least squares;
+4. Gauss-Newton on all parameters (`unweave.networks.value_fit`), to the last digit.
+
+An output activation phi acts on each output alone, so gradients keep their directions, and the layers before
+the last do not depend on it. Only the last hidden layer tells phi^{-1}(f) from f, at no query.
 
 Assumed: tanh, logistic or erf units; no layer wider than what it reads. Neither widths, depth nor the
 output activation need be known.
@@ -19,33 +22,26 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.derivatives.closed_form import network_gradients
+from unweave.errors import InvalidInput
 from unweave.methods.smooth_deep.base_points import PointSource
 from unweave.methods.smooth_deep.first_layer import FirstLayerSearch
 from unweave.methods.smooth_deep.inner_layer import InnerLayerSearch
 from unweave.methods.smooth_deep.known_layers import KnownLayers
-from unweave.methods.smooth_deep.layer_found import LayerFound
-from unweave.methods.smooth_deep.output_layer import OutputFit, fit_output, possible_outputs
+from unweave.methods.smooth_deep.layer_search import DeepReason, LayerFound, LayerSetting
+from unweave.methods.smooth_deep.options import SmoothDeepOptions
 from unweave.methods.smooth_deep.reading_frame import GradientSample, independent_outputs, reading_frame
-from unweave.methods.smooth_deep.reasons import DeepReason
-from unweave.methods.smooth_deep.saturating import ERF, TANH, as_logistic
 from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
-from unweave.networks.value_fit import ValueFitResult, fit_values
+from unweave.networks.saturation import ERF, TANH, as_logistic
+from unweave.networks.value_fit import OutputFit, ValueFitResult, fit_output, fit_values, points_to_fit
 from unweave.search import Candidate, Context, Evidence, GaveUp, LayerEvidence, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
 DEEP_ACTIVATIONS = ("tanh", "sigmoid", "erf")
-_AFFINE = 1e-5  # residual of the output layer's least squares at which nothing else remains
-_EQUATIONS = 1.5  # per parameter, of the final fit
-_SPARE_POINTS = 20
-_WORTH_TRYING = 1e-3  # residual of a layer that is not certain, with which the search goes on
-_POLISHES = 3
-_ROUNDING_SHARE = 0.3  # of the unit in the last place, for a sum of many rounded terms
-_SETTLED = 100.0  # times the floor
-_HOPELESS = 0.3  # part of its first residual that a fit in the wrong place leaves
-_GOOD_PROFILE = 1e-4  # median misfit of the steps with the right activation
-_MOST_LAYERS = 12
+OUTPUTS = {name: Link(name) for name in ("identity", "tanh", "sigmoid")}
+"""Output activations that a deep network may have, the simplest first."""
+_ROUNDING_OF_A_SUM = 0.3  # rms error of w . x in units of eps |w| |x|: the terms' roundings average out
 
 
 class SmoothDeepSearch(Search):
@@ -55,7 +51,8 @@ class SmoothDeepSearch(Search):
         super().__init__(context)
         findings, request = self.findings, self.request
         self._ask = context.view
-        self._points = PointSource(findings.region, self.rng)
+        self._options: SmoothDeepOptions = context.options
+        self._points = PointSource(findings.region, self.rng, self._options.points)
         self._outputs: tuple[Link, ...] = ()
         self._known = KnownLayers((), ERF if request.activation == "erf" else TANH)
         # A bottleneck lets no more outputs through than it has units.
@@ -63,7 +60,7 @@ class SmoothDeepSearch(Search):
         self._network: Network | None = None
         self._trusted = self._known
         self._doubt: GaveUp | None = None
-        """What was wrong with the first layer that is not certain; the final fit may still mend it."""
+        """Why the first uncertain layer may be wrong; the final fit may still mend it."""
         self._evidence = Evidence()
         self._notes: list[str] = []
 
@@ -78,16 +75,16 @@ class SmoothDeepSearch(Search):
         )
 
     def so_far(self) -> str:
-        """Name the layer."""
+        """Name the layer that was searched for."""
         return f"layer {len(self._known.layers) + 1} was being looked for"
 
-    # Widths as told, for layer numbers that start at 1.
-
     def _told_width(self, number: int) -> int | None:
+        """Return the width that the caller gives to layer ``number``, the first being 1."""
         hidden = self.request.hidden
         return hidden[number - 1] if hidden is not None and number <= len(hidden) else None
 
     def _told_last(self, number: int) -> bool | None:
+        """Return whether the caller says that layer ``number`` is the last hidden one."""
         return None if self.request.hidden is None else number >= len(self.request.hidden)
 
     def run(self) -> None:
@@ -104,12 +101,12 @@ class SmoothDeepSearch(Search):
             output = self._output_layer(known, found)
             if output is None and found.problem is not None:
                 self._doubt = self._doubt or GaveUp(DeepReason.LAYER, number=number, what=found.problem)
-                if not found.residual < _WORTH_TRYING:
+                if not found.residual < self._options.worth_trying:
                     raise self._doubt
             if self._doubt is None:
                 self._trusted = known
             self._known = known
-            if output is not None or number >= _MOST_LAYERS:
+            if output is not None or number >= self._options.most_layers:
                 break
             number += 1
             assert found.next_range is not None
@@ -125,7 +122,7 @@ class SmoothDeepSearch(Search):
             raise GaveUp(DeepReason.LAST_LAYER, what=found.problem)
 
     def _layer(self, number: int, frame: Array, sample: GradientSample | None) -> LayerFound:
-        """Find layer ``number``; an earlier doubt explains why there is none better than a later one."""
+        """Find layer ``number``; if there is none, an earlier doubt explains that better."""
         try:
             if number == 1 and not self.findings.region.has_box:
                 return self._first_layer(frame, sample)
@@ -134,32 +131,35 @@ class SmoothDeepSearch(Search):
             raise self._doubt or GaveUp(DeepReason.LAYER, number=number, what=error) from error
 
     def _reading_frame(self, width: int | None) -> tuple[Array, GradientSample | None]:
-        """The frame of layer 1, and how many outputs are independent."""
+        """Find the frame (D, d) of layer 1, and count the independent outputs."""
         n_inputs, n_outputs = self.findings.region.n_inputs, self.findings.n_outputs
-        frame, sample = reading_frame(self._ask, self._points, n_inputs, n_outputs, width)
+        options = self._options.frame
+        frame, sample = reading_frame(self._ask, self._points, n_inputs, n_outputs, width, options)
         if sample is not None:
-            self._independent = independent_outputs(sample)
+            self._independent = independent_outputs(sample, options.rank)
         return frame, sample
 
     def _first_layer(self, frame: Array, sample: GradientSample | None) -> LayerFound:
         sent = self._ask.sent
         with self.journal.stage("layer 1 directions") as stage:
-            search = self._first_search(frame, sample)
+            search = FirstLayerSearch(self._setting(), frame, sample)
             try:
                 search.find_directions()
             except GaveUp:
                 if sample is not None:
                     raise
-                frame, sample = self._reading_frame(None)  # said to be as wide as the inputs, but is it?
+                # The caller says that the layer is as wide as the inputs, but is it?
+                frame, sample = self._reading_frame(None)
                 if frame.shape[1] == len(frame):
                     raise
-                search = self._first_search(frame, sample)
+                search = FirstLayerSearch(self._setting(), frame, sample)
                 search.find_directions()
             finally:
                 stage.figures.update(found=len(search.units), circles=search.circles)
         with self.journal.stage("layer 1 norms") as stage:
             profiles = search.find_profiles(self._known.g)
-            if self.request.activation is None and profiles.typical_residual > _GOOD_PROFILE:
+            largest = self._options.profiles.other_activation
+            if self.request.activation is None and profiles.typical_residual > largest:
                 others = search.find_profiles(ERF)
                 if others.typical_residual < profiles.typical_residual:
                     profiles, self._known = others, KnownLayers((), ERF)
@@ -168,29 +168,28 @@ class SmoothDeepSearch(Search):
         with self.journal.stage("layer 1 biases") as stage:
             found = search.find_biases(profiles, self._known.g, self._told_width(2), self._told_last(2))
             self._note_layer(1, found, self._ask.sent - sent)
-            stage.figures.update(**_figures(found))
+            stage.figures.update(**found.figures())
         return found
 
-    def _first_search(self, frame: Array, sample: GradientSample | None) -> FirstLayerSearch:
-        return FirstLayerSearch(
-            self._ask, frame, sample, self._outputs, self._independent, self.journal, self.rng
+    def _setting(self) -> LayerSetting:
+        return LayerSetting(
+            ask=self._ask,
+            points=self._points,
+            outputs=self._outputs,
+            n_outputs=self._independent,
+            journal=self.journal,
+            rng=self.rng,
+            options=self._options,
         )
 
     def _inner_layer(self, number: int, frame: Array) -> LayerFound:
         sent = self._ask.sent
         with self.journal.stage(f"layer {number}") as stage:
-            found = InnerLayerSearch(
-                self._ask,
-                self._points,
-                self._known,
-                frame,
-                self._outputs,
-                self._independent,
-                self.journal,
-                self.rng,
-            ).run(self._told_width(number + 1), self._told_last(number), self._told_last(number + 1))
+            found = InnerLayerSearch(self._setting(), self._known, frame).run(
+                self._told_width(number + 1), self._told_last(number), self._told_last(number + 1)
+            )
             self._note_layer(number, found, self._ask.sent - sent)
-            stage.figures.update(**_figures(found))
+            stage.figures.update(**found.figures())
         return found
 
     def _note_layer(self, number: int, found: LayerFound, queries: int) -> None:
@@ -206,16 +205,16 @@ class SmoothDeepSearch(Search):
         self._evidence = replace(self._evidence, layers=(*self._evidence.layers, entry))
 
     def _output_layer(self, known: KnownLayers, found: LayerFound) -> tuple[OutputFit, Link] | None:
-        """The output layer, if nothing else is left after the known ones."""
+        """Fit the output layer; return None if more than that is left after the known layers."""
         with self.journal.stage("output layer") as stage:
-            points = self._points.for_values(known, 3 * found.layer.width + _SPARE_POINTS)
+            points = self._points.for_values(known, 3 * found.layer.width + self._options.spare_points)
             answers = self._ask(points)
             states = known.states(points).last
             outputs = self._outputs if found.output is None else (found.output,)
             fits = [(fit_output(states, answers, output), output) for output in outputs]
             best = min(fits, key=lambda pair: pair[0].residual)
             stage.figures.update(residual=best[0].residual, activation=best[1].name)
-        return best if found.is_last or best[0].residual < _AFFINE else None
+        return best if found.is_last or best[0].residual < self._options.affine else None
 
     def _assembled(self, fit: OutputFit, output: Link) -> Network:
         layers = self._known.layers
@@ -242,7 +241,7 @@ class SmoothDeepSearch(Search):
         def tell(step: int, rms: float) -> None:
             self.journal.tell(step, None, f"steps, residual {rms:.1e}")
 
-        for _ in range(_POLISHES):  # where equations are nearly dependent, more of them settle it
+        for _ in range(self._options.polishes):
             with self.journal.stage("polish") as stage:
                 more = self._points.for_values(self._known, points_to_fit(self._network))
                 points = np.concatenate([points, more])
@@ -253,8 +252,8 @@ class SmoothDeepSearch(Search):
             model = fit.model
             self._network = model.to_network()
             self._note_fit(fit)
-            settled = fit.history[-1] < _SETTLED * fit.floor
-            if settled or fit.history[-1] > _HOPELESS * fit.history[0]:
+            settled = fit.history[-1] < self._options.settled * fit.floor
+            if settled or fit.history[-1] > self._options.hopeless * fit.history[0]:
                 break
 
     def _note_fit(self, fit: ValueFitResult) -> None:
@@ -269,44 +268,32 @@ class SmoothDeepSearch(Search):
         )
 
     def _in_inputs(self, network: Network) -> Network:
-        """From normalised inputs to the target's own, and to logistic units if they were asked for."""
+        """Turn to the target's own inputs, and to logistic units if the caller asks for them."""
         moved = in_own_inputs(network, self.findings.region)
         if self.request.activation == "sigmoid" and self._network is not None:
             return as_logistic(moved)
         return moved
 
 
-def points_to_fit(network: Network) -> int:
-    """Points with enough equations per parameter behind every bottleneck.
-
-    The parameters of layers 1..l act through every later layer, so a point gives no more equations
-    for them than the narrowest of those has units.
-    """
-    widths = (*network.hidden, network.n_outputs)
-    sizes = [w.size + b.size for w, b in zip(network.weights, network.biases, strict=True)]
-    per_point = [sum(sizes[: layer + 1]) / min(widths[layer:]) for layer in range(len(widths))]
-    return int(np.ceil(_EQUATIONS * max(per_point))) + _SPARE_POINTS
+def possible_outputs(answers: Array, name: str | None) -> tuple[Link, ...]:
+    """Return the output activations to consider, given all ``answers`` (n, K) seen so far."""
+    if name is None:
+        return tuple(output for output in OUTPUTS.values() if output.fits(answers))
+    if name not in OUTPUTS:
+        raise InvalidInput(
+            f"output_activation must be one of {', '.join(OUTPUTS)} for networks with several hidden layers. "
+            f"Got {name!r} instead."
+        )
+    return (OUTPUTS[name],)
 
 
 def _input_rounding(network: Network, points: Array) -> float:
-    """Root mean square of what rounding w . x does to the answers at ``points`` (n, D).
+    """Return the rms of what rounding w . x does to the answers at ``points`` (n, D).
 
     Where weights are nearly dependent, points at which all units act lie far out, and their pre-activations
     are the difference of large numbers.
     """
     lengths = np.linalg.norm(points, axis=1)
     slopes = np.linalg.norm(network_gradients(network, points), axis=(1, 2)) / np.sqrt(network.n_outputs)
-    rounding = _ROUNDING_SHARE * np.finfo(np.float64).eps * lengths * slopes
+    rounding = _ROUNDING_OF_A_SUM * np.finfo(np.float64).eps * lengths * slopes
     return float(np.sqrt(np.mean(rounding**2)))
-
-
-def _figures(found: LayerFound) -> dict[str, float | int | str]:
-    figures: dict[str, float | int | str] = {"width": found.layer.width, "residual": found.residual}
-    if found.next_range is not None:
-        figures["next width"] = found.next_range.shape[1]
-    if found.gap is not None:
-        figures["gap"] = found.gap
-    if found.off_diagonal is not None:
-        figures["off-diagonal"] = found.off_diagonal
-    figures["attempts"] = found.attempts
-    return figures

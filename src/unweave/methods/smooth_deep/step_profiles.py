@@ -6,7 +6,7 @@ replaced by a polynomial, eliminated by least squares, and (a, b) fitted to all 
 units at once.
 
 The norm comes out to 1e-4 or better. The bias does not: for tanh, g(z + s) is a rational function of g(z),
-which a smooth F_c absorbs; it is only a start for `unweave.methods.smooth_deep.first_biases`.
+which a smooth F_c absorbs. The bias found here is only a start for `first_biases`.
 """
 
 from __future__ import annotations
@@ -19,37 +19,10 @@ import numpy as np
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.smooth_deep.far_field import Unit
 from unweave.methods.smooth_deep.known_layers import Ask
-from unweave.methods.smooth_deep.saturating import Saturating
-from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
+from unweave.methods.smooth_deep.options import ProfileOptions
+from unweave.networks.saturation import Saturating
+from unweave.numerics.least_squares import Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
-
-_CROSSINGS_PER_UNIT = 3
-_SAMPLES_PER_CROSSING = 33
-_HALF_WIDTH = 7.0  # of the profile, in units of about one pre-activation
-_NORM_FACTORS = np.geomspace(0.2, 5, 41)  # of the norm that height and slope suggest
-_SHIFTS = np.linspace(-3, 3, 25)
-_GRID_DEGREE = 3
-_DEGREES = (3, 5, 8)
-_CLEAN_MISFIT = 1e-4  # misfit of profiles that only one unit has shaped
-DOUBTFUL = 3e-4
-"""Misfit that calls for other crossings."""
-_SUBSETS = tuple(
-    kept
-    for kept in itertools.product((False, True), repeat=_CROSSINGS_PER_UNIT)
-    if 0 < sum(kept) < _CROSSINGS_PER_UNIT
-)
-_MUCH_BETTER = 0.2  # fewer profiles always fit somewhat better
-_PARAMETER_DIFFERENCE = 1e-6  # of norm and shift, for derivatives of the misfit
-_STEP_PROFILE_SCHEDULE = LevenbergMarquardtOptions(
-    steps=25,
-    stalls=None,
-    last_ratio=0.9999,  # of squared misfits: less is not worth a step
-    damping=1e-3,
-    damping_fall=0.2,
-    damping_rise=5.0,
-    least_raised=1e-12,
-    max_damping=1e8,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +38,7 @@ class StepProfiles:
     """Relative misfit of the polynomial profiles."""
 
     def where_better_than(self, other: StepProfiles) -> StepProfiles:
-        """Unit by unit, the profile that fits better."""
+        """Return, unit by unit, the profile that fits better."""
         better = self.residuals < other.residuals
         return StepProfiles(
             norms=np.where(better, self.norms, other.norms),
@@ -90,60 +63,70 @@ class _Profiles:
     """(u, s, t, K) centred, of unit norm per profile; zero where a profile does not count."""
 
     def keeping(self, units: IntArray, crossings: BoolArray) -> _Profiles:
-        """Some of the units, with some of the crossings."""
+        """Return some of the units, with some of the crossings."""
         values = self.values[units] * crossings[None, :, None, None]
         return replace(self, positions=self.positions[units], values=values)
 
 
-def fit_step_profiles(ask: Ask, units: list[Unit], g: Saturating) -> StepProfiles:
-    """Norms and approximate biases of ``units``: about 100 rows each."""
-    profiles, offsets = _sampled(ask, units)
+def fit_step_profiles(
+    ask: Ask, units: list[Unit], g: Saturating, options: ProfileOptions | None = None
+) -> StepProfiles:
+    """Fit norms and approximate biases of ``units``: about 100 rows each."""
+    options = options or ProfileOptions()
+    profiles, offsets = _sampled(ask, units, options)
     suggested = np.array([2 / unit.width for unit in units])
-    norms, shifts, residuals = _fitted(profiles, _best_on_grid(profiles, suggested, g, fine=False), g)
+    norms, shifts, residuals = _fitted(profiles, suggested, g, options, fine=False)
     # Another unit may be at work near some of the crossings: do without them.
-    doubtful = np.flatnonzero(residuals > _CLEAN_MISFIT).astype(np.int64)
-    for kept in _SUBSETS if len(doubtful) else ():
+    doubtful = np.flatnonzero(residuals > options.clean_misfit).astype(np.int64)
+    subsets = itertools.product((False, True), repeat=options.crossings_per_unit)
+    for kept in [kept for kept in subsets if any(kept) and not all(kept)] if len(doubtful) else ():
         fewer = profiles.keeping(doubtful, np.array(kept))
-        again = _fitted(fewer, _best_on_grid(fewer, suggested[doubtful], g, fine=True), g)
-        better = again[2] < _MUCH_BETTER * residuals[doubtful]
+        again = _fitted(fewer, suggested[doubtful], g, options, fine=True)
+        better = again[2] < options.much_better * residuals[doubtful]
         for old, new in zip((norms, shifts, residuals), again, strict=True):
             old[doubtful[better]] = new[better]
     signs = np.where(norms < 0, -1.0, 1.0)
     return StepProfiles(np.abs(norms), shifts - norms * offsets, signs, residuals)
 
 
-def _sampled(ask: Ask, units: list[Unit]) -> tuple[_Profiles, Array]:
-    """All profiles in one batch of queries, and the place of each unit's first crossing."""
+def _sampled(ask: Ask, units: list[Unit], options: ProfileOptions) -> tuple[_Profiles, Array]:
+    """Ask all profiles in one batch of queries; return also the place (u,) of each unit's first crossing."""
+    crossings = options.crossings_per_unit
     directions = np.array([unit.direction for unit in units])
     # Dense in the middle, so that a width that is off by a factor of a few does no harm.
-    shape = np.sinh(np.linspace(-1, 1, _SAMPLES_PER_CROSSING) * np.arcsinh(_HALF_WIDTH))
+    shape = np.sinh(np.linspace(-1, 1, options.samples_per_crossing) * np.arcsinh(options.half_width))
     times = np.array([unit.width for unit in units])[:, None] / 2 * shape
     # A unit seen less often repeats its crossings, which then do not count.
-    strongest = [unit.strongest(_CROSSINGS_PER_UNIT) for unit in units]
+    strongest = [unit.strongest(crossings) for unit in units]
     counts = [len(points) for points in strongest]
-    centres = np.array(
-        [[points[i % len(points)] for i in range(_CROSSINGS_PER_UNIT)] for points in strongest]
-    )
+    centres = np.array([[points[i % len(points)] for i in range(crossings)] for points in strongest])
     points = centres[:, :, None, :] + times[:, None, :, None] * directions[:, None, None, :]
     answers = ask(points.reshape(-1, points.shape[-1])).reshape(*points.shape[:3], -1)
     values = answers - answers.mean(axis=2, keepdims=True)
     norms = np.linalg.norm(values, axis=(2, 3), keepdims=True)
-    present = np.arange(_CROSSINGS_PER_UNIT) < np.array(counts)[:, None]
+    present = np.arange(crossings) < np.array(counts)[:, None]
     values = values / np.where(norms > 0, norms, 1.0) * present[:, :, None, None]
     places = np.einsum("usd,ud->us", centres, directions)
     positions = (places - places[:, :1])[:, :, None] + times[:, None, :]  # relative, for accuracy
     return _Profiles(positions, values), places[:, 0]
 
 
-def _fitted(profiles: _Profiles, start: Array, g: Saturating) -> tuple[Array, Array, Array]:
-    """Norms, shifts and misfits (u,) of the sigmoids common to each unit's profiles, from ``start`` (u,
-    2).
+def _fitted(
+    profiles: _Profiles, suggested: Array, g: Saturating, options: ProfileOptions, *, fine: bool
+) -> tuple[Array, Array, Array]:
+    """Fit the sigmoid common to each unit's profiles; return norms, shifts and misfits (u,).
+
+    The start is the best sigmoid on a grid around the ``suggested`` norms (u,).
     """
-    parameters = start
-    residuals = np.zeros(len(parameters))
-    for degree in _DEGREES:
-        parameters, residuals = _descended(profiles, parameters, degree, g)
-    return parameters[:, 0], parameters[:, 1], residuals
+    parameters = _best_on_grid(profiles, suggested, g, options, fine)
+    counted = np.any(profiles.values, axis=(2, 3)).sum(axis=1)
+    size = np.zeros(len(parameters))
+    for degree in options.degrees:
+        steps = _ProfileSteps(profiles, degree, g, options.parameter_difference)
+        end = minimise(steps, steps.at(parameters), options.schedule).point
+        parameters, size = end.parameters, end.size
+    misfits = np.where(counted > 0, np.sqrt(size / np.maximum(counted, 1)), np.inf)
+    return parameters[:, 0], parameters[:, 1], misfits
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +141,8 @@ class _StepPoint:
 class _ProfileSteps(Steps[_StepPoint]):
     """Polynomials of one degree in the sigmoid are eliminated; derivatives are differences."""
 
-    def __init__(self, profiles: _Profiles, degree: int, g: Saturating) -> None:
-        self._profiles, self._degree, self._g = profiles, degree, g
+    def __init__(self, profiles: _Profiles, degree: int, g: Saturating, difference: float) -> None:
+        self._profiles, self._degree, self._g, self._difference = profiles, degree, g, difference
 
     def at(self, parameters: Array) -> _StepPoint:
         residual = self._misfits(parameters)
@@ -170,7 +153,7 @@ class _ProfileSteps(Steps[_StepPoint]):
         moves = []
         for index in range(2):
             step = np.zeros_like(parameters)
-            step[:, index] = _PARAMETER_DIFFERENCE * np.maximum(1.0, np.abs(parameters[:, index]))
+            step[:, index] = self._difference * np.maximum(1.0, np.abs(parameters[:, index]))
             moves.append((self._misfits(parameters + step) - residual) / step[:, index, None])
         columns = np.stack(moves, axis=2)
         gram = np.swapaxes(columns, 1, 2) @ columns
@@ -196,26 +179,20 @@ class _ProfileSteps(Steps[_StepPoint]):
         return np.asarray(outside.reshape(len(parameters), -1))
 
 
-def _descended(profiles: _Profiles, start: Array, degree: int, g: Saturating) -> tuple[Array, Array]:
-    """Levenberg-Marquardt in two parameters, for all units at once."""
-    steps = _ProfileSteps(profiles, degree, g)
-    end = minimise(steps, steps.at(start), _STEP_PROFILE_SCHEDULE).point
-    counted = np.any(profiles.values, axis=(2, 3)).sum(axis=1)
-    return end.parameters, np.where(counted > 0, np.sqrt(end.size / np.maximum(counted, 1)), np.inf)
-
-
-def _best_on_grid(profiles: _Profiles, suggested: Array, g: Saturating, fine: bool) -> Array:
-    """(u, 2) norm and shift of the best sigmoid on a grid."""
+def _best_on_grid(
+    profiles: _Profiles, suggested: Array, g: Saturating, options: ProfileOptions, fine: bool
+) -> Array:
+    """Return norm and shift (u, 2) of the best sigmoid on a grid, or on every other point of it."""
     best, parameters = np.full(len(suggested), np.inf), np.zeros((len(suggested), 2))
-    each = 1 if fine else 2
-    for factor in _NORM_FACTORS[::each]:
-        for shift in _SHIFTS[::each]:
+    each, terms = 1 if fine else 2, options.grid_degree + 1
+    for factor in np.geomspace(*options.norm_factors)[::each]:
+        for shift in np.linspace(*options.shifts)[::each]:
             z = (factor * suggested)[:, None, None] * profiles.positions + shift
             y = g.values(z)
-            powers = np.stack([y**degree for degree in range(_GRID_DEGREE + 1)], axis=3)
+            powers = np.stack([y**degree for degree in range(terms)], axis=3)
             powers /= np.linalg.norm(powers, axis=2, keepdims=True) + 1e-300
             turned = np.swapaxes(powers, 2, 3)
-            gram = turned @ powers + 1e-10 * np.eye(_GRID_DEGREE + 1)
+            gram = turned @ powers + 1e-10 * np.eye(terms)
             moments = turned @ profiles.values
             explained = np.einsum("uspk,uspk->u", moments, np.linalg.solve(gram, moments))
             better = -explained < best

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from unweave.arrays import Array
 from unweave.networks.network import Network
+from unweave.numerics.line_kinks import Line
 from unweave.search import Chart, Evidence, Series
+from unweave.targets.region import Region
 
-_LINE_POINTS = 600  # at which the network is drawn along the line
-_SEEN_KINKS = (0.1, 0.9)  # quantiles of the kinks' positions between which the line is drawn
-_LINE_MARGIN = 0.15  # of that range, on either side
-_MOST_OUTPUTS = 3  # drawn of the answers along a line
-_MOST_KINKS = 300  # drawn on a line: more cannot be told apart
+_CHART_POINTS = 600  # at which the network is drawn along the line: a line one page wide looks smooth
+_CHART_KINKS = 300  # drawn at most: more cannot be told apart
+_CHART_OUTPUTS = 3  # drawn at most: more cannot be told apart
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -26,6 +27,13 @@ class KinkedEvidence(Evidence):
     line: Array | None = None
     """(2, D) a point of that line and its direction, in the target's own inputs."""
 
+    def with_line(self, region: Region, line: Line, kinks: Array) -> Self:
+        """Keep the kinks (n,) of ``line``, in normalised inputs, if it is the first with any."""
+        if self.kinks is not None or not len(kinks):
+            return self
+        where = np.stack([region.to_inputs(line.start), region.scale * line.direction])
+        return replace(self, kinks=kinks, line=where)
+
     def charts(self, network: Network | None) -> list[Chart]:
         """Add the kinks on the first line."""
         chart = self._kinks_chart(network)
@@ -35,11 +43,11 @@ class KinkedEvidence(Evidence):
         kinks, line = self.kinks, self.line
         if kinks is None or line is None or not len(kinks):
             return None
-        low, high = np.quantile(kinks, _SEEN_KINKS)
-        margin = _LINE_MARGIN * max(high - low, np.finfo(np.float64).eps * max(abs(low), abs(high), 1.0))
-        t = np.linspace(low - margin, high + margin, _LINE_POINTS)
+        low, high = np.quantile(kinks, (0.1, 0.9))  # a few kinks may be far away from all others
+        margin = 0.15 * max(high - low, np.finfo(np.float64).eps * max(abs(low), abs(high), 1.0))
+        t = np.linspace(low - margin, high + margin, _CHART_POINTS)
         seen = kinks[(kinks >= t[0]) & (kinks <= t[-1])]
-        seen = seen[:: max(1, len(seen) // _MOST_KINKS)]
+        seen = seen[:: max(1, len(seen) // _CHART_KINKS)]
         series = [Series(seen, np.zeros(len(seen)), "ticks")]
         caption = (
             "{/evidence/kinks/count} kinks of the target on the first line that was searched, between "
@@ -49,7 +57,7 @@ class KinkedEvidence(Evidence):
         if network is not None:
             answers = network(line[0] + t[:, None] * line[1])
             at_kinks = network(line[0] + seen[:, None] * line[1])
-            for output in range(min(answers.shape[1], _MOST_OUTPUTS)):
+            for output in range(min(answers.shape[1], _CHART_OUTPUTS)):
                 series.append(Series(t, answers[:, output], "line"))
                 series.append(Series(seen, at_kinks[:, output], "circles"))
             caption += ", and the recovered network's answers along it, which bend there (circles)"

@@ -16,22 +16,40 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.networks.activations import get_activation
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import LevenbergMarquardtOptions
 from unweave.numerics.least_squares.full_steps import take_full_steps
 
-_POLISH_SCHEDULE = LevenbergMarquardtOptions.undamped(8, last_ratio=0.5)
-_ROWS_PER_WEIGHT = 2.0  # on either side of a unit, for each number it is made of
-_CLEAR_OF_KINKS = 1e-5  # distance, relative to 1 + |x|, from which on a row's pattern is certain
-_OPEN_RANK = 1e-11  # relative singular values below which a direction is not determined
-_CERTAIN = 1e-6  # smallest diagonal of the Cholesky factor from which on squaring J loses nothing that counts
-_CANDIDATE_POINTS = 20_000  # points among which those are taken where an open parameter acts
-_CANDIDATE_SPREADS = np.array([1.0, 3.0, 10.0, 100.0])
-_ROWS_PER_OPEN = 5
-_OPEN_SHARE = 1e-3  # share of a parameter's unit vector that lies in the null space of an open one
+
+@dataclass(frozen=True, kw_only=True)
+class DeepPolishOptions:
+    """How all parameters are fitted, and when rows determine one."""
+
+    steps: int = 8
+    """Gauss-Newton steps at most."""
+    last_ratio: float = 0.5
+    """Ratio of residuals after and before a step beyond which it was the last one."""
+    rows_per_weight: float = 2.0
+    """Rows on either side of a unit, for each number it is made of."""
+    clear: float = 1e-5
+    """Distance from every kink, relative to 1 + |x|, at which a row's pattern is certain."""
+    rank: float = 1e-11
+    """Singular values of J, relative to the largest one, below which a direction is not determined."""
+    certain: float = 1e-6
+    """Smallest diagonal of the Cholesky factor of J^T J with which squaring J loses nothing that counts."""
+    open_share: float = 1e-3
+    """Share of a parameter's unit vector in the null space of J above which the parameter is open."""
+    places: int = 20_000
+    """Points among which those are taken where an open parameter acts."""
+    place_spreads: tuple[float, ...] = (1.0, 3.0, 10.0, 100.0)
+    """Their standard deviations."""
+    rows_per_open: int = 5
+    """Rows that are asked for every open parameter."""
+
+
+DEFAULT_DEEP_POLISH_OPTIONS = DeepPolishOptions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +68,11 @@ class Polished:
         return float(self.error_bars.max(initial=0.0))
 
 
-def polish(network: Network, points: Array, answers: Array) -> Polished:
+def polish(
+    network: Network, points: Array, answers: Array, options: DeepPolishOptions = DEFAULT_DEEP_POLISH_OPTIONS
+) -> Polished:
     """Fit ``network`` to answers (n, K) at points (n, d); it never gets worse."""
-    clear = clear_of_kinks(network, points)
+    clear = clear_of_kinks(network, points, options.clear)
     points, answers = points[clear], answers[clear]
     weights = 1 / (1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1]))
     model = NetworkParameters.from_network(network)
@@ -63,14 +83,15 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
         return np.asarray((factors * (answers - candidate.values(points))).reshape(-1))
 
     # So near the end that one Jacobian serves all steps.
-    solver = _Solver(ValueJacobian(model, points, factors).dense()[:, free])
+    solver = _Solver(ValueJacobian(model, points, factors).dense()[:, free], options)
 
     def move(candidate: NetworkParameters, left: Array) -> NetworkParameters:
         step = np.zeros(candidate.size)
         step[free] = solver.solve(left)
         return candidate.from_vector(candidate.to_vector() + step)
 
-    path = take_full_steps(model, residual, move, _POLISH_SCHEDULE)
+    schedule = LevenbergMarquardtOptions.undamped(options.steps, last_ratio=options.last_ratio)
+    path = take_full_steps(model, residual, move, schedule)
     model, history = path.point.state, path.history
     bars = np.zeros(model.size)
     roots = solver.covariance_roots()
@@ -78,39 +99,45 @@ def polish(network: Network, points: Array, answers: Array) -> Polished:
     return Polished(model.to_network(), history, bars)
 
 
-def enough_rows(network: Network, points: Array, wanted: int, rng: np.random.Generator) -> IntArray:
-    """Numbers of ``wanted`` points (n, d) at random, and of more on either side of rare units."""
+def enough_rows(
+    network: Network,
+    points: Array,
+    wanted: int,
+    rng: np.random.Generator,
+    rows_per_weight: float = DEFAULT_DEEP_POLISH_OPTIONS.rows_per_weight,
+) -> IntArray:
+    """Return the numbers of ``wanted`` points (n, d) at random, and of more on either side of rare units."""
     order = rng.permutation(len(points))
     chosen = np.zeros(len(points), dtype=bool)
     chosen[order[:wanted]] = True
-    state = points
-    for layer, name in enumerate(network.activations[:-1]):
-        z = state @ network.weights[layer] + network.biases[layer]
-        quota = int(_ROWS_PER_WEIGHT * (len(network.weights[layer]) + 1))
+    for layer, z in enumerate(_preactivations(network, points)):
+        quota = int(rows_per_weight * (len(network.weights[layer]) + 1))
         for unit in range(z.shape[1]):
             for side in (z[order, unit] > 0, z[order, unit] <= 0):
                 chosen[order[np.flatnonzero(side)[:quota]]] = True
-        state = get_activation(name)(z)
     return np.flatnonzero(chosen)
 
 
-def clear_of_kinks(network: Network, points: Array) -> BoolArray:
-    """(n,) which points are so far from every unit's surface that its error cannot change their side."""
+def clear_of_kinks(
+    network: Network, points: Array, distance: float = DEFAULT_DEEP_POLISH_OPTIONS.clear
+) -> BoolArray:
+    """Return (n,) which points are so far from all surfaces that errors cannot change their side."""
     size = 1 + np.linalg.norm(points, axis=1)
     result = np.ones(len(points), dtype=bool)
-    model = NetworkParameters.from_network(network)
-    state = points
-    for layer, function in enumerate(model.activations[:-1]):
-        assert function is not None
-        z = state @ model.weights[layer] + model.biases[layer]
-        length = np.linalg.norm(model.weights[layer], axis=0)
-        result &= (np.abs(z) > _CLEAR_OF_KINKS * size[:, None] * length).all(axis=1)
-        state = function(z)
+    for layer, z in enumerate(_preactivations(network, points)):
+        length = np.linalg.norm(network.weights[layer], axis=0)
+        result &= (np.abs(z) > distance * size[:, None] * length).all(axis=1)
     return result
 
 
+def _preactivations(network: Network, points: Array) -> list[Array]:
+    """Return z (n, m) of every hidden layer."""
+    read = NetworkParameters.from_network(network).forward(points).inputs
+    return [h @ w + b for h, w, b in zip(read[:-1], network.weights, network.biases, strict=False)]
+
+
 def open_parameters(polished: Polished) -> list[tuple[int, int, int]]:
-    """(layer, row, unit) of the parameters that no row determines; the bias is the row after the last."""
+    """Return (layer, row, unit) of parameters that no row determines; the bias is the row after the last."""
     model = NetworkParameters.from_network(polished.network)
     found, start = [], 0
     for layer, (rows, columns) in enumerate(model.shapes):
@@ -120,26 +147,29 @@ def open_parameters(polished: Polished) -> list[tuple[int, int, int]]:
     return found
 
 
-def rows_for_open_parameters(polished: Polished, rng: np.random.Generator) -> Array:
-    """Points (n, d) where the parameters that are open act, as far as there are any."""
+def rows_for_open_parameters(
+    polished: Polished, rng: np.random.Generator, options: DeepPolishOptions = DEFAULT_DEEP_POLISH_OPTIONS
+) -> Array:
+    """Return points (n, d) where the parameters that are open act, as far as there are any."""
     wanted = open_parameters(polished)
     if not wanted:
         return np.zeros((0, polished.network.n_inputs))
-    points = rng.standard_normal((_CANDIDATE_POINTS, polished.network.n_inputs))
-    points *= _CANDIDATE_SPREADS[rng.integers(len(_CANDIDATE_SPREADS), size=_CANDIDATE_POINTS)][:, None]
+    points = rng.standard_normal((options.places, polished.network.n_inputs))
+    spreads = np.array(options.place_spreads)
+    points *= spreads[rng.integers(len(spreads), size=options.places)][:, None]
     states = NetworkParameters.from_network(polished.network).forward(points)
     chosen: set[int] = set()
     for layer, row, unit in wanted:
         read = states.inputs[layer]
         acts = np.abs(states.slopes[layer][:, unit] * (read[:, row] if row < read.shape[1] else 1.0))
         acts /= 1 + np.linalg.norm(points, axis=1)
-        best = np.argsort(acts)[-_ROWS_PER_OPEN:]
+        best = np.argsort(acts)[-options.rows_per_open :]
         chosen.update(int(index) for index in best if acts[index] > 0)
     return points[sorted(chosen)]
 
 
 def _free_parameters(model: NetworkParameters) -> IntArray:
-    """All but the largest weight of every hidden unit."""
+    """Return all but the largest weight of every hidden unit."""
     held, start = [], 0
     for layer, (_, columns) in enumerate(model.shapes[:-1]):
         largest = np.abs(model.weights[layer]).argmax(axis=0)
@@ -151,7 +181,8 @@ def _free_parameters(model: NetworkParameters) -> IntArray:
 class _Solver:
     """Least squares with one Jacobian (n, P), its columns scaled to one."""
 
-    def __init__(self, jacobian: Array) -> None:
+    def __init__(self, jacobian: Array, options: DeepPolishOptions) -> None:
+        self._options = options
         size = np.linalg.norm(jacobian, axis=0)
         self._size = np.where(size > 0, size, 1.0)
         self._scaled = jacobian / self._size
@@ -159,7 +190,7 @@ class _Solver:
         self._factor: Array | None = None
         try:
             factor = scipy.linalg.cholesky(gram, lower=True, check_finite=False)
-            if np.diag(factor).min() > _CERTAIN:
+            if np.diag(factor).min() > options.certain:
                 self._factor = factor
                 return
         except scipy.linalg.LinAlgError:
@@ -167,7 +198,7 @@ class _Solver:
         self._left, self._values, self._right = np.linalg.svd(self._scaled, full_matrices=False)
 
     def solve(self, residual: Array) -> Array:
-        """The step (P,); the shortest one where not everything is determined."""
+        """Return the step (P,); the shortest one where not everything is determined."""
         if self._factor is not None:
             right = self._scaled.T @ residual
             step = scipy.linalg.cho_solve((self._factor, True), right, check_finite=False)
@@ -177,7 +208,7 @@ class _Solver:
         return np.asarray(step / self._size)
 
     def covariance_roots(self) -> Array:
-        """(P,) roots of the diagonal of (J^T J)^-1; infinite for what is open."""
+        """Return (P,) roots of the diagonal of (J^T J)^-1; infinite for what is open."""
         if self._factor is not None:
             inverse = scipy.linalg.solve_triangular(
                 self._factor, np.eye(len(self._factor)), lower=True, check_finite=False
@@ -186,8 +217,8 @@ class _Solver:
         rank = self._rank()
         seen = self._right[:rank]
         roots = np.linalg.norm(seen / self._values[:rank, None], axis=0) / self._size
-        roots[1 - np.linalg.norm(seen, axis=0) ** 2 > _OPEN_SHARE**2] = np.inf
+        roots[1 - np.linalg.norm(seen, axis=0) ** 2 > self._options.open_share**2] = np.inf
         return np.asarray(roots)
 
     def _rank(self) -> int:
-        return int((self._values > _OPEN_RANK * self._values[0]).sum())
+        return int((self._values > self._options.rank * self._values[0]).sum())

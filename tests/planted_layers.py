@@ -8,8 +8,8 @@ import numpy as np
 
 from unweave import Network
 from unweave.arrays import Array
-from unweave.methods.relu_deep.lifted import Layer, LiftedLayers
-from unweave.methods.relu_deep.probing import Kink, Probe
+from unweave.methods.relu_deep.probe import Kink, Probe, ProbeOptions
+from unweave.networks.lifted_layers import Layer, LiftedLayers
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
 
@@ -26,7 +26,7 @@ def probe_of(network: Network) -> Probe:
     """A probe in the network's own inputs, outputs in units of their spread."""
     queries = Queries(network, network.n_inputs)
     spread = network(np.random.default_rng(0).standard_normal((500, network.n_inputs))).std(axis=0)
-    return Probe(NormalisedQueries(queries, Region.standard(network.n_inputs)), spread, 0.0)
+    return Probe(NormalisedQueries(queries, Region.standard(network.n_inputs)), spread, 0.0, ProbeOptions())
 
 
 def first_layer(network: Network, signed: bool, narrow: bool = False) -> LiftedLayers:
@@ -67,7 +67,7 @@ def surface_kinks(network: Network, unit: int, count: int, seed: int) -> list[Ki
         z = point @ network.weights[0] + network.biases[0]
         slopes = np.where(z > 0, 1.0, slope_of(network))
         normal = network.weights[0] @ (slopes * network.weights[1][:, unit])
-        found.append(Kink(point, normal / np.linalg.norm(normal), 1e-12, 1.0))
+        found.append(Kink(point, normal / np.linalg.norm(normal), 1e-12))
         if len(found) == count:
             return found
     raise AssertionError(f"unit {unit} hardly ever switches: plant another network")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from planted_layers import first_layer, planted, second_preactivations
 
+from planted_layers import first_layer, planted, second_preactivations
 from unweave import Network
-from unweave.methods.relu_deep.lifted import LiftedLayers, zeros_between
-from unweave.methods.shared.kinked.line_units import Line
+from unweave.networks.lifted_layers import LiftedLayers, zeros_between
+from unweave.numerics.line_kinks import Line
 
 
 @pytest.fixture(params=["signed", "unsigned", "narrow"])

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from unweave.methods.smooth_deep.saturating import ERF, SATURATING, TANH, as_logistic
 from unweave.networks.random import random_network
+from unweave.networks.saturation import ERF, TANH, as_logistic
 
 Z = np.linspace(-3, 3, 61)
+SATURATING = {"tanh": TANH, "erf": ERF}
 
 
 @pytest.mark.parametrize("output", ["identity", "tanh", "sigmoid"])

@@ -22,26 +22,59 @@ import numpy as np
 
 from unweave.arrays import Array
 
-_WINDOW = 0.005  # of the interval's length
-_LARGEST_WINDOW = 0.1  # of the interval's length: longer ones are measured again
-_SHORTER = 0.03  # factor for a window that may contain a kink
-_SHORTEST_WINDOW = 1e-5  # of the interval's length
-_IN_WINDOW = 1.1
-_CLEAR = 8.0  # errors of a value that a deviation must exceed to count
-_LEAST_OFFSET, _OFFSET_ERRORS = 1e-6, 30.0  # of e: in interval lengths, and in errors of t*
-_OFFSET_SHARE = 0.4  # of the way from t* to the nearer end that e may take
-_INNER = 0.02  # share of the interval at either end where t* is no good place to split
-_BESIDE, _BESIDE_SPREAD = 0.04, 0.05  # share of the longer side by which a split misses t*
-_MIDDLE, _MIDDLE_SPREAD = 0.35, 0.3  # where an interval without t* is split
-_GOLDEN = 0.618  # fractions of depth * this spread evenly
-_SHORTEST = 1e-8  # interval, relative to 1 + |t|, that is given up
-_LONGEST = 10.0  # interval, relative to 1 + |t|, in which one kink is told from two close together
-_FREE_ROWS, _ROWS_PER_KINK, _MOST_KINKS = 3000, 60, 20_000  # beyond, the function is not piecewise linear
-
 Values = Callable[[Array], Array]
 """t (n,) -> g(t) (n, K)"""
 Precision = Callable[[Array], Array]
 """t (n,) -> error (n,) of a value at t, largest over the outputs"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KinkOptions:
+    """How kinks are told from straight pieces; shares are of an interval's length."""
+
+    window: float = 0.005
+    """Share over which a slope is measured."""
+    largest_window: float = 0.1
+    """Share above which a window, left from a longer interval, is measured again."""
+    shorter: float = 0.03
+    """Factor on a window that may contain a kink."""
+    shortest_window: float = 1e-5
+    """Share below which a window is not shortened any more."""
+    clear: float = 8.0
+    """Errors of a value that a deviation must exceed to count."""
+    least_offset: float = 1e-6
+    """Share that e takes at least: t* is never known better."""
+    offset_errors: float = 30.0
+    """Errors of t* that e takes at least."""
+    shortest: float = 1e-8
+    """Length, relative to 1 + |t|, below which an interval is given up."""
+    longest: float = 10.0
+    """Length, relative to 1 + |t|, up to which one kink is told from two close together."""
+    free_rows: int = 3000
+    """Values without any kink after which the function counts as not piecewise linear."""
+    rows_per_kink: int = 60
+    """Values that every kink found adds to these; a kink takes 7 to 9."""
+    most_kinks: int = 20_000
+    """Kinks that add any."""
+
+
+DEFAULT_KINK_OPTIONS = KinkOptions()
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """x0 + t u for low <= t <= high."""
+
+    start: Array
+    """x0 (d,)"""
+    direction: Array
+    """u (d,)"""
+    low: float
+    high: float
+
+    def points(self, t: Array) -> Array:
+        """Return the points (n, d) at t (n,)."""
+        return np.asarray(self.start + t[:, None] * self.direction)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +115,7 @@ class _Interval:
     depth: int
     error: float
     """Of a value inside."""
+    options: KinkOptions
 
     @property
     def length(self) -> float:
@@ -90,24 +124,24 @@ class _Interval:
     @property
     def tolerance(self) -> float:
         """Error of an end line at the other end."""
-        return _CLEAR * self.error * (1 + self.length / min(self.left.window, self.right.window))
+        return self.options.clear * self.error * (1 + self.length / min(self.left.window, self.right.window))
 
     @property
     def bend(self) -> Array:
         return self.left.slope - self.right.slope
 
     def is_straight(self) -> bool:
-        """Whether slopes and values agree."""
+        """Return whether slopes and values agree."""
         left, right = self.left, self.right
         misses = np.abs(right.value - left.value - left.slope * self.length).max()
         return not self.bends() and bool(misses < self.tolerance)
 
     def bends(self) -> bool:
-        """Whether the slopes at the ends differ."""
+        """Return whether the slopes at the ends differ."""
         return bool(np.abs(self.bend).max() * self.length >= self.tolerance)
 
     def meeting_point(self) -> float | None:
-        """t*, if it lies inside."""
+        """Return t*, if it lies inside."""
         if not self.bends():
             return None
         apart = self.right.value - self.right.slope * self.length - self.left.value
@@ -115,31 +149,38 @@ class _Interval:
         return self.left.t + step if 0 < step < self.length else None
 
     def window_at(self, t: float) -> _End | None:
-        """The end whose window reaches t, if it can be shortened."""
+        """Return the end whose window reaches t, if that can be shortened."""
         for end in (self.left, self.right):
-            if abs(t - end.t) <= _IN_WINDOW * end.window and end.window > _SHORTEST_WINDOW * self.length:
+            near = abs(t - end.t) <= 1.1 * end.window  # t* has an error itself
+            if near and end.window > self.options.shortest_window * self.length:
                 return end
         return None
 
     def offset(self, t: float) -> float:
-        """e for the test of one kink at t."""
-        wanted = max(_OFFSET_ERRORS * self.tolerance / np.abs(self.bend).max(), _LEAST_OFFSET * self.length)
-        return float(min(wanted, _OFFSET_SHARE * min(t - self.left.t, self.right.t - t)))
+        """Return e for the test of one kink at t."""
+        options = self.options
+        error = self.tolerance / np.abs(self.bend).max()
+        wanted = max(options.offset_errors * error, options.least_offset * self.length)
+        return float(min(wanted, 0.4 * min(t - self.left.t, self.right.t - t)))
 
     def place_to_split(self, t: float | None) -> float:
-        """Beside t*, or near the middle."""
-        spread = (_GOLDEN * self.depth + 0.3) % 1
-        if t is not None and _INNER < (t - self.left.t) / self.length < 1 - _INNER:
+        """Return a place beside t*, or near the middle; it varies with the depth."""
+        spread = (0.618 * self.depth + 0.3) % 1  # multiples of the golden ratio spread evenly
+        if t is not None and 0.02 < (t - self.left.t) / self.length < 0.98:  # else one half is nearly all
             after, before = self.right.t - t, t - self.left.t
-            side = after if after > before else -before
-            return t + side * (_BESIDE + _BESIDE_SPREAD * spread)
-        return self.left.t + self.length * (_MIDDLE + _MIDDLE_SPREAD * spread)
+            return t + (after if after > before else -before) * (0.04 + 0.05 * spread)
+        return self.left.t + self.length * (0.35 + 0.3 * spread)
 
 
 def find_kinks(
-    values: Values, low: float, high: float, precision: Precision, cuts: tuple[float, ...] = ()
+    values: Values,
+    low: float,
+    high: float,
+    precision: Precision,
+    cuts: tuple[float, ...] = (),
+    options: KinkOptions = DEFAULT_KINK_OPTIONS,
 ) -> LineKinks:
-    """All kinks of g = ``values`` on [low, high].
+    """Find all kinks of g = ``values`` on [low, high].
 
     ``precision`` gives the error of a value; whatever is smaller than a few of them counts as straight.
     ``cuts``, ascending, are places inside where the interval is split before anything else: kinks that
@@ -151,11 +192,12 @@ def find_kinks(
     >>> find_kinks(hats, -1e3, 1e3, lambda t: 1e-14 * (1 + np.abs(t))).positions.round(9)
     array([0.3, 2. ])
     """
-    return _Search(values, precision).run(low, high, cuts)
+    return _Search(values, precision, options).run(low, high, cuts)
 
 
 class _Search:
-    def __init__(self, values: Values, precision: Precision) -> None:
+    def __init__(self, values: Values, precision: Precision, options: KinkOptions) -> None:
+        self._options = options
         self._values = values
         self._precision = precision
         self._rows = 0
@@ -163,29 +205,34 @@ class _Search:
         self._unresolved = 0
 
     def run(self, low: float, high: float, cuts: tuple[float, ...]) -> LineKinks:
-        window = _WINDOW * (high - low)
+        window = self._options.window * (high - low)
         first = self._ask([low, low + window, high - window, high])
         left = _End(low, first[0], first[1], window, 1.0)
         right = _End(high, first[3], first[2], window, -1.0)
         pending = [self._interval(left, right, 0)]
         for cut in cuts:
             pending += self._split([(pending.pop(), cut)])
-        while pending and self._rows <= _FREE_ROWS + _ROWS_PER_KINK * min(len(self._kinks), _MOST_KINKS):
+        while pending and self._rows <= self._most_rows():
             pending = self._generation(pending)
         return LineKinks(np.sort(np.array(self._kinks)), self._unresolved, not pending, self._rows)
+
+    def _most_rows(self) -> int:
+        counted = min(len(self._kinks), self._options.most_kinks)
+        return self._options.free_rows + self._options.rows_per_kink * counted
 
     def _generation(self, pending: list[_Interval]) -> list[_Interval]:
         """Settle what can be settled; return what remains."""
         ends = [(end, piece.length) for piece in pending for end in (piece.left, piece.right)]
-        long = [(end, _WINDOW * length) for end, length in ends if end.window > _LARGEST_WINDOW * length]
-        self._measure(long)
+        options = self._options
+        long = [(end, length) for end, length in ends if end.window > options.largest_window * length]
+        self._measure([(end, options.window * length) for end, length in long])
         again: list[tuple[_Interval, _End]] = []
         tests: list[tuple[_Interval, float]] = []
         splits: list[tuple[_Interval, float]] = []
         for interval in pending:
             if interval.is_straight():
                 continue
-            if interval.length < _SHORTEST * (1 + abs(interval.left.t)):
+            if interval.length < options.shortest * (1 + abs(interval.left.t)):
                 self._unresolved += 1
                 continue
             t = interval.meeting_point()
@@ -194,12 +241,12 @@ class _Search:
                 splits.append((interval, interval.place_to_split(None)))
             elif end is not None:
                 again.append((interval, end))
-            elif interval.length > _LONGEST * (1 + abs(t)):
+            elif interval.length > options.longest * (1 + abs(t)):
                 splits.append((interval, interval.place_to_split(t)))
             else:
                 tests.append((interval, t))
         splits += self._test(tests)
-        self._measure([(end, _SHORTER * end.window) for _, end in again])
+        self._measure([(end, options.shorter * end.window) for _, end in again])
         return [interval for interval, _ in again] + self._split(splits)
 
     def _measure(self, ends: list[tuple[_End, float]]) -> None:
@@ -232,15 +279,15 @@ class _Search:
         return splits
 
     def _split(self, splits: list[tuple[_Interval, float]]) -> list[_Interval]:
-        """Both halves of each interval."""
-        points: list[float] = []
-        for interval, t in splits:
-            before, after = _WINDOW * (t - interval.left.t), _WINDOW * (interval.right.t - t)
-            points += [t - before, t, t + after]
+        """Return both halves of each interval."""
+        window = self._options.window
+        windows = [(window * (t - whole.left.t), window * (whole.right.t - t)) for whole, t in splits]
+        pairs = list(zip(splits, windows, strict=True))
+        points = [place for (_, t), (before, after) in pairs for place in (t - before, t, t + after)]
         answers = self._ask(points).reshape(len(splits), 3, -1 if splits else 1)
         halves = []
-        for (interval, t), (value_before, value, value_after) in zip(splits, answers, strict=True):
-            before, after = _WINDOW * (t - interval.left.t), _WINDOW * (interval.right.t - t)
+        for ((interval, t), (before, after)), values in zip(pairs, answers, strict=True):
+            value_before, value, value_after = values
             end, start = _End(t, value, value_before, before, -1.0), _End(t, value, value_after, after, 1.0)
             halves.append(self._interval(interval.left, end, interval.depth + 1))
             halves.append(self._interval(start, interval.right, interval.depth + 1))
@@ -248,7 +295,7 @@ class _Search:
 
     def _interval(self, left: _End, right: _End, depth: int) -> _Interval:
         errors = self._precision(np.array([left.t, right.t]))
-        return _Interval(left, right, depth, float(errors.max()))
+        return _Interval(left, right, depth, float(errors.max()), self._options)
 
     def _ask(self, t: list[float]) -> Array:
         if not t:

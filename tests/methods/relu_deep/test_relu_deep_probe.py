@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from planted_layers import planted, probe_of, surface_kinks
 
-from unweave.methods.relu_deep.hyperplanes import are_hyperplanes, with_hyperplanes
-from unweave.methods.relu_deep.lifted import Layer
-from unweave.methods.relu_deep.probing import Kink
-from unweave.methods.shared.kinked.line_units import Line
+from planted_layers import planted, probe_of, surface_kinks
+from unweave.methods.relu_deep.probe import Kink
+from unweave.networks.lifted_layers import Layer
+from unweave.numerics.line_kinks import Line
 
 
 def hyperplane_kinks(network, count: int, seed: int) -> list[Kink]:
@@ -19,7 +18,7 @@ def hyperplane_kinks(network, count: int, seed: int) -> list[Kink]:
         normal = weights[:, unit] / np.linalg.norm(weights[:, unit])
         point = rng.standard_normal(len(normal))
         point -= (point @ weights[:, unit] + biases[unit]) / np.linalg.norm(weights[:, unit]) * normal
-        found.append(Kink(point, normal, 1e-12, 1.0))
+        found.append(Kink(point, normal, 1e-12))
     return found
 
 
@@ -63,15 +62,15 @@ def test_only_first_layer_kinks_are_hyperplanes() -> None:
     network = planted([8, 6, 5, 1], 1000)
     flat = hyperplane_kinks(network, 6, 4)
     bent = [surface_kinks(network, unit, 1, 5)[0] for unit in range(5)]
-    found = are_hyperplanes(probe_of(network), flat + bent, np.random.default_rng(6))
+    found = probe_of(network).are_hyperplanes(flat + bent, np.random.default_rng(6))
     assert found.tolist() == [True] * 6 + [False] * 5
 
 
 def test_a_hyperplane_is_taken_once() -> None:
     network = planted([8, 6, 5, 1], 1004)
     kinks = hyperplane_kinks(network, 6, 7)
-    turned = [Kink(kink.point, -kink.normal, kink.error, 1.0) for kink in hyperplane_kinks(network, 6, 8)]
-    layer = with_hyperplanes(Layer(np.zeros((8, 0)), np.zeros(0)), kinks + turned)
+    turned = [Kink(kink.point, -kink.normal, kink.error) for kink in hyperplane_kinks(network, 6, 8)]
+    layer = probe_of(network).with_hyperplanes(Layer(np.zeros((8, 0)), np.zeros(0)), kinks + turned)
     assert layer.width == 6
     heights = np.stack([kink.point for kink in turned]) @ layer.weights + layer.biases
     np.testing.assert_allclose(np.abs(heights).min(axis=1), 0, atol=1e-12)

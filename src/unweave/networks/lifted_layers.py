@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.shared.kinked.line_units import Line
 from unweave.networks.absolute_form import AbsoluteForm
+from unweave.numerics.line_kinks import Line
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class LiftedLayers:
 
     @property
     def n_units(self) -> int:
-        """Known units, all layers together."""
+        """Number of known units, all layers together."""
         return sum(layer.width for layer in self.layers)
 
     @property
@@ -81,17 +81,17 @@ class LiftedLayers:
         return last.width + 1 + (last.width if self.narrow else len(last.weights))
 
     def with_unsigned(self, layer: Layer, narrow: bool) -> LiftedLayers:
-        """One layer more, whose signs are open; those of all before it must be known."""
+        """Add a layer whose signs are open; those of all before it must be known."""
         return replace(self, layers=(*self.layers, layer), signed=False, narrow=narrow)
 
     def with_signs(self, signs: Array, slope: float) -> LiftedLayers:
-        """The same layers with the signs (m,) of the last one, and the p for which they are right."""
+        """Give the last layer its signs (m,), and all layers the p for which they are right."""
         last = self.layers[-1]
         layer = Layer(last.weights * signs, last.biases * signs)
         return LiftedLayers(self.n_inputs, (*self.layers[:-1], layer), True, slope)
 
     def absolute_form(self, alphas: Array) -> AbsoluteForm:
-        """alphas^T phi for alphas (F, K) in terms of |z_l| and h_{l-1}, where signs are open."""
+        """Return alphas^T phi for alphas (F, K) in terms of |z_l| and h_{l-1}, where signs are open."""
         last = self.layers[-1]
         heights, slope, offset = alphas[: last.width], alphas[last.width : -1], alphas[-1]
         if self.narrow:
@@ -100,11 +100,11 @@ class LiftedLayers:
         return AbsoluteForm(last.weights, last.biases, heights, slope, offset)
 
     def preactivations(self, points: Array) -> Array:
-        """(n, units) of all known units at points (n, d)."""
+        """Return z (n, units) of all known units at points (n, d)."""
         return self._forward(points)[1]
 
     def values(self, points: Array) -> Array:
-        """phi (n, dimension) at points (n, d)."""
+        """Return phi (n, dimension) at points (n, d)."""
         return self._forward(points)[0]
 
     def _forward(self, points: Array) -> tuple[Array, Array]:
@@ -121,11 +121,11 @@ class LiftedLayers:
         return np.hstack(parts), np.hstack(found)
 
     def pattern(self, point: Array) -> Array:
-        """Signs (units,) +-1 at one point (d,)."""
+        """Return the signs (units,) +-1 at one point (d,)."""
         return np.where(self.preactivations(point[None])[0] >= 0, 1.0, -1.0)
 
     def jacobian(self, pattern: Array) -> tuple[Array, Array]:
-        """G (dimension, d), and the gradients (units, d) of all known units, in the region of a pattern."""
+        """Return G (dimension, d) and the gradients (units, d) of known units in the region of a pattern."""
         state = before = np.eye(self.n_inputs)
         gradients, start = [np.zeros((0, self.n_inputs))], 0
         for layer in self.layers:
@@ -143,7 +143,7 @@ class LiftedLayers:
     def first_crossing(
         self, point: Array, direction: Array, pattern: Array, skip: int | None = None
     ) -> Crossing:
-        """The first known unit that ``direction`` meets from ``point`` inside the region of ``pattern``."""
+        """Return the first known unit that ``direction`` from ``point`` meets in the region of a pattern."""
         if not self.n_units:
             return Crossing(np.inf, -1)
         heights = self.preactivations(point[None])[0]
@@ -158,7 +158,7 @@ class LiftedLayers:
         return Crossing(float(distances[unit]), unit)
 
     def room(self, point: Array, pattern: Array, skip: int | None = None) -> float:
-        """Distance to the nearest surface of a known unit, seen from inside the region."""
+        """Return the distance to the nearest surface of a known unit, seen from inside the region."""
         if not self.n_units:
             return np.inf
         heights = np.abs(self.preactivations(point[None])[0])
@@ -169,7 +169,7 @@ class LiftedLayers:
         return float(distances.min())
 
     def places_on(self, line: Line) -> Array:
-        """Ascending t, ends of the line included, between which phi is affine."""
+        """Return ascending t, ends of the line included, between which phi is affine."""
         places = np.array([line.low, line.high])
         for depth in range(1, len(self.layers) + 1):
             below = LiftedLayers(self.n_inputs, self.layers[:depth], True, self.slope)
@@ -178,13 +178,13 @@ class LiftedLayers:
         return places
 
     def zeros_on(self, line: Line, alpha: Array) -> Array:
-        """Ascending t where alpha . phi changes its sign on the line."""
+        """Return ascending t where alpha . phi changes its sign on the line."""
         places = self.places_on(line)
         return np.sort(zeros_between(places, self.values(line.points(places)) @ alpha[:, None]))
 
 
 def zeros_between(places: Array, heights: Array) -> Array:
-    """Where functions (n, k), given at ascending places (n,) and linear between them, change their signs."""
+    """Return where functions (n, k), linear between ascending places (n,), change their signs."""
     before, after = heights[:-1], heights[1:]
     interval, unit = np.nonzero(before * after < 0)
     first, second = before[interval, unit], after[interval, unit]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from planted_layers import first_layer, planted, probe_of, surface_kinks
 
+from planted_layers import first_layer, planted, probe_of, surface_kinks
 from unweave import Network
 from unweave.arrays import Array
-from unweave.methods.relu_deep.crossing import cross, find_meeting
-from unweave.methods.relu_deep.probing import Kink
+from unweave.methods.relu_deep.cross import cross, find_meeting
+from unweave.methods.relu_deep.probe import Kink
 from unweave.methods.relu_deep.surface import Surface
-from unweave.methods.relu_deep.tracing import is_flat, trace, vanishing
-from unweave.methods.shared.kinked.line_units import random_line
+from unweave.methods.relu_deep.trace import is_flat, trace, vanishing
+from unweave.methods.shared.kinked.lines import random_line
 
 
 def assert_is_unit(network: Network, known, alpha: Array, unit: int, tolerance: float = 1e-7) -> None:
@@ -45,7 +45,7 @@ def test_a_normal_that_no_unit_can_have_is_refused() -> None:
     network = planted([8, 4, 5, 1], 1012)  # all normals lie in four dimensions
     kink = surface_kinks(network, 0, 1, 3)[0]
     turned = np.random.default_rng(4).standard_normal(8)
-    wrong = Kink(kink.point, turned / np.linalg.norm(turned), kink.error, 1.0)
+    wrong = Kink(kink.point, turned / np.linalg.norm(turned), kink.error)
     known = first_layer(network, signed=True)
     assert Surface.through(known, kink) is not None
     assert Surface.through(known, wrong) is None

@@ -15,21 +15,25 @@ import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.derivatives.gradient_rules import pair_incidence
+from unweave.derivatives.stencils import STENCIL_ROWS_PER_CALL
 
 Around = Callable[[IntArray, Array], Array]
 """(site numbers (n,), displacements (n, d)) to answers (n, K)."""
 
 GRADIENT_REACH = 2.0
-HESSIAN_REACH = 2.0  # |e_i + e_j|_1
-_ROWS_PER_CALL = 200_000
+"""Largest 1-norm of a gradient stencil's offsets, in steps: +-2 h e_i."""
+HESSIAN_REACH = 2.0
+"""The same of the compact Hessian stencil: h (e_i + e_j)."""
 _FIELDS = ("centre", "plus", "minus", "pairs_plus", "pairs_minus", "steps")
 
 
-def gradients_around(function: Around, steps: Array, dimension: int) -> Array:
-    """Gradients (n, d, K) at n sites with steps (n,)."""
+def gradients_around(
+    function: Around, steps: Array, dimension: int, rows_per_call: int = STENCIL_ROWS_PER_CALL
+) -> Array:
+    """Take gradients (n, d, K) at n sites with steps (n,), at most ``rows_per_call`` rows at once."""
     n, eye = len(steps), np.eye(dimension)
     offsets = np.concatenate([eye, -eye, 2 * eye, -2 * eye])
-    answers = _on_stencil(function, steps, offsets)
+    answers = _on_stencil(function, steps, offsets, rows_per_call)
     near = answers[:, :dimension] - answers[:, dimension : 2 * dimension]
     far = answers[:, 2 * dimension : 3 * dimension] - answers[:, 3 * dimension :]
     result = (8 * near - far) / 12
@@ -51,7 +55,7 @@ class HessianStencils:
     steps: Array
 
     def derivatives(self, transform: Callable[[Array], Array]) -> tuple[Array, Array]:
-        """Gradients (n, d, K) and Hessians (n, K, d, d) of the transformed answers."""
+        """Return gradients (n, d, K) and Hessians (n, K, d, d) of the transformed answers."""
         parts = (self.centre, self.plus, self.minus, self.pairs_plus, self.pairs_minus)
         with np.errstate(invalid="ignore", divide="ignore"):  # an answer out of range shows as NaN
             centre, plus, minus, above, below = (transform(part) for part in parts)
@@ -67,12 +71,12 @@ class HessianStencils:
         return np.asarray((plus - minus) / (2 * h)), hessians
 
     def take(self, sites: BoolArray) -> HessianStencils:
-        """The stencils of some of the sites."""
+        """Return the stencils of some of the sites."""
         return HessianStencils(*(getattr(self, name)[sites] for name in _FIELDS))
 
     @staticmethod
     def concatenate(parts: list[HessianStencils]) -> HessianStencils:
-        """The stencils of several sets of sites as one."""
+        """Join the stencils of several sets of sites."""
         return HessianStencils(*(np.concatenate([getattr(p, name) for p in parts]) for name in _FIELDS))
 
 
@@ -80,16 +84,16 @@ def hessian_stencils(function: Around, steps: Array, dimension: int) -> HessianS
     """Ask the compact Hessian stencil at n sites with steps (n,)."""
     d, eye, sums = dimension, np.eye(dimension), pair_incidence(dimension)
     offsets = np.concatenate([np.zeros((1, d)), eye, -eye, sums, -sums])
-    answers = _on_stencil(function, steps, offsets)
+    answers = _on_stencil(function, steps, offsets, STENCIL_ROWS_PER_CALL)
     cuts = np.cumsum([1, d, d, len(sums)])
     centre, plus, minus, above, below = np.split(answers, cuts, axis=1)
     return HessianStencils(centre[:, 0], plus, minus, above, below, steps)
 
 
-def _on_stencil(function: Around, steps: Array, offsets: Array) -> Array:
-    """Answers (n, rows, K) at every site, displaced by its step times every offset."""
+def _on_stencil(function: Around, steps: Array, offsets: Array, rows_per_call: int) -> Array:
+    """Ask for answers (n, rows, K) at every site, displaced by its step times every offset."""
     n, rows = len(steps), len(offsets)
-    per_call = max(1, _ROWS_PER_CALL // rows)
+    per_call = max(1, rows_per_call // rows)
     parts = []
     for start in range(0, n, per_call):
         sites = np.arange(start, min(n, start + per_call))

@@ -1,8 +1,8 @@
-"""A unit of the next layer as a whole, from one of its kinks.
+"""Find a unit of the next layer as a whole, from one of its kinks.
 
 1. other kinks that were seen and fit are its own (`Surface.with_kink`), at no cost;
 2. where its surface crosses that of a known unit beyond which it is open, one more point is measured
-   (`crossing`); after each, kinks are looked through again;
+   (`cross`); after each, kinks are looked through again;
 3. what a surface that never crosses unit i leaves open is what the unit reads of i: it is chosen such that
    the unit does not change its sign beyond, and noted as *unread*;
 4. the lines that were searched must show a kink wherever the unit crosses them.
@@ -11,24 +11,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.relu_deep.crossing import cross, find_meeting
-from unweave.methods.relu_deep.lifted import LiftedLayers
-from unweave.methods.relu_deep.probing import Kink, Probe, ScannedLine
+from unweave.methods.relu_deep.cross import CrossingOptions, cross, find_meeting
+from unweave.methods.relu_deep.probe import Kink, Probe, ScannedLine
 from unweave.methods.relu_deep.surface import Surface
+from unweave.networks.lifted_layers import LiftedLayers
 
-_FAILURES = 6  # crossings that failed, more than succeeded, after which a surface is given up
-_SAME_PLACE = 1e-6  # relative to 1 + |t|
-_LEAST_CONFIRMED = 0.8  # share of the crossings with lines that must be kinks
-_FLAT_POINTS, _FLAT_SEEN = 6, 4  # points of a flat surface, and how many of them must show it
-_FLAT_SHARE, _FARTHEST_FLAT = 0.9, 3.0  # of the way to the next known surface, and in normalised inputs
-_FLAT_STEP = 1e-3  # of the distance from the kink
-_BEYOND = 4.0  # how clearly a unit keeps its sign where it was never seen, in units of its gradient
-_SIDES = 30  # points of a surface that is not crossed, where the unit's sign is taken
+
+@dataclass(frozen=True, kw_only=True)
+class TraceOptions:
+    """When a surface is given up, and what its unit must explain."""
+
+    crossing: CrossingOptions = field(default_factory=CrossingOptions)
+    failures: int = 6
+    """Crossings that failed, more than succeeded, after which a surface is given up."""
+    same_place: float = 1e-6
+    """Distance between a predicted and a measured kink, relative to (1 + |t|) sqrt(d)."""
+    least_confirmed: float = 0.8
+    """Share of the crossings with lines that must be kinks."""
+    flat_points: int = 6
+    """Points that are tested for whether a surface is flat."""
+    flat_seen: int = 4
+    """Number of them that must show a kink."""
+    flat_share: float = 0.9
+    """Share of the way to the next known surface at which they are."""
+    farthest_flat: float = 3.0
+    """Their distance from the kink at most, in normalised inputs."""
+    flat_step: float = 1e-3
+    """Step across the surface, as a share of that distance."""
+    beyond: float = 4.0
+    """How clearly a unit keeps its sign where it was never seen, in units of its gradient."""
+    side_points: int = 30
+    """Points of a surface that never crosses a unit at which the sign beyond is taken."""
+
+
+DEFAULT_TRACE_OPTIONS = TraceOptions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +72,9 @@ def trace(
     pool: Sequence[Kink],
     lines: Sequence[ScannedLine],
     rng: np.random.Generator,
+    options: TraceOptions = DEFAULT_TRACE_OPTIONS,
 ) -> Unit | None:
-    """The unit behind a surface, or None if it could not be followed or the lines deny it."""
+    """Find the unit behind a surface; return None if it cannot be followed or the lines deny it."""
     surface = _absorb(surface, pool)
     tried: set[int] = set()
     failures = successes = 0
@@ -62,42 +84,48 @@ def trace(
             break
         meeting = None
         for unit in rng.permutation(targets):
-            meeting = find_meeting(surface, int(unit), rng)
+            meeting = find_meeting(surface, int(unit), rng, options.crossing)
             if meeting is not None:
                 break
             tried.add(int(unit))
         if meeting is None:
             break
-        crossed = cross(probe, surface, meeting, rng)
+        crossed = cross(probe, surface, meeting, rng, options.crossing)
         if crossed is None:
             failures += 1
-            if failures > max(_FAILURES, successes):
+            if failures > max(options.failures, successes):
                 return None
             continue
         successes += 1
         tried.clear()
         surface = _absorb(crossed, pool)
-    return _finished(surface, lines)
+    return _finished(surface, lines, options)
 
 
-def is_flat(probe: Probe, known: LiftedLayers, kink: Kink, rng: np.random.Generator) -> bool:
-    """Whether the surface through a kink is flat as far as the known units go.
+def is_flat(
+    probe: Probe,
+    known: LiftedLayers,
+    kink: Kink,
+    rng: np.random.Generator,
+    options: TraceOptions = DEFAULT_TRACE_OPTIONS,
+) -> bool:
+    """Return whether the surface through a kink is flat as far as the known units go.
 
     That of a unit of the next layer is; that of a deeper one bends at surfaces that are not known yet.
     """
     pattern = known.pattern(kink.point)
-    directions = rng.standard_normal((_FLAT_POINTS, known.n_inputs))
+    directions = rng.standard_normal((options.flat_points, known.n_inputs))
     directions -= np.outer(directions @ kink.normal, kink.normal)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     limits = [known.first_crossing(kink.point, way, pattern).distance for way in directions]
-    ways = np.minimum(_FLAT_SHARE * np.array(limits), _FARTHEST_FLAT)
-    normals = np.repeat(kink.normal[None], _FLAT_POINTS, axis=0)
-    seen = probe.have_kinks(kink.point + ways[:, None] * directions, normals, _FLAT_STEP * ways)
-    return int(seen.sum()) >= _FLAT_SEEN
+    ways = np.minimum(options.flat_share * np.array(limits), options.farthest_flat)
+    normals = np.repeat(kink.normal[None], options.flat_points, axis=0)
+    seen = probe.have_kinks(kink.point + ways[:, None] * directions, normals, options.flat_step * ways)
+    return int(seen.sum()) >= options.flat_seen
 
 
 def _absorb(surface: Surface, pool: Sequence[Kink]) -> Surface:
-    """The surface with all kinks of the pool that are its own."""
+    """Add all kinks of the pool that are the surface's own."""
     while True:
         joined = False
         for kink in pool:
@@ -111,7 +139,7 @@ def _absorb(surface: Surface, pool: Sequence[Kink]) -> Surface:
 
 
 def _targets(surface: Surface) -> list[int]:
-    """Units of the last known layer behind whose surface alpha may be open."""
+    """Return the units of the last known layer behind whose surface alpha may be open."""
     never_crossed = _never_crossed(surface)
     if len(never_crossed) == surface.open:
         return never_crossed
@@ -120,7 +148,7 @@ def _targets(surface: Surface) -> list[int]:
 
 
 def _never_crossed(surface: Surface) -> list[int]:
-    """Units on one side of which alpha was seen, and on whose other side it is open for that reason."""
+    """Return the units that the surface was seen on one side of, so that alpha is open on the other."""
     known, pattern = surface.known, surface.places[0].pattern
     vectors = [
         (unit, vanishing(known, unit, float(pattern[unit]))) for unit in range(known.n_units)[known.top]
@@ -129,7 +157,7 @@ def _never_crossed(surface: Surface) -> list[int]:
 
 
 def vanishing(known: LiftedLayers, unit: int, side: float) -> Array | None:
-    """The vector (F,) whose product with phi is zero wherever the unit is on ``side``, and only there."""
+    """Return the vector (F,) whose product with phi is zero where the unit is on ``side``, and only there."""
     index = unit - known.top.start
     vector = np.zeros(known.dimension)
     vector[index] = 1.0
@@ -143,7 +171,7 @@ def vanishing(known: LiftedLayers, unit: int, side: float) -> Array | None:
     return vector
 
 
-def _finished(surface: Surface, lines: Sequence[ScannedLine]) -> Unit | None:
+def _finished(surface: Surface, lines: Sequence[ScannedLine], options: TraceOptions) -> Unit | None:
     known, unread = surface.known, tuple(_never_crossed(surface)) if surface.open else ()
     if surface.open != len(unread):
         return None
@@ -156,7 +184,8 @@ def _finished(surface: Surface, lines: Sequence[ScannedLine]) -> Unit | None:
         assert vector is not None
         size = np.linalg.norm(known.jacobian(first.pattern)[1][unit])
         alpha = alpha - vector * (vector @ alpha) / (vector @ vector)
-        alpha = alpha + _sign_beyond(surface, alpha, unit) * _BEYOND / size * vector
+        sign = _sign_beyond(surface, alpha, unit, options.side_points)
+        alpha = alpha + sign * options.beyond / size * vector
     seen, confirmed, denied = [first.point[None]], 0, 0
     for scanned in lines:
         zeros = known.zeros_on(scanned.line, alpha)
@@ -165,11 +194,12 @@ def _finished(surface: Surface, lines: Sequence[ScannedLine]) -> Unit | None:
             continue
         nearest = np.abs(zeros[:, None] - scanned.positions).argmin(axis=1)
         places = scanned.positions[nearest]
-        agree = np.abs(zeros - places) <= _SAME_PLACE * (1 + np.abs(zeros)) * np.sqrt(known.n_inputs)
+        allowed = options.same_place * (1 + np.abs(zeros)) * np.sqrt(known.n_inputs)
+        agree = np.abs(zeros - places) <= allowed
         confirmed += int(agree.sum())
         denied += int((~agree).sum()) if scanned.complete else 0
         seen.append(scanned.line.points(places[agree]))
-    if confirmed == 0 or confirmed < _LEAST_CONFIRMED * (confirmed + denied):
+    if confirmed == 0 or confirmed < options.least_confirmed * (confirmed + denied):
         return None
     if not unread:
         fitted = surface.fitted(np.concatenate(seen)).null[:, 0]
@@ -177,10 +207,10 @@ def _finished(surface: Surface, lines: Sequence[ScannedLine]) -> Unit | None:
     return Unit(alpha, unread, confirmed, denied)
 
 
-def _sign_beyond(surface: Surface, alpha: Array, unit: int) -> float:
-    """Sign of alpha . phi on the surface of a known unit that it is never zero on."""
+def _sign_beyond(surface: Surface, alpha: Array, unit: int, side_points: int) -> float:
+    """Return the sign of alpha . phi on the surface of a known unit that it is never zero on."""
     known, points = surface.known, []
-    for place in surface.places[:_SIDES]:
+    for place in surface.places[:side_points]:
         heights = known.preactivations(place.point[None])[0]
         gradient = known.jacobian(place.pattern)[1][unit]
         points.append(place.point - heights[unit] * gradient / (gradient @ gradient))

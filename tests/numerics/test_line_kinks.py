@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from unweave.methods.shared.kinked.line_kinks import find_kinks
+from unweave.numerics.line_kinks import find_kinks
 
 EPS = float(np.finfo(np.float64).eps)
 

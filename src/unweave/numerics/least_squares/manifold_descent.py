@@ -1,7 +1,7 @@
-"""Levenberg-Marquardt for least squares whose unknowns are not a vector.
+"""Levenberg-Marquardt for least squares whose unknowns are not a vector, a subspace for instance.
 
-The unknowns of a layer are a matrix, a bias vector and a *subspace*; a step moves the subspace along its
-tangent and returns to it. So the problem itself moves its state, and provides J^T J and J^T r; a step solves
+A step moves the state along the tangent of its manifold and returns to the manifold. So the problem itself
+moves its state and provides J^T J and J^T r; a step solves
 
     (J^T J + lambda diag(J^T J)) d = -J^T r .
 """
@@ -20,7 +20,7 @@ from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, min
 
 State = TypeVar("State")
 
-_DIAGONAL_FLOOR = 1e-6  # of the mean diagonal of J^T J: directions the data hardly see move little
+_DIAGONAL_FLOOR = 1e-6  # of the mean diagonal of J^T J: directions that the data hardly determine move little
 _MANIFOLD_SCHEDULE = LevenbergMarquardtOptions(
     refusals=16,
     round_off=0.0,
@@ -39,13 +39,13 @@ class ProjectedProblem(Protocol[State]):
     """Minimise |r(state)|^2; r is scaled so that its norm is a relative residual."""
 
     def cost(self, state: State) -> float:
-        """|r|^2; infinite where it is not defined."""
+        """Return |r|^2; infinite where it is not defined."""
 
     def normal_equations(self, state: State) -> tuple[Array, Array, float]:
-        """J^T J, J^T r and |r|^2."""
+        """Return J^T J, J^T r and |r|^2."""
 
     def moved(self, state: State, step: Array) -> State:
-        """The state after a step."""
+        """Return the state after a step."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,11 @@ def descend(
     slow: float = 1.0,
     on_step: Callable[[int, float], None] | None = None,
 ) -> Descent[State]:
-    """Minimise from ``start``; stops at residual ``enough``, at rounding, or when a step leaves more than
-    ``slow`` of the cost. ``on_step`` is called with (steps made, residual) before every step."""
+    """Minimise from ``start``, until the residual is ``enough`` or only rounding is left.
+
+    A step that leaves more than ``slow`` of the cost is the last. ``on_step`` is called with (steps made,
+    residual) before every step.
+    """
     worthwhile = 1 - float(np.sqrt(slow))
     options = replace(_MANIFOLD_SCHEDULE, steps=steps, damping=damping, floor=enough, worthwhile=worthwhile)
     manifold_steps = _ManifoldSteps(problem, on_step)

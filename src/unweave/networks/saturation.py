@@ -1,6 +1,6 @@
 """Activations that level off at -1 and 1, and the logistic one rewritten as tanh.
 
-The layer-by-layer route needs an odd g with g(+-inf) = +-1 and its inverse: far out every unit is a sign,
+Recovery layer by layer needs an odd g with g(+-inf) = +-1 and its inverse: far out every unit is a sign,
 and a known layer is undone by z = g^{-1}(y). The logistic function is (1 + tanh(z/2))/2, so its networks
 are tanh networks with other numbers.
 """
@@ -28,21 +28,21 @@ class Saturating:
         return self.activation.name
 
     def inverse(self, y: Array) -> Array:
-        """z with g(z) = y, elementwise."""
+        """Return z with g(z) = y, elementwise."""
         assert self.activation.inverse is not None
         return self.activation.inverse(y)
 
     def values(self, z: Array) -> Array:
-        """g(z)."""
+        """Return g(z)."""
         return self.activation.jet(z, 0)[0]
 
     def slopes(self, z: Array) -> tuple[Array, Array]:
-        """g'(z), g''(z)."""
+        """Return g'(z) and g''(z)."""
         _, first, second = self.activation.jet(z, 2)
         return first, second
 
     def bending(self, z: Array) -> tuple[Array, Array]:
-        """r(z) = g''(z) / g'(z) and r'(z), which stay finite where g' vanishes."""
+        """Return r(z) = g''(z) / g'(z) and r'(z), which stay finite where g' vanishes."""
         if self.name == "tanh":
             y = np.tanh(z)
             return -2 * y, -2 * (1 - y) * (1 + y)
@@ -51,11 +51,10 @@ class Saturating:
 
 TANH = Saturating(get_activation("tanh"))
 ERF = Saturating(get_activation("erf"))
-SATURATING = {"tanh": TANH, "erf": ERF}
 
 
 def as_logistic(network: Network) -> Network:
-    """The same function with logistic hidden units instead of tanh: tanh(z) = 2 logistic(2z) - 1.
+    """Rewrite a tanh network with logistic hidden units instead of tanh: tanh(z) = 2 logistic(2z) - 1.
 
     W' = 2 W and b' = 2 b feed the units; a layer that reads them has 2 W and b - colsum(W) instead.
     """

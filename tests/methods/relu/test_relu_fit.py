@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.methods.relu.line_polish import PolishOptions, polish
+from unweave.methods.relu.fit import PolishOptions, polish
 
 
 def near(seed: int, outputs: int = 1) -> tuple[unweave.Network, unweave.Network, np.ndarray]:

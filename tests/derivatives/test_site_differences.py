@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import unweave.methods.smooth_deep.differences as module
 from unweave.derivatives.closed_form import network_gradients, network_hessians
-from unweave.methods.smooth_deep.differences import HessianStencils, gradients_around, hessian_stencils
+from unweave.derivatives.site_differences import (
+    GRADIENT_REACH,
+    HESSIAN_REACH,
+    HessianStencils,
+    gradients_around,
+    hessian_stencils,
+)
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
 
@@ -97,19 +102,19 @@ def test_the_rows_that_are_asked() -> None:
     gradients_around(function, np.full(6, 0.1), D)
     rows = np.concatenate(asked)
     assert len(rows) == 6 * 4 * D
-    assert np.abs(rows[:, 1:]).sum(axis=1).max() <= 0.1 * module.GRADIENT_REACH + 1e-15
+    assert np.abs(rows[:, 1:]).sum(axis=1).max() <= 0.1 * GRADIENT_REACH + 1e-15
     asked.clear()
     hessian_stencils(function, np.full(6, 0.1), D)
     rows = np.concatenate(asked)
     assert len(rows) == 6 * (D * D + D + 1)
-    assert np.abs(rows[:, 1:]).sum(axis=1).max() <= 0.1 * module.HESSIAN_REACH + 1e-15
+    assert np.abs(rows[:, 1:]).sum(axis=1).max() <= 0.1 * HESSIAN_REACH + 1e-15
 
 
-def test_large_batches_are_cut_without_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_batches_are_cut_without_a_difference() -> None:
     network = planted()
     whole = gradients_around(around(network), np.full(6, 0.1), D)
-    monkeypatch.setattr(module, "_ROWS_PER_CALL", 40)
-    assert_allclose(gradients_around(around(network), np.full(6, 0.1), D), whole, rtol=1e-14)
+    cut = gradients_around(around(network), np.full(6, 0.1), D, rows_per_call=40)
+    assert_allclose(cut, whole, rtol=1e-14)
 
 
 def test_stencils_put_together() -> None:

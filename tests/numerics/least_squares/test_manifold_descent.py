@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from unweave.methods.smooth_deep.projected_descent import descend
+from unweave.numerics.least_squares.manifold_descent import descend
 
 
 class Linear:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from unweave import Network, random_network
-from unweave.methods.relu.line_refine import refine_units
-from unweave.methods.shared.kinked.line_kinks import find_kinks
-from unweave.methods.shared.kinked.line_units import Line, Units, merge, random_line, units_at_kinks
+from unweave.methods.relu.refine import refine_units
+from unweave.methods.relu.units import Units, merge, units_at_kinks
+from unweave.methods.shared.kinked.lines import random_line
+from unweave.numerics.line_kinks import Line, find_kinks
 from unweave.targets.region import Region
 
 EPS = float(np.finfo(np.float64).eps)

@@ -1,0 +1,149 @@
+"""Fits of one hidden layer of kinked units: what is linear in an absolute form, then all parameters.
+
+Given the units, least squares on (|z|, x, 1) gives heights and affine part. Given the signs, f(x) =
+g(x W + b) A + c (+ x S) is a smooth function of its parameters around the truth on rows that lie on both
+sides of every unit's hyperplane, none of them within the error of a parameter of one. A step or two of
+
+    min_delta |y - f - J delta|        (minimum norm: the length of w_i is free)
+
+ends at the rounding of the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from unweave.arrays import Array
+from unweave.methods.relu.units import Units
+from unweave.networks.absolute_form import AbsoluteForm
+from unweave.networks.jacobian import ValueJacobian
+from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.least_squares import LevenbergMarquardtOptions
+from unweave.numerics.least_squares.cholesky_factor import cholesky_factor
+from unweave.numerics.least_squares.full_steps import take_full_steps
+
+
+def fit_all(units: Units, points: Array, answers: Array) -> tuple[AbsoluteForm, float]:
+    """Fit heights and affine part to answers (n, K) at points (n, d); return the relative misfit, too.
+
+    Heights are the measured ones plus the smallest correction that the rows ask for: where all rows lie on
+    one side of a unit, its |z| is affine, and they do not tell its height.
+    """
+    m = units.width
+    features = np.hstack([_magnitudes(units, points), points, np.ones((len(points), 1))])
+    solution = np.vstack([units.heights, np.zeros((features.shape[1] - m, answers.shape[1]))])
+    solution[m:] = np.linalg.lstsq(features[:, m:], answers - features @ solution, rcond=None)[0]
+    # Singular values below 1e-10 of the largest one come from units that the rows see from one side only.
+    solution += np.linalg.lstsq(features, answers - features @ solution, rcond=1e-10)[0]
+    misfit = np.linalg.norm(features @ solution - answers, axis=0)
+    spread = np.linalg.norm(answers - answers.mean(axis=0), axis=0)
+    form = AbsoluteForm(units.weights, units.biases, solution[:m], solution[m:-1], solution[-1])
+    return form, float((misfit / np.where(spread > 0, spread, 1.0)).max())
+
+
+def fit_affine(units: Units, points: Array, answers: Array) -> AbsoluteForm:
+    """Fit the affine part, and the heights of units that were not refined."""
+    free = ~units.refined
+    magnitudes = _magnitudes(units, points)
+    rest = answers - magnitudes[:, ~free] @ units.heights[~free]
+    features = np.hstack([magnitudes[:, free], points, np.ones((len(points), 1))])
+    rank = np.finfo(np.float64).eps * len(points)
+    solution = np.asarray(np.linalg.lstsq(features, rest, rcond=rank)[0], dtype=np.float64)
+    heights, count = units.heights.copy(), int(free.sum())
+    heights[free] = solution[:count]
+    return AbsoluteForm(units.weights, units.biases, heights, solution[count:-1], solution[-1])
+
+
+def relative_misfit(form: AbsoluteForm, points: Array, answers: Array) -> float:
+    """Return the largest error over |x| at points x (n, d), relative to the largest answer over |x|."""
+    distance = np.linalg.norm(points, axis=1)
+    errors = np.abs(form(points) - answers).max(axis=1) / distance
+    return float(errors.max() / (np.abs(answers).max(axis=1) / distance).max())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolishOptions:
+    """What a polish of all parameters may cost, and how its steps are solved."""
+
+    steps: int = 3
+    """Number of steps, of which one or two reach the rounding of the answers."""
+    last_ratio: float = 0.7
+    """Ratio of residuals after and before a step beyond which it was the last one."""
+    largest: float = 3e10
+    """Rows of J times its columns squared up to which a polish is worth its second."""
+    largest_exact: float = 6e8
+    """The same up to which steps are exact."""
+    ridge: float = 1e-12
+    """Added to the diagonal of J^T J, relative to it: the symmetries make J^T J singular."""
+    symmetry_rank: float = 1e-11
+    """Relative singular values of J below which a direction is one of the symmetries."""
+
+
+DEFAULT_POLISH_OPTIONS = PolishOptions()
+
+
+@dataclass(frozen=True, eq=False)
+class Polished:
+    """A network after Gauss-Newton."""
+
+    network: Network
+    history: tuple[float, ...]
+    """Root mean square residual, the start first."""
+
+
+def polish(
+    network: Network, points: Array, answers: Array, options: PolishOptions = DEFAULT_POLISH_OPTIONS
+) -> Polished:
+    """Polish ``network`` on answers (n, K) at points (n, d); it never gets worse."""
+    start, size = NetworkParameters.from_network(network), network.n_parameters
+    worth = answers.size >= size and worth_polishing(answers.size, size, options)
+    exact = answers.size * size**2 <= options.largest_exact
+    kept = None if exact or not worth else _gram_solver(_jacobian(start, points), options.ridge)
+
+    def residual(model: NetworkParameters) -> Array:
+        return np.asarray((answers - model.values(points)).reshape(-1))
+
+    def move(model: NetworkParameters, left: Array) -> NetworkParameters:
+        solve = kept or _exact_solver(_jacobian(model, points), options.symmetry_rank)
+        return model.from_vector(model.to_vector() + solve(left))
+
+    steps = options.steps if worth else 0
+    schedule = LevenbergMarquardtOptions.undamped(steps, last_ratio=options.last_ratio)
+    path = take_full_steps(start, residual, move, schedule)
+    end = path.point.state
+    return Polished(network if end is start else end.to_network(), path.history)
+
+
+def worth_polishing(equations: int, parameters: int, options: PolishOptions) -> bool:
+    """Return whether a polish of this size takes no more than about a second."""
+    return equations * parameters**2 <= options.largest
+
+
+def _jacobian(model: NetworkParameters, points: Array) -> Array:
+    """Return J (n K, P)."""
+    return ValueJacobian(model, points).dense()
+
+
+def _exact_solver(jacobian: Array, rank: float) -> Callable[[Array], Array]:
+    """Return minimum norm solutions of J d = r."""
+    size = np.linalg.norm(jacobian, axis=0)
+    size = np.where(size > 0, size, 1.0)
+    return lambda residual: np.asarray(np.linalg.lstsq(jacobian / size, residual, rcond=rank)[0] / size)
+
+
+def _gram_solver(jacobian: Array, ridge: float) -> Callable[[Array], Array]:
+    """Return the same through J^T J, good to a few digits: one factor serves all steps."""
+    factor = cholesky_factor(scipy.linalg.blas.dsyrk(1.0, jacobian.T, lower=1).T, ridge)
+    if factor is None:
+        raise np.linalg.LinAlgError("J^T J is not finite")
+    return lambda left: np.asarray(factor.other_half_solve(factor.half_solve(jacobian.T @ left)), np.float64)
+
+
+def _magnitudes(units: Units, points: Array) -> Array:
+    """Return |z| (n, m)."""
+    return np.abs(points @ units.weights + units.biases)

@@ -1,0 +1,272 @@
+"""Make a network of the units, polish it, and check whether it is everything.
+
+Rows of the check are chosen so that a missing unit shows. A unit that is hardly ever active is missed by
+lines and by random rows alike. Where it is active, what it reads is unlike what it usually reads: far out,
+where biases no longer matter, the states before the last hidden layer are small there for the length of x, or
+point away from where they point on average. Such directions are found without asking. Rows among the most
+extreme of them see units that act on one row in thousands some twenty times as often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.methods.relu_deep.assembly import (
+    AssemblyOptions,
+    assemble,
+    fit_outputs,
+    layer_of,
+    output_signs,
+    with_always_active,
+)
+from unweave.methods.relu_deep.layer_units import LayerUnits
+from unweave.methods.relu_deep.polish import (
+    DeepPolishOptions,
+    Polished,
+    enough_rows,
+    open_parameters,
+    polish,
+    rows_for_open_parameters,
+)
+from unweave.methods.relu_deep.probe import Probe
+from unweave.networks.absolute_form import AbsoluteForm
+from unweave.networks.network import Network
+from unweave.networks.signs import negative_slope, solve_signs
+from unweave.search.journal import Journal
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """Where a network that was found is checked, in normalised inputs."""
+
+    near: tuple[float, ...] = (1.0, 3.0, 10.0)
+    """Standard deviations of rows that are not far out."""
+    far: float = 100.0
+    """Standard deviation of rows far out, where biases hardly matter."""
+    candidates: int = 20_000
+    """Directions among which extreme ones are looked for."""
+    extreme: float = 0.05
+    """Share of them that counts as extreme."""
+    fewest: int = 2000
+    """Rows at least."""
+    per_parameter: float = 3.0
+    """Rows per parameter."""
+
+
+DEFAULT_CHECK_OPTIONS = CheckOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompletionOptions:
+    """When units explain the answers; misfits are relative to the typical answer at a row's distance."""
+
+    assembly: AssemblyOptions = field(default_factory=AssemblyOptions)
+    polish: DeepPolishOptions = field(default_factory=DeepPolishOptions)
+    check: CheckOptions = field(default_factory=CheckOptions)
+    explained: float = 1e-4
+    """Misfit of the units as they were measured."""
+    agrees: float = 1e-8
+    """Misfit of the polished network."""
+    nothing: float = 1e-7
+    """Outgoing weight, relative to the largest one, below which a unit is none; all have gradient one."""
+    near: float = 300.0
+    """Distance from the origin, over sqrt(d), up to which rows are used."""
+    equations: float = 4.0
+    """Equations per parameter of a polish, if there are as many."""
+    most_polishes: int = 3
+    """Polishes with more rows for open parameters."""
+    most: float = 0.6
+    """Share of the rows that must agree for the others to be counterexamples."""
+    worst: int = 30
+    """Counterexamples, the worst ones, among which one is taken."""
+    apart: float = 1.0
+    """Distance between a counterexample and a row that agrees: gradients must be measured in between."""
+    settled: float = 32.0
+    """Roundings of the answers that a finished polish may leave."""
+    sign_tolerance: float = 1e-9
+    """Misfit of the signs' equations after the polish."""
+    worst_floor: float = 1e-9
+    """Relative residual of the polish that may pass for rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Completed:
+    """A network that agrees with all rows it was checked on."""
+
+    network: Network
+    ambiguity: str | None
+    checked: int
+    """Fresh rows that it agreed with."""
+    figures: dict[str, Any]
+    """For the evidence."""
+
+
+class Completion:
+    """Attempts to make a network of a layer's units."""
+
+    def __init__(
+        self,
+        probe: Probe,
+        activation: str,
+        sigma: float,
+        journal: Journal,
+        rng: np.random.Generator,
+        options: CompletionOptions,
+    ) -> None:
+        self._probe, self._activation, self._sigma = probe, activation, sigma
+        self._journal, self._rng, self._options = journal, rng, options
+        self.misfit = np.inf
+
+    def attempt(self, search: LayerUnits) -> Completed | tuple[Array, Array] | None:
+        """Return the network; or a row that agrees and one that does not; or None if too few rows agree."""
+        options, assembly = self._options, self._options.assembly
+        if not search.units:
+            return None
+        known, units = search.known, search.units
+        points, answers = self._rows()
+        with self._journal.stage("output layer") as stage:
+            fit = fit_outputs(known, layer_of(units), points, answers, assembly)
+            self.misfit = float(fit.misfits.max())
+            stage.figures.update(misfit=self.misfit, units=len(units))
+        if self.misfit > options.explained:
+            return self._counterexample(points, fit.misfits, options.explained)
+        heights = np.abs(fit.form.heights).max(axis=1)
+        read = heights > options.nothing * heights.max()
+        units = [unit for unit, is_read in zip(units, read, strict=True) if is_read]
+        if len(units) < len(heights):  # an accident that no output reads
+            fit = fit_outputs(known, layer_of(units), points, answers, assembly)
+        solution = output_signs(fit, units, known, self._activation, assembly)
+        network, rest = assemble(known, units, fit, solution.signs, self._activation)
+        ambiguity = None
+        if not solution.solved:
+            network = with_always_active(network, rest, points, assembly)
+            ambiguity = (
+                "no signs of the last hidden layer's units explain the affine part of what reads them: it is "
+                "given as units that are active wherever they were asked"
+            )
+        elif not solution.unique:
+            ambiguity = "the signs of the last hidden layer's units fit, but others may fit as well"
+        with self._journal.stage("polish") as stage:
+            polished = polish(network, *self._some(points, answers, network), options.polish)
+            stage.figures.update(residual=polished.history[-1], steps=len(polished.history) - 1)
+        with self._journal.stage("check") as stage:
+            counterexample, worst = self._check(polished.network)
+            stage.figures.update(error=worst)
+        if worst > options.agrees:
+            self.misfit = worst
+            return counterexample
+        polished = self._polished_again(polished)
+        if solution.solved and not solution.unique and self._signs_are_unique(polished.network):
+            ambiguity = None
+        return self._completed(polished, ambiguity)
+
+    def _signs_are_unique(self, network: Network) -> bool:
+        """Return whether no other signs of the last hidden layer fit the network after its polish."""
+        slope, outer = negative_slope(self._activation), network.weights[-1]
+        weights, biases = network.weights[-2], network.biases[-2]
+        affine = (1 + slope) / 2 * weights @ outer
+        form = AbsoluteForm(weights, biases, (1 - slope) / 2 * outer, affine, network.biases[-1])
+        signs = self._options.assembly.signs
+        return solve_signs(form, slope, self._options.sign_tolerance, options=signs).unique
+
+    def _polished_again(self, polished: Polished) -> Polished:
+        """Fit the network to the rows of the check, too, and to more where they leave something open."""
+        points, answers = self._some(*self._rows(), polished.network)
+        for _ in range(self._options.most_polishes):
+            with self._journal.stage("polish") as stage:
+                polished = polish(polished.network, points, answers, self._options.polish)
+                stage.figures.update(residual=polished.history[-1], error_bar=polished.error_bar)
+                more = rows_for_open_parameters(polished, self._rng, self._options.polish)
+                if not len(more):
+                    break
+                points = np.concatenate([points, more])
+                answers = np.concatenate([answers, self._probe(more)])
+        return polished
+
+    def _rows(self) -> tuple[Array, Array]:
+        """Return the rows asked so far that are not far out."""
+        points, answers = self._probe.asked()
+        near = np.linalg.norm(points, axis=1) <= self._options.near * np.sqrt(points.shape[1])
+        return points[near], answers[near]
+
+    def _some(self, points: Array, answers: Array, network: Network) -> tuple[Array, Array]:
+        """Return as many of the rows as a polish needs."""
+        options, outputs = self._options, min(*network.hidden, network.n_outputs)
+        wanted = int(options.equations * network.n_parameters / outputs)
+        rows = enough_rows(network, points, wanted, self._rng, options.polish.rows_per_weight)
+        return points[rows], answers[rows]
+
+    def _check(self, network: Network) -> tuple[tuple[Array, Array] | None, float]:
+        """Ask fresh rows; return one that agrees with one that does not, if any, and the worst error."""
+        points = check_points(network, self._checks(network), self._rng, self._options.check)
+        answers = self._probe(points)
+        size = 1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1])
+        typical = float(np.sqrt(np.mean((answers / size[:, None]) ** 2)))
+        errors = np.abs(network(points) - answers).max(axis=1) / size / (typical if typical > 0 else 1.0)
+        return self._counterexample(points, errors, self._options.agrees), float(errors.max())
+
+    def _completed(self, polished: Polished, ambiguity: str | None) -> Completed:
+        network = polished.network
+        undetermined = open_parameters(polished)
+        if undetermined and ambiguity is None:
+            shown = ", ".join(f"({layer + 1}, {row}, {unit})" for layer, row, unit in undetermined[:5])
+            ambiguity = (
+                f"{len(undetermined)} parameters are not determined by the answers (layer, row, unit: "
+                f"{shown}): units are read that are never active together, or hardly ever"
+            )
+        size = float(np.sqrt(np.mean(self._probe.asked()[1] ** 2)))
+        floor = max(self._sigma, float(np.finfo(np.float64).eps) * max(size, 1.0))
+        finite = polished.error_bars[np.isfinite(polished.error_bars)]
+        figures = {
+            "fit_history": polished.history,
+            "fit_floor": self._options.settled * floor,
+            "prediction_floor": min(max(polished.history[-1], floor), self._options.worst_floor),
+            "parameter_error_bar": float(finite.max(initial=0.0)),
+        }
+        return Completed(network, ambiguity, self._checks(network), figures)
+
+    def _checks(self, network: Network) -> int:
+        """Return the number of rows of a check."""
+        check = self._options.check
+        return max(check.fewest, int(check.per_parameter * network.n_parameters))
+
+    def _counterexample(self, points: Array, misfits: Array, allowed: float) -> tuple[Array, Array] | None:
+        """Return a point that agrees and one, apart from it, that does not; None if all or few agree."""
+        good = misfits <= allowed
+        if good.all() or good.mean() < self._options.most:
+            return None
+        bad = np.flatnonzero(~good)[np.argsort(misfits[~good])[-self._options.worst :]]
+        chosen = points[self._rng.choice(bad)]
+        apart = np.linalg.norm(points[good] - chosen, axis=1)
+        apart[apart < self._options.apart] = np.inf
+        return points[good][np.argmin(apart)], chosen
+
+
+def check_points(
+    network: Network, count: int, rng: np.random.Generator, options: CheckOptions = DEFAULT_CHECK_OPTIONS
+) -> Array:
+    """Return rows (count, d): half at random, near and far; half far out in extreme directions."""
+    quarter, near = count // 4, np.array(options.near)
+    candidates = options.far * rng.standard_normal((options.candidates, network.n_inputs))
+    extreme = max(quarter, int(options.extreme * len(candidates)))
+    chosen = [
+        rng.permutation(np.argsort(values)[:extreme])[:quarter]
+        for values in _unusualness(network, candidates)
+    ]
+    rest = count - 2 * quarter
+    spreads = np.where(rng.random(rest) < 0.5, options.far, near[rng.integers(len(near), size=rest)])
+    usual = spreads[:, None] * rng.standard_normal((rest, network.n_inputs))
+    return np.concatenate([usual, *(candidates[rows] for rows in chosen)])
+
+
+def _unusualness(network: Network, points: Array) -> tuple[Array, Array]:
+    """Return size and cosine to the mean direction of what the last hidden layer reads, (n,) each."""
+    below = Network(network.weights[:-2], network.biases[:-2], network.activations[:-2])
+    states = below(points)
+    sizes = np.linalg.norm(states, axis=1)
+    directions = states / np.where(sizes > 0, sizes, 1.0)[:, None]
+    return sizes / np.linalg.norm(points, axis=1), directions @ directions.mean(axis=0)
