@@ -127,7 +127,7 @@ def test_a_told_width_that_is_too_large_is_cut_down() -> None:
     network = planted(6, 4, 1, seed=1006)
     result = recover(rounded(network, 3), 6, hidden=[6])
     assert_recovered(network, result, EXACT)
-    assert any("needs 4 neurons where 6 were given" in note for note in result.notes)
+    assert any("needs 4 units where 6 were given" in note for note in result.notes)
 
 
 def test_a_budget_that_ends_early_is_told() -> None:

@@ -8,7 +8,7 @@ import pytest
 import unweave
 from unweave import Samples, Status
 from unweave.errors import InvalidInput
-from unweave.methods.samples_smooth.start_and_fit import fit_smooth_samples, handles
+from unweave.methods.samples_smooth.fit import fit_smooth_samples, handles
 
 
 def exact(activation="tanh", inputs=6, width=4, outputs=1, rows=3000, seed=1000):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.methods.shared.value_search import search_values, smooth_feature
+from unweave.methods.shared.value_search import ValueSearchOptions, search_values, smooth_feature
 from unweave.methods.smooth_values.search import SmoothValuesOptions
 from unweave.networks.activations import get_activation
 from unweave.numerics.variable_projection.problem import ProjectedProblem
@@ -96,6 +96,7 @@ def test_too_few_rows_and_no_time():
     x = rng.standard_normal((500, 2))
     found = search_values(x, net(x), 5, tanh, floor=1e-11, rng=rng, on_step=late)
     assert found is None or found.out_of_time
-    one = search_values(x, net(x), None, tanh, floor=1e-11, rng=rng, rounds=(1,), work=1e-9)
+    brief = ValueSearchOptions(rounds=(1,), work=1e-9)
+    one = search_values(x, net(x), None, tanh, floor=1e-11, rng=rng, options=brief)
     assert one is not None
     assert one.starts == 1

@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 import unweave
 from coarse_targets import noisy, planted
 from unweave.methods.samples_relu.standard_errors import standard_errors as sample_standard_errors
-from unweave.methods.shared.coarse_answers.averaging import fit_averaged
-from unweave.methods.shared.coarse_answers.error_bars import standard_error_network
-from unweave.methods.smooth_coarse.scale_fit import ScaleFit, fit_scales
+from unweave.methods.shared.coarse_answers.averaged_fit import fit_averaged
+from unweave.methods.smooth_coarse.fit import ScaleFit, fit_scales
+from unweave.networks.error_bars import standard_error_network
 from unweave.networks.parameters import NetworkParameters
 from unweave.targets.region import Region
 
@@ -118,9 +118,7 @@ def test_what_the_rows_do_not_determine_has_no_standard_error() -> None:
 def error_bars(network: unweave.Network, n: int, sigma: float) -> unweave.Network:
     points = np.random.default_rng(1012).standard_normal((n, network.n_inputs))
     weights = np.full((n, network.n_outputs), 1 / sigma)
-    bars = standard_error_network(
-        NetworkParameters.from_network(network), Region.standard(5), points, weights
-    )
+    bars = standard_error_network(NetworkParameters.from_network(network), points, weights)
     assert bars is not None
     return bars
 
@@ -148,7 +146,7 @@ def test_standard_errors_cover_nine_in_ten() -> None:
             found.activations,
         )
         bars = standard_error_network(
-            NetworkParameters.from_network(back), region, points, np.full(answers.shape, 1e3)
+            NetworkParameters.from_network(back), region.to_inputs(points), np.full(answers.shape, 1e3)
         )
         assert bars is not None
         off = NetworkParameters.from_network(back).to_vector() - truth.to_vector()
@@ -174,24 +172,24 @@ def test_errors_of_a_softmax_are_those_of_differences() -> None:
     assert (bars.weights[1][:, :-1] > 0).all()
 
 
-def test_a_neuron_that_does_not_act_leaves_them_undetermined() -> None:
+def test_a_unit_that_does_not_act_leaves_them_undetermined() -> None:
     network = planted(5, 3, 1, 1016)
     outgoing = network.weights[1].copy()
     outgoing[1] = 0
     dead = unweave.Network([network.weights[0], outgoing], network.biases, network.activations)
     points = np.random.default_rng(1017).standard_normal((100, 5))
     model = NetworkParameters.from_network(dead)
-    assert standard_error_network(model, Region.standard(5), points, np.ones((100, 1))) is None
+    assert standard_error_network(model, points, np.ones((100, 1))) is None
 
 
-def test_error_bars_of_homogeneous_neurons_are_those_with_fixed_lengths():
+def test_error_bars_of_homogeneous_units_are_those_with_fixed_lengths():
     """Two ways to the same: a heavy weight on the lengths here, tangents to them there."""
     network = planted(5, 4, 2, 1000, "relu")
     x = np.random.default_rng(1000).standard_normal((400, 5))
     y = noisy(network, 1e-3, 1000)(x)
     by_tangents = sample_standard_errors(network, x, y)
     weights = np.broadcast_to(1 / by_tangents.sigma, y.shape)
-    bars = standard_error_network(NetworkParameters.from_network(network), Region.standard(5), x, weights)
+    bars = standard_error_network(NetworkParameters.from_network(network), x, weights)
     for ours, theirs in zip(
         (*bars.weights, *bars.biases), (*by_tangents.weights, *by_tangents.biases), strict=True
     ):

@@ -7,16 +7,21 @@ import pytest
 from numpy.testing import assert_allclose
 
 from coarse_targets import planted
-from unweave.methods.smooth_coarse.radius import choose_radius
-from unweave.methods.smooth_coarse.rotated_hessians import RotatedHessians, random_rotations, rotated_hessians
-from unweave.methods.smooth_coarse.width import STANDS_OUT, noisy_span
+from unweave.methods.smooth_coarse.noisy_hessians import (
+    NoisySpan,
+    RotatedHessians,
+    choose_radius,
+    noisy_span,
+    random_rotations,
+    rotated_hessians,
+)
 from unweave.subspace.symmetric import symmetric_packing
 
 
 def synthetic(
     dimension: int, width: int, sites: int, level: float, seed: int, outputs: int = 1
 ) -> RotatedHessians:
-    """Hessians of ``width`` unit neurons with random coefficients, noise of size ``level`` in every entry."""
+    """Hessians of ``width`` unit units with random coefficients, noise of size ``level`` in every entry."""
     rng = np.random.default_rng(seed)
     units = rng.standard_normal((width, dimension))
     units /= np.linalg.norm(units, axis=1, keepdims=True)
@@ -31,21 +36,21 @@ def synthetic(
 
 @pytest.mark.parametrize("seed", range(1000, 1005))
 @pytest.mark.parametrize(("width", "level"), [(4, 1e-8), (12, 1e-3), (12, 0.05), (1, 0.05)])
-def test_neurons_that_stand_out_are_counted(width: int, level: float, seed: int) -> None:
+def test_units_that_stand_out_are_counted(width: int, level: float, seed: int) -> None:
     span = noisy_span(synthetic(8, width, 40, level, seed), np.ones(1))
     assert span.width == width
     assert span.columns == 40
-    assert span.gap > STANDS_OUT
+    assert span.gap > NoisySpan.stands_out
 
 
 @pytest.mark.parametrize("seed", range(1000, 1010))
-def test_pure_noise_has_no_neurons(seed: int) -> None:
+def test_pure_noise_has_no_units(seed: int) -> None:
     # The largest singular values of two independent samples differ by a few per cent.
     span = noisy_span(synthetic(8, 0, 40, 1.0, seed), np.ones(1))
     assert (span.width, span.gap) == (0, 0.0)
 
 
-def test_a_multiple_of_the_identity_is_no_neuron() -> None:
+def test_a_multiple_of_the_identity_is_no_unit() -> None:
     taken = synthetic(6, 3, 30, 1e-3, 1000)
     identity = symmetric_packing(6).pack(np.eye(6))
     shifted = RotatedHessians(taken.sites, taken.hessians + 5 * identity, taken.errors)
@@ -60,7 +65,7 @@ def test_an_output_that_is_mostly_noise_does_not_hide_the_other() -> None:
     assert noisy_span(shouted, weights).width == noisy_span(taken, np.ones(2)).width == 3
 
 
-def test_the_basis_is_orthonormal_and_holds_the_neurons() -> None:
+def test_the_basis_is_orthonormal_and_holds_the_units() -> None:
     taken = synthetic(6, 3, 30, 1e-9, 1001)
     basis = noisy_span(taken, np.ones(1)).with_identity(3)
     assert_allclose(basis.T @ basis, np.eye(4), rtol=0, atol=1e-13)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unweave.methods.affine.search import SPARE_ROWS, AffineSearch
+from unweave.methods.affine.search import AffineOptions, AffineSearch
 from unweave.probing.look import Findings
 from unweave.search import Cost, Method, Question, Request
 
@@ -15,8 +15,8 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def cost(question: Question) -> Cost:
-    """Least squares on D + 1 rows and a few more."""
-    rows = question.inputs + 1 + SPARE_ROWS
+    """Count D + 1 rows and a few more."""
+    rows = question.inputs + 1 + AffineOptions().spare_rows
     return question.cost(rows, 0.01, 8e-6 * rows * question.inputs, "one row per input, and nine")
 
 
@@ -28,4 +28,5 @@ METHOD = Method(
     refuses=refuses,
     cost=cost,
     search=AffineSearch,
+    options=AffineOptions,
 )

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from unweave.networks.network import Network
 from unweave.search import Candidate, Evidence, Search
 
-SPARE_ROWS = 8
-"""Rows beyond the D + 1 that determine the map, which show whether it is one."""
+
+@dataclass(frozen=True, kw_only=True)
+class AffineOptions:
+    """How many rows are asked."""
+
+    spare_rows: int = 8
+    """Rows beyond the D + 1 that determine the map, which show whether it is affine."""
 
 
 class AffineSearch(Search):
@@ -19,9 +26,9 @@ class AffineSearch(Search):
     def run(self) -> None:
         """Ask the rows and solve."""
         findings, region = self.findings, self.findings.region
-        inputs = len(region.location)
+        inputs, spare = len(region.location), self.context.options.spare_rows
         with self.journal.stage("affine fit") as stage:
-            points = region.sample(inputs + 1 + SPARE_ROWS, self.rng)
+            points = region.sample(inputs + 1 + spare, self.rng)
             answers = self.context.view(points)
             design = np.concatenate([points, np.ones((len(points), 1))], axis=1)
             solution, *_ = np.linalg.lstsq(design, answers, rcond=None)
@@ -41,7 +48,7 @@ class AffineSearch(Search):
         evidence = Evidence(
             fit_history=(rms,),
             fit_floor=noise,
-            prediction_floor=noise * float(np.sqrt((inputs + 1) / SPARE_ROWS)),
+            prediction_floor=noise * float(np.sqrt((inputs + 1) / spare)),
         )
         self._found = Candidate(Network([weights], [bias], ["identity"]), evidence, tuple(notes))
 

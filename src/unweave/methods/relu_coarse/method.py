@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unweave.methods.relu_coarse.search import FIRST_WIDTHS, ROWS_PER_PARAMETER, ReluCoarseSearch
+from unweave.methods.relu_coarse.search import ReluCoarseOptions, ReluCoarseSearch
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.refinement import ROWS_OF_FINAL_FIT
 from unweave.methods.shared.refusals import NO_KINKS, links_to_try, mostly_noise
@@ -11,8 +11,8 @@ from unweave.networks.signs import KINKED
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
-WIDEST_INPUT = 256
-"""Inputs up to which kinked units are searched for in all of them at once."""
+MOST_INPUTS_KINKED = 256
+"""Number of inputs up to which kinked units are searched for in all of them at once."""
 
 
 def refuses(request: Request, findings: Findings) -> str | None:
@@ -27,16 +27,16 @@ def refuses(request: Request, findings: Findings) -> str | None:
         return "the answers are precise, with no last transformation: kinks on lines are better"
     if request.activation is None and not findings.kinks and findings.noise.kind in ("float64", "float32"):
         return "no kinks were seen: the target is smooth"
-    if findings.region.n_inputs > WIDEST_INPUT:
+    if findings.region.n_inputs > MOST_INPUTS_KINKED:
         return (
-            f"it searches in all inputs at once, for up to {WIDEST_INPUT} of them, and the target has "
+            f"it searches in all inputs at once, for up to {MOST_INPUTS_KINKED} of them, and the target has "
             f"{findings.region.n_inputs}"
         )
     return None
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
-    """Noise hides kinks, and kinked units imitate smooth ones behind it; flips of rounded answers tell."""
+    """Rate the method last where noise may hide kinks: kinked units imitate smooth ones behind it."""
     flips = findings.noise.kind == "rounded" and findings.noise.repeatable and request.averaging is None
     if not (findings.kinks or flips or request.activation is not None):
         return Likelihood.LAST
@@ -45,14 +45,16 @@ def likelihood(request: Request, findings: Findings) -> Likelihood:
 
 
 def cost(question: Question) -> Cost:
-    """Random starts of least squares on random rows, then more rows, or bisection of rounded ones."""
-    width = max(question.width, 1 if question.told else FIRST_WIDTHS[question.noise])
+    """Count the rows of random starts, and those of a final fit or of bisection."""
+    options = ReluCoarseOptions()
+    width = max(question.width, 1 if question.told else options.width(question.noise))
     size = width * (question.inputs + question.outputs) + (question.inputs + 1) * question.outputs
-    per_parameter = max(ROWS_OF_FINAL_FIT[question.noise], ROWS_PER_PARAMETER)
+    searched = options.rows_per_parameter
+    per_parameter = max(ROWS_OF_FINAL_FIT[question.noise], searched)
     shared = 1 if question.noise == "rounded" else question.outputs
-    rows = ROWS_PER_PARAMETER * size / question.outputs + (per_parameter - ROWS_PER_PARAMETER) * size / shared
+    rows = searched * size / question.outputs + (per_parameter - searched) * size / shared
     how = f"random starts of least squares, {per_parameter:g} rows per parameter"
-    return question.cost(rows, 0.1 + 3e-6 * size**2, 8e-6 * ROWS_PER_PARAMETER * size**2, how)
+    return question.cost(rows, 0.1 + 3e-6 * size**2, 8e-6 * searched * size**2, how)
 
 
 METHOD = Method(
@@ -66,5 +68,6 @@ METHOD = Method(
     likelihood=likelihood,
     cost=cost,
     search=ReluCoarseSearch,
+    options=ReluCoarseOptions,
     evidence=CoarseEvidence,
 )

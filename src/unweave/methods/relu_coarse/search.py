@@ -14,17 +14,15 @@ Cost: 12 rows per parameter, divided by the outputs; half as many more for noise
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from unweave.arrays import Array, BoolArray
-from unweave.methods.shared.coarse_answers.averaging import AveragedFit, fit_averaged
+from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit, fit_to_rows, prune
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
-from unweave.methods.shared.coarse_answers.leaving_out import pruned
-from unweave.methods.shared.coarse_answers.refinement import Refinement
-from unweave.methods.shared.coarse_answers.rows import AnsweredRows
-from unweave.methods.shared.coarse_answers.strength import link_of
+from unweave.methods.shared.coarse_answers.refinement import CoarseOptions, Refinement
+from unweave.methods.shared.coarse_answers.rows import AnsweredRows, link_of
 from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples, units_may_turn
 from unweave.methods.shared.refusals import links_to_try
 from unweave.networks.links import Link
@@ -43,28 +41,55 @@ from unweave.probing.noise import NoiseKind
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.region import Region
 
-ROWS_PER_PARAMETER = 12.0
-"""Rows on which units are searched for, per parameter and divided by the outputs."""
-FIRST_WIDTHS: dict[NoiseKind, int] = {"float64": 8, "float32": 8, "noisy": 8, "rounded": 16}
-"""Units that rows are asked for at first, where no width is told; flips will cost far more in any case."""
 
-_ROUNDS = 2  # of asking for more rows, where kinks were seen; without, no more is spent on a guess
-_MORE = 4.0  # factor of the rows in a further round
-_STARTS = 2  # of a search, which repairs itself as it goes; one where no kinks were seen
-_FEWEST_ROWS = 6.0  # per parameter of the widest network that is tried
-_AS_WELL = 5.0  # errors of z within this factor of the smallest are as good ...
-_PRECISE = {"float64": 1e-9, "float32": 1e-4}  # ... and so are those below this part of the spread
-_PILOT_ROWS = 32
-_FEW_SEEN, _NEARER, _NARROWINGS = (
-    0.5,
-    0.5,
-    5,
-)  # share of rows behind a link below which the region is narrowed
-_OVER_ERRORS = {"rounded": 1.1, "noisy": 1.1}  # residual of a search that is done, in errors of z
-_OVER_ROUNDING = 11.0  # the same where these are roughly known
-_FINEST = 1e-10  # relative residual of a search that is done, however precise the answers
-_DAMPING = 1e-6
-_LARGEST_SIGN_MISFIT = 0.2  # of the affine part, up to which a pattern of signs is tried on the answers
+@dataclass(frozen=True, kw_only=True)
+class ReluCoarseOptions:
+    """How hard to search for kinked units in coarse answers."""
+
+    coarse: CoarseOptions = field(default_factory=CoarseOptions)
+    """Rows, noise, final fit and flips."""
+    rows_per_parameter: float = 12.0
+    """Rows on which units are searched for, per parameter and divided by the outputs."""
+    first_width: int = 8
+    """Number of units that the first rows suffice for when the caller gives no width."""
+    first_width_rounded: int = 16
+    """The same for rounded answers, whose flips cost far more in any case."""
+    rounds: int = 2
+    """Rounds of asking for more rows where kinks were seen; without, one is spent on a guess."""
+    row_growth: float = 4.0
+    """Ratio of the numbers of rows of successive rounds."""
+    starts: int = 2
+    """Random starts of a search, which repairs itself as it goes; one where no kinks were seen."""
+    fewest_rows_per_parameter: float = 6.0
+    """Rows per parameter of the widest network that is tried."""
+    error_ratio: float = 5.0
+    """Rows are used whose error of z is within this factor of the smallest."""
+    float64_error: float = 1e-9
+    """Error of z relative to its spread below which a float64 row is used in any case."""
+    float32_error: float = 1e-4
+    """The same in float32."""
+    pilot_rows: int = 32
+    """Rows that show how much of the region a link saturates."""
+    unsaturated_share: float = 0.5
+    """Share of the pilot rows that must be seen behind the link; else the region is narrowed."""
+    narrowing: float = 0.5
+    """Factor by which it is narrowed."""
+    narrowings: int = 5
+    """Times that it is narrowed at most."""
+    noise_residual: float = 1.1
+    """Residual of a finished search, in errors of z, where noise or a grid is well known."""
+    rounding_residual: float = 11.0
+    """The same where floating-point errors are only roughly known."""
+    finest_residual: float = 1e-10
+    """Residual relative to the spread of z at which a search is finished, however precise the answers."""
+    damping: float = 1e-6
+    """Initial damping of the fit of all parameters, whose start is near."""
+    sign_misfit: float = 0.2
+    """Relative misfit of the affine part up to which a pattern of signs is tried on the answers."""
+
+    def width(self, noise: NoiseKind) -> int:
+        """Return the number of units assumed when the caller gives no width."""
+        return self.first_width_rounded if noise == "rounded" else self.first_width
 
 
 class ReluCoarseReason(Reason):
@@ -84,12 +109,12 @@ class ReluCoarseSearch(Search):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         findings, request = self.findings, self.request
-        self._rows = AnsweredRows(context.view, findings.noise, self.rng)
+        self._options: ReluCoarseOptions = context.options
+        coarse = self._options.coarse
+        self._rows = AnsweredRows(context.view, findings.noise, self.rng, coarse.rows)
         # A link that the range of the answers suggests is likelier than none.
         self._links = [Link(name) for name in links_to_try(request, findings)[::-1]]
-        self._best = Refinement(
-            self._rows, findings, request.width, request.averaging, self.journal, CoarseEvidence()
-        )
+        self._best = Refinement(context, self._rows, CoarseEvidence(), coarse)
         self._certain = findings.kinks or request.activation is not None
         self._ambiguity: str | None = None
 
@@ -99,7 +124,7 @@ class ReluCoarseSearch(Search):
         return replace(found, ambiguity=self._still_open(found))
 
     def _still_open(self, found: Candidate) -> str | None:
-        """What is open of the signs in the end: flips are exact, and leave less open than averages did."""
+        """Say what stays open of the signs: flips are exact, and leave less open than averages did."""
         network = found.network
         exact = network is not None and network.skip is None and found.evidence.from_exact_equations
         if self._ambiguity is None or network is None or not exact or network.activations[0] not in KINKED:
@@ -117,9 +142,10 @@ class ReluCoarseSearch(Search):
             self._rows.mix_in(ordinary)
         self._best.measure_noise()
         self._narrow()
-        first = self.request.width or FIRST_WIDTHS[self.findings.noise.kind]
-        goal = ROWS_PER_PARAMETER * self._parameters(first)
-        for _ in range(_ROUNDS if self._certain else 1):
+        options = self._options
+        first = self.request.width or options.width(self.findings.noise.kind)
+        goal = options.rows_per_parameter * self._parameters(first)
+        for _ in range(options.rounds if self._certain else 1):
             self._rows.extend_to(goal)
             for link in self._links:
                 self._search(link)
@@ -128,7 +154,7 @@ class ReluCoarseSearch(Search):
                     return
             if self.context.is_late:
                 break
-            goal *= _MORE
+            goal *= options.row_growth
         fit = self._best.fit
         if fit is None:
             raise GaveUp(ReluCoarseReason.NOTHING_SEEN)
@@ -140,19 +166,20 @@ class ReluCoarseSearch(Search):
         saturating = [link for link in self._links if link.name != "identity"]
         if not saturating or self._rows.region.has_box:
             return
+        options = self._options
         with self.journal.stage("region") as stage:
             narrowed = 1.0
-            for _ in range(_NARROWINGS):
-                answers = self._rows.view(self._rows.sample(_PILOT_ROWS))
+            for _ in range(options.narrowings):
+                answers = self._rows.view(self._rows.sample(options.pilot_rows))
                 seen = min(float(self._seen(link, answers)[0].mean()) for link in saturating)
-                if seen >= _FEW_SEEN:
+                if seen >= options.unsaturated_share:
                     break
-                self._rows.widen(_NEARER)
-                narrowed *= _NEARER
+                self._rows.widen(options.narrowing)
+                narrowed *= options.narrowing
             stage.figures["region narrowed to"] = narrowed
 
     def _search(self, link: Link) -> None:
-        """Units of z, then all parameters to the answers; kept if better than what there is."""
+        """Find the units of z, fit all parameters to the answers, and keep the best fit so far."""
         with self.journal.stage(f"fit {self.request.activation or 'relu or leaky_relu'}") as stage:
             found = self._units_behind(link)
             if found is None or not found.network.hidden:
@@ -171,7 +198,7 @@ class ReluCoarseSearch(Search):
             self._best.keep(fit)
 
     def _searched_again(self, fit: AveragedFit) -> AveragedFit:
-        """A fit that more rows have refuted: units are searched for on all of them."""
+        """Search again on all rows for units of a fit that more rows have refuted."""
         link = link_of(fit.model)
         found = self._units_behind(link)
         if found is None or not found.network.hidden:
@@ -183,13 +210,13 @@ class ReluCoarseSearch(Search):
         return other
 
     def _with_signs(self, fit: AveragedFit, found: SampleFit) -> tuple[AveragedFit, str | None]:
-        """The fit, and what is open of its signs: patterns that z leaves open are tried on the answers."""
+        """Try the patterns of signs that z leaves open on the answers; return the fit and what stays open."""
         rows, name = self._rows, found.network.activations[0]
         still_open = found.other_signs()
         if still_open is None or name not in KINKED or fit.misfit > rows.acceptable_misfit():
             return fit, still_open
         form = to_form(fit.model.to_network())
-        solution = solve_signs(form, negative_slope(name), _LARGEST_SIGN_MISFIT)
+        solution = solve_signs(form, negative_slope(name), self._options.sign_misfit)
         if not solution.solved:
             return fit, still_open
         patterns = [solution.signs, *solution.alternatives]
@@ -207,34 +234,34 @@ class ReluCoarseSearch(Search):
         return fits[best], None if solution.unique or all_tried else still_open
 
     def _units_behind(self, link: Link) -> SampleFit | None:
-        """The network of z = T^{-1}(y) that fits best; None if z is hardly known anywhere."""
-        rows = self._rows
+        """Return the network of z = T^{-1}(y) that fits best; None if z is hardly known anywhere."""
+        rows, options, kind = self._rows, self._options, self.findings.noise.kind
         used, errors = self._seen(link, rows.answers)
         x, z = rows.points[used], link.undo(rows.answers[used], self.findings.noise.edge_sigma)
-        if len(x) < _FEWEST_ROWS * self._parameters(1):
+        if len(x) < options.fewest_rows_per_parameter * self._parameters(1):
             return None
         spread = np.where(z.std(axis=0) > 0, z.std(axis=0), 1.0)
         share = float(np.sqrt(np.mean((errors[used] / spread) ** 2)))
-        kind = self.findings.noise.kind
-        width = self.request.width
-        per_unit = (self._parameters(2) - self._parameters(1)) * _FEWEST_ROWS
+        noisy, width = kind in ("rounded", "noisy"), self.request.width
+        least = (options.noise_residual if noisy else options.rounding_residual) * share
+        per_unit = (self._parameters(2) - self._parameters(1)) * options.fewest_rows_per_parameter
         return fit_samples(
             x,
             z,
             width,
             self.request.activation,
-            floor=max(_OVER_ERRORS.get(kind, _OVER_ROUNDING) * share, _FINEST),
+            floor=max(least, options.finest_residual),
             rng=self.rng,
-            noisy=kind in _OVER_ERRORS,
+            noisy=noisy,
             options=SearchOptions(
-                starts=_STARTS if self._certain else 1, most=max(int(len(x) / per_unit), width or 0)
+                starts=options.starts if self._certain else 1, most=max(int(len(x) / per_unit), width or 0)
             ),
             on_step=self._on_step,
         )
 
     def _seen(self, link: Link, answers: Array) -> tuple[BoolArray, Array]:
-        """(n,) the rows in which z is known well enough to search in, and its errors (n, K)."""
-        noise = self.findings.noise
+        """Return the rows (n,) in which z is known well enough to search in, and its errors (n, K)."""
+        noise, options = self.findings.noise, self._options
         errors = link.undone_errors(answers, noise.sigma_per_output, noise.number_format)
         if link.name == "identity":
             return np.ones(len(answers), dtype=np.bool_), errors
@@ -244,23 +271,20 @@ class ReluCoarseSearch(Search):
             return np.zeros(len(answers), dtype=np.bool_), errors
         finite = np.isfinite(largest)
         spread = link.undo(answers[finite], self._rows.largest_sigma).std()
-        return largest <= max(
-            _AS_WELL * smallest, _PRECISE.get(self.findings.noise.kind, 0.0) * spread
-        ), errors
+        precise = {"float64": options.float64_error, "float32": options.float32_error}.get(noise.kind, 0.0)
+        return largest <= max(options.error_ratio * smallest, precise * spread), errors
 
     def _fitted(self, network: Network, link: Link) -> AveragedFit:
-        """All parameters, to all answers at hand."""
-        rows = self._rows
+        """Fit all parameters to all answers at hand."""
         behind = Network(network.weights, network.biases, [network.activations[0], link.name], network.skip)
-        model = NetworkParameters.from_network(behind)
-        return fit_averaged(model, rows.points, rows.answers, rows.sigma, damping=_DAMPING)
+        return fit_to_rows(NetworkParameters.from_network(behind), self._rows, damping=self._options.damping)
 
     def _pruned(self, fit: AveragedFit) -> AveragedFit:
-        """Without units that only fit noise, or errors of z that are not those of the answers."""
-        return pruned(fit, self._rows) if fit.misfit <= self._rows.acceptable_misfit() else fit
+        """Leave out units that only fit noise, or errors of z that are not those of the answers."""
+        return prune(fit, self._rows) if fit.misfit <= self._rows.acceptable_misfit() else fit
 
     def _parameters(self, width: int) -> float:
-        """Of a network of this width, its affine part included, per output."""
+        """Count the parameters of a network of this width, its affine part included, per output."""
         inputs, outputs = self._rows.n_inputs, self._rows.n_outputs
         return (width * (inputs + outputs) + (inputs + 1) * outputs) / outputs
 

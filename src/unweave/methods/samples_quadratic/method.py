@@ -14,7 +14,7 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def cost(question: Question) -> Cost:
-    """As many rows as a quadratic form has numbers; one linear solve."""
+    """Count one row per number of a quadratic form, and one linear solve."""
     rows = question.inputs * (question.inputs + 1) // 2
     return question.cost(rows, 1e-10 * rows**3, 8e-6 * rows**2, "one row per number of the quadratic form")
 

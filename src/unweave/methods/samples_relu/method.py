@@ -14,22 +14,22 @@ from unweave.methods.samples_relu.search import (
     SamplesWideReluSearch,
     free_numbers,
 )
-from unweave.methods.shared.sample_evidence import PER_PARAMETER
+from unweave.methods.shared.sample_evidence import SAMPLES_PER_PARAMETER
 from unweave.networks.signs import KINKED
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 
 def cost(question: Question, activation: str | None = None) -> Cost:
-    """Enough rows for an exact fit to be unique; steps of variable projection."""
+    """Count the rows that make an exact fit unique, and steps of variable projection."""
     width = question.width if question.told and question.hidden else None
-    rows = ceil(PER_PARAMETER * free_numbers(activation, width, question.inputs, question.outputs))
+    rows = ceil(SAMPLES_PER_PARAMETER * free_numbers(activation, width, question.inputs, question.outputs))
     size = question.parameters
     return question.cost(rows, 0.1 + 3e-6 * size**2, 8e-6 * rows * size, "random starts of least squares")
 
 
 def refuses_told(request: Request, findings: Findings) -> str | None:
-    """Refuse where something is told: then the width is no matter of trying."""
+    """Refuse where the caller gives width or activation: then the width is not tried out."""
     told = request.hidden is not None or request.activation is not None
     return "it goes on where neither width nor activation is told" if told else None
 

@@ -1,8 +1,8 @@
 """One hidden layer of kinked units from samples, by variable projection.
 
-Units of the wrong kind imitate others the better the more there are of them, at a price. So where neither
-width nor activation is told, each kind is tried with few units first; the kind that did better goes on if
-their number held it back.
+Many units of the wrong kind imitate the right ones, at a price. So when the caller gives neither width nor
+activation, each kind is tried with few units first. The kind that did better goes on if their number held it
+back.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from unweave.methods.samples_relu.standard_errors import LARGEST, StandardErrors, standard_errors
+from unweave.methods.samples_relu.standard_errors import MOST_PARAMETERS, StandardErrors, standard_errors
 from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples
 from unweave.methods.shared.sample_evidence import (
-    LARGEST_CONDITION,
-    PER_PARAMETER,
+    LARGEST_SAMPLE_CONDITION,
+    SAMPLES_PER_PARAMETER,
     SampleEvidence,
     fewer_units_note,
     missing_directions_note,
@@ -44,7 +44,7 @@ class SamplesReluOptions:
     search: SearchOptions = field(default_factory=SearchOptions)
     """Starts, surplus units and repairs of the search."""
     first_widths: int = 16
-    """Number of units allowed at first, where neither width nor activation is told."""
+    """Number of units allowed at first when the caller gives neither width nor activation."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -95,7 +95,7 @@ class SamplesReluSearch(Search):
         return self._found
 
     def _kind(self) -> str | None:
-        """The activation told; None for ReLU or leaky ReLU."""
+        """Return the activation that the caller gave; None for ReLU or leaky ReLU."""
         if self._width == 0:
             return None
         return self.request.activation
@@ -105,14 +105,14 @@ class SamplesReluSearch(Search):
         return self.request.activation is None and self._width is None
 
     def _most(self) -> int | None:
-        """Number of units allowed, or None."""
+        """Return the number of units allowed, or None."""
         return self._options.first_widths if self._nothing_told and not self._few_rows else None
 
     @property
     def _few_rows(self) -> bool:
         """Whether the rows are too few for the polynomials behind squared_relu units."""
         x = self._rows.x
-        return bool(len(x) <= PER_PARAMETER * feature_of(SQUARED).count(x.shape[1]))
+        return bool(len(x) <= SAMPLES_PER_PARAMETER * feature_of(SQUARED).count(x.shape[1]))
 
     def _earlier(self) -> list[Candidate]:
         """Return earlier fits of kinked units."""
@@ -171,7 +171,7 @@ class SamplesReluSearch(Search):
             raise OutOfTime
 
     def _criterion(self, fit: SampleFit) -> float:
-        """Bayesian information criterion."""
+        """Return the Bayesian information criterion."""
         numbers, residual = self._rows.y.size, max(fit.residual, float(np.finfo(np.float64).tiny))
         return float(2 * numbers * np.log(residual) + fit.network.n_parameters * np.log(numbers))
 
@@ -179,10 +179,10 @@ class SamplesReluSearch(Search):
         """Say what stood in the way, None if nothing did."""
         count, width = self._rows.count, self._width
         needed = free_numbers(self._kind(), width, *(part.shape[1] for part in (self._rows.x, self._rows.y)))
-        if width and count < PER_PARAMETER * needed:
+        if width and count < SAMPLES_PER_PARAMETER * needed:
             return (
                 f"{count} samples are too few for {width} units: the fit has {needed:.0f} free numbers "
-                f"per output, so that about {PER_PARAMETER * needed:.0f} samples are needed"
+                f"per output, so that about {SAMPLES_PER_PARAMETER * needed:.0f} samples are needed"
             )
         if fit.search.interrupted:
             return "interrupted"
@@ -269,7 +269,7 @@ class SamplesWideReluSearch(SamplesReluSearch):
 
 
 def _ambiguity(fit: SampleFit, errors: StandardErrors | None) -> str | None:
-    """What else fits, if anything."""
+    """Say what else fits, if anything."""
     if fit.missing_directions:
         return undetermined_weights(fit.missing_directions)
     if not fit.network.hidden:
@@ -280,8 +280,8 @@ def _ambiguity(fit: SampleFit, errors: StandardErrors | None) -> str | None:
             f"the answers agree, but a unit has only {fit.fewest_beyond} samples on one side of its kink, "
             f"and {needed} would determine it"
         )
-    small = fit.network.n_parameters <= LARGEST
-    if small and (errors is None or errors.condition > LARGEST_CONDITION):
+    small = fit.network.n_parameters <= MOST_PARAMETERS
+    if small and (errors is None or errors.condition > LARGEST_SAMPLE_CONDITION):
         return (
             "the answers agree, but the samples leave some parameters undetermined: too few lie between "
             "the kinks of the units"

@@ -21,13 +21,14 @@ from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.activations import get_activation
+from unweave.networks.error_bars import with_fixed_lengths
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 
-LARGEST = 4000
-"""Number of parameters up to which standard errors are computed."""
-_BLOCK_ENTRIES = 4_000_000  # rows times parameters taken at once: 32 MB
+MOST_PARAMETERS = 4000
+"""Number of parameters up to which standard errors are computed: P^3 flops are seconds there."""
+_JACOBIAN_BLOCK_ENTRIES = 4_000_000  # rows times parameters taken at once: 32 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,33 +47,34 @@ class StandardErrors:
 
     @property
     def largest(self) -> float:
-        """The largest one."""
+        """The largest standard error."""
         arrays = [*self.weights, *self.biases] + ([] if self.skip is None else [self.skip])
         return max(float(array.max(initial=0.0)) for array in arrays)
 
 
 def standard_errors(network: Network, x: Array, y: Array) -> StandardErrors | None:
-    """Of a network with one hidden layer of homogeneous units fitted to x (n, d), y (n, K).
+    """Return those of a network with one hidden layer of homogeneous units fitted to x (n, d), y (n, K).
 
     ``x`` and ``y`` are the samples that were fitted, without those held out: with more than were used, errors
-    come out too small. None where they do not determine all parameters, or for more than `LARGEST` of them.
+    come out too small. None where they do not determine all parameters, or for more than
+    `MOST_PARAMETERS`.
     """
     if len(network.hidden) != 1 or get_activation(network.activations[0]).homogeneity is None:
         raise InvalidInput(
             "network must have one hidden layer of homogeneous units (relu, leaky_relu, squared_relu). "
             f"Got {network!r} instead."
         )
-    network = _unit_length(network)
+    model = with_fixed_lengths(NetworkParameters.from_network(network))
+    network = model.to_network()
     residual = y - network(x)
     outputs, inputs, width = network.n_outputs, network.n_inputs, network.hidden[0]
     linear = width + 1 + (0 if network.skip is None else inputs)
     nonlinear = width * (inputs + 1)
     free = nonlinear - width + outputs * linear
-    if free >= y.size or nonlinear + outputs * linear > LARGEST:
+    if free >= y.size or nonlinear + outputs * linear > MOST_PARAMETERS:
         return None
     sigma = np.sqrt((residual**2).sum(axis=0) / (len(x) - free / outputs))
     sigma = np.maximum(sigma, np.finfo(np.float64).eps * np.abs(y).max(axis=0) + np.finfo(np.float64).tiny)
-    model = NetworkParameters.from_network(network)
     information = _information(model, x, sigma)
     tangents = block_diag(_tangents(network.weights[0]), np.eye(model.size - nonlinear))
     reduced = tangents.T @ information @ tangents
@@ -98,18 +100,8 @@ def standard_errors(network: Network, x: Array, y: Array) -> StandardErrors | No
     )
 
 
-def _unit_length(network: Network) -> Network:
-    length = np.linalg.norm(network.weights[0], axis=0)
-    length = np.where(length > 0, length, 1.0)
-    power = get_activation(network.activations[0]).homogeneity or 1
-    weights = [network.weights[0] / length, network.weights[1] * length[:, None] ** power]
-    return Network(
-        weights, [network.biases[0] / length, network.biases[1]], network.activations, network.skip
-    )
-
-
 def _tangents(weights: Array) -> Array:
-    """Orthonormal basis (m (d+1), m d) of the changes of [W; b] that leave every |w_r| = 1."""
+    """Return an orthonormal basis (m (d+1), m d) of the changes of [W; b] that leave every |w_r| = 1."""
     inputs, width = weights.shape
     result = np.zeros((inputs + 1, width, width, inputs))
     for unit, direction in enumerate(weights.T):
@@ -120,9 +112,9 @@ def _tangents(weights: Array) -> Array:
 
 
 def _information(model: NetworkParameters, x: Array, sigma: Array) -> Array:
-    """sum_k J_k^T J_k / sigma_k^2 (P, P)."""
+    """Return sum_k J_k^T J_k / sigma_k^2 (P, P)."""
     total = np.zeros((model.size, model.size))
-    block = max(1, _BLOCK_ENTRIES // model.size)
+    block = max(1, _JACOBIAN_BLOCK_ENTRIES // model.size)
     for begin in range(0, len(x), block):
         rows = x[begin : begin + block]
         factors = np.broadcast_to(1 / sigma, (len(rows), len(sigma)))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import ceil
 
+from unweave.methods.samples_smooth.fit import handles
 from unweave.methods.samples_smooth.search import (
     SamplesSmoothEvidence,
     SamplesSmoothOptions,
     SamplesSmoothSearch,
 )
-from unweave.methods.samples_smooth.start_and_fit import handles
-from unweave.methods.shared.sample_evidence import PER_PARAMETER
+from unweave.methods.shared.sample_evidence import SAMPLES_PER_PARAMETER
 from unweave.networks.activations import get_activation
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
@@ -24,15 +24,15 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
-    """Many kinked units imitate smooth ones slowly, so that few of these are tried before many of those."""
+    """Rate unasked smooth units between few and many kinked ones, which imitate them slowly."""
     return Likelihood.LIKELY if request.activation is not None else Likelihood.UNLIKELY
 
 
 def cost(question: Question) -> Cost:
-    """Enough rows for an exact fit to be unique; moments, and steps on all parameters."""
+    """Count the rows that make an exact fit unique, moments, and steps on all parameters."""
     width = question.width if question.told and question.hidden else 0
     inputs, outputs, size = question.inputs, question.outputs, question.parameters
-    rows = ceil(PER_PARAMETER * (width * (inputs + outputs) + (inputs + 1) * outputs) / outputs)
+    rows = ceil(SAMPLES_PER_PARAMETER * (width * (inputs + outputs) + (inputs + 1) * outputs) / outputs)
     return question.cost(rows, 0.2 + 1e-6 * size**2, 8e-6 * rows * size, "moments, then least squares")
 
 

@@ -14,11 +14,16 @@ For standard Gaussian inputs and f(x) = sum_i a_i g(s_i u_i . x + b_i) + c with 
    explains them. Any activation will do that is no polynomial.
 
 The noise of T_k is that of f less a polynomial of least squares (`estimated_coefficients`).
+
+Start number 0 of a fit is the estimate from all samples, 1 and 2 are those from either half. Later ones take
+their scales and biases from the best forty pairs of the grid and turn the weights by a random part that grows
+with the number.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import comb
 
 import numpy as np
@@ -38,15 +43,32 @@ from unweave.subspace.congruence import diagonalise_by_congruence
 
 ORDER = 4
 """Highest coefficient that is used."""
-STANDS_OUT = 2.0
-"""Singular values in units of the noise's largest one, above which a direction counts as a unit's."""
-_WIDEST_FOURTH = 25  # inputs up to which T_4 is formed before the span is known (d^4 flops per row)
-_MOST_FEATURES = 700  # of a polynomial fitted by least squares
-_ROWS_PER_FEATURE = 8
-_MOST_DEGREE = 7
-_NODES = 120  # of the Gauss-Hermite rule: enough for units of length 6
+
 _SCALES = np.geomspace(0.15, 6.0, 28)
-_CENTRES = np.linspace(-2.5, 2.5, 41)  # -b / s where the unit acts, in standard deviations of the input
+_CENTERS = np.linspace(-2.5, 2.5, 41)  # -b / s where the unit acts, in standard deviations of the input
+_QUADRATURE_NODES = 120  # of the Gauss-Hermite rule: enough for the largest of the scales
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentOptions:
+    """How coefficients are estimated, and how starts are drawn from them."""
+
+    stands_out: float = 2.0
+    """Singular value, over the noise's largest one, above which a direction counts as a unit's."""
+    most_inputs_fourth: int = 25
+    """Number of inputs up to which T_4 is formed before the span is known: it takes d^4 flops per row."""
+    most_features: int = 700
+    """Number of coefficients p of the polynomial taken off the answers; it takes n p^2 flops."""
+    rows_per_feature: int = 8
+    """Samples per coefficient of that polynomial."""
+    most_degree: int = 7
+    """Highest degree of it."""
+    choices: int = 40
+    """Number of best pairs (s, b) of the grid that perturbed starts draw from."""
+    perturbation: float = 0.15
+    """Random part of the weights of a perturbed start, over their size; it grows with every start."""
+    largest_bias: float = 1.0
+    """Largest bias of random units, whose weights have length about one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +76,7 @@ class SampleMoments:
     """Coefficients of every output, and what their half-sample differences say about their noise."""
 
     estimates: tuple[EstimatedCoefficients, ...]
+    options: MomentOptions = field(default_factory=MomentOptions)
 
     @property
     def dimension(self) -> int:
@@ -73,12 +96,12 @@ class SampleMoments:
         return [{k: max(value, rounding) for k, value in each.items()} for each in found]
 
     def stacked(self, half: int | None = None) -> Array:
-        """(d, columns) of all T_k, divided by their standard errors; of one half of the samples if told."""
+        """Return (d, columns) of all T_k over their standard errors, from all or one half of the samples."""
         tensors = [e.coefficients if half is None else e.halves[half] for e in self.estimates]
         return _stacked(tensors, self.deviations, self.orders)
 
     def noise(self) -> float:
-        """Largest singular value of what sampling adds to `stacked`."""
+        """Return the largest singular value of what sampling adds to `stacked`."""
         difference = self.stacked(0) - self.stacked(1)
         return float(np.linalg.norm(difference, 2)) / 2
 
@@ -91,39 +114,39 @@ class ActiveSpan:
     """(d, d) orthonormal columns, the most active ones first."""
     singular_values: Array
     """(d,) in units of the noise's largest one."""
-
-    @property
-    def width(self) -> int:
-        """Number of directions that stand out of the noise: that of the units if they are at most d."""
-        return int(np.sum(self.singular_values > STANDS_OUT))
+    width: int
+    """Number of directions that stand out of the noise: that of the units if they are at most d."""
 
 
-def sample_moments(inputs: Array, answers: Array, basis: Array | None = None) -> SampleMoments:
-    """T_0 .. T_4 from standard Gaussian ``inputs`` (n, d) and ``answers`` (n, K), in a ``basis`` (d, r).
+def sample_moments(
+    inputs: Array, answers: Array, basis: Array | None = None, options: MomentOptions | None = None
+) -> SampleMoments:
+    """Estimate T_0 .. T_4 from Gaussian ``inputs`` (n, d) and ``answers`` (n, K), in a ``basis`` (d, r).
 
     Cost: of a polynomial with p coefficients in d (or r) variables, n p^2 flops; p is at most 700.
     """
+    options = options or MomentOptions()
     dimension = inputs.shape[1] if basis is None else basis.shape[1]
-    order = ORDER if dimension <= _WIDEST_FOURTH else ORDER - 1
-    options = EstimateOptions(degree=_degree(dimension, len(inputs)))
-    return SampleMoments(
-        tuple(
-            estimate_coefficients(in_batches(inputs, np.ascontiguousarray(column)), order, options, basis)
-            for column in answers.T
-        )
-    )
+    order = ORDER if dimension <= options.most_inputs_fourth else ORDER - 1
+    polynomial = EstimateOptions(degree=_degree(dimension, len(inputs), options))
+    estimates = [
+        estimate_coefficients(in_batches(inputs, np.ascontiguousarray(column)), order, polynomial, basis)
+        for column in answers.T
+    ]
+    return SampleMoments(tuple(estimates), options)
 
 
 def active_span(moments: SampleMoments) -> ActiveSpan:
-    """Directions by how clearly the coefficients show them."""
+    """Order directions by how clearly the coefficients show them."""
     left, values, _ = np.linalg.svd(moments.stacked(), full_matrices=True)
     padded = np.zeros(moments.dimension)
     padded[: len(values)] = values
-    return ActiveSpan(np.ascontiguousarray(left), padded / max(moments.noise(), np.finfo(np.float64).tiny))
+    padded /= max(moments.noise(), np.finfo(np.float64).tiny)
+    return ActiveSpan(np.ascontiguousarray(left), padded, int(np.sum(padded > moments.options.stands_out)))
 
 
 def unit_directions(moments: SampleMoments, half: int | None = None) -> Array:
-    """Unit columns (r, r), up to sign, of r units in r variables; from one half of the samples if told."""
+    """Return unit columns (r, r), up to sign, of r units in r variables, from all or half of the samples."""
     dimension = moments.dimension
     if dimension == 1:
         return np.ones((1, 1))
@@ -138,13 +161,13 @@ def unit_directions(moments: SampleMoments, half: int | None = None) -> Array:
 
 
 def disagreement(first: Array, second: Array) -> float:
-    """Largest angle between a column of ``first`` and the nearest column of ``second``, up to sign."""
+    """Return the largest angle from a column of ``first`` to the nearest of ``second``, up to sign."""
     overlap = np.abs(first.T @ second)
     return float(np.arccos(np.clip(overlap.max(axis=1).min(), 0.0, 1.0)))
 
 
 def term_sizes(moments: SampleMoments, directions: Array) -> Array:
-    """(orders, K, m) least-squares factors a_i c_k(s_i, b_i) of u_i^{(x) k} in T_k."""
+    """Return the least-squares factors (orders, K, m) a_i c_k(s_i, b_i) of u_i^{(x) k} in T_k."""
     result = np.empty((len(moments.orders), len(moments.estimates), directions.shape[1]))
     for row, k in enumerate(moments.orders):
         packing = tensor_packing(moments.dimension, k)
@@ -155,7 +178,7 @@ def term_sizes(moments: SampleMoments, directions: Array) -> Array:
 
 
 def scalar_choices(moments: SampleMoments, directions: Array, activation: Activation, count: int) -> Array:
-    """(m, count, 2) pairs (s, b) that explain every unit's factors, s of either sign; best first."""
+    """Return pairs (s, b), (m, count, 2), that explain every unit's factors, s of either sign; best first."""
     sizes = term_sizes(moments, directions)
     errors = np.array([[each[k] for each in moments.deviations] for k in moments.orders])
     pairs, shapes = _shapes(activation, len(moments.orders))
@@ -170,13 +193,50 @@ def scalar_choices(moments: SampleMoments, directions: Array, activation: Activa
     return np.asarray(pairs[best.T])
 
 
+@dataclass(frozen=True, eq=False)
+class MomentStarts:
+    """Starts of r units in the r variables of the moments."""
+
+    moments: SampleMoments
+    sets: tuple[Array, Array, Array]
+    """Unit columns (r, r) from all samples and from either half of them"""
+
+    @classmethod
+    def of(cls, moments: SampleMoments) -> MomentStarts:
+        """Find the directions that the moments give."""
+        return cls(
+            moments, (unit_directions(moments), unit_directions(moments, 0), unit_directions(moments, 1))
+        )
+
+    @cached_property
+    def angle(self) -> float:
+        """Radians by which the directions of the halves differ."""
+        return disagreement(self.sets[1], self.sets[2])
+
+    def units(self, activation: Activation, number: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Return weights (r, r) and biases (r,) of start ``number``."""
+        options = self.moments.options
+        perturbed = max(0, number - len(self.sets) + 1)
+        columns = self.sets[0 if perturbed else number]
+        choices = scalar_choices(self.moments, columns, activation, options.choices)
+        units = np.arange(len(choices))
+        chosen = rng.integers(0, choices.shape[1], len(units)) if perturbed else np.zeros_like(units)
+        scales, biases = choices[units, chosen].T
+        weights = columns * scales
+        if perturbed:
+            size = np.abs(scales) / np.sqrt(len(weights))
+            noise = perturbed * options.perturbation * size * rng.standard_normal(weights.shape)
+            weights = weights + noise
+        return weights, biases
+
+
 def _shapes(activation: Activation, orders: int) -> tuple[Array, Array]:
-    """Pairs (s, b) of the grid, and c_1 .. c_orders of each."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    """Return the pairs (s, b) of the grid, and c_1 .. c_orders of each."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_QUADRATURE_NODES)
     weights = weights / weights.sum()
     signs = (1.0,) if activation.is_odd or activation.is_even else (1.0, -1.0)
     pairs = np.array(
-        [(sign * s, -s * centre) for sign in signs for s in _SCALES for centre in _CENTRES],
+        [(sign * s, -s * center) for sign in signs for s in _SCALES for center in _CENTERS],
     )
     values = activation(pairs[:, :1] * nodes + pairs[:, 1:])
     normalised = hermite_polynomials(nodes, orders + 1)[1:]  # E h_k^2 = 1
@@ -195,13 +255,13 @@ def _stacked(
     return np.concatenate(parts, axis=1)
 
 
-def _degree(dimension: int, rows: int) -> int:
-    """Degree of the polynomial taken off the answers: the highest one that is cheap and well determined."""
-    most = min(_MOST_FEATURES, rows // _ROWS_PER_FEATURE)
-    fitting = [g for g in range(1, _MOST_DEGREE + 1) if comb(dimension + g, g) <= most]
+def _degree(dimension: int, rows: int, options: MomentOptions) -> int:
+    """Return the highest degree of a polynomial of the answers that is cheap and well determined."""
+    most = min(options.most_features, rows // options.rows_per_feature)
+    fitting = [g for g in range(1, options.most_degree + 1) if comb(dimension + g, g) <= most]
     if not fitting:
+        fewest = options.rows_per_feature * (dimension + 1)
         raise InvalidInput(
-            f"samples must number at least {_ROWS_PER_FEATURE * (dimension + 1)} for {dimension} inputs. "
-            f"Got {rows} instead. Add samples."
+            f"samples must number at least {fewest} for {dimension} inputs. Got {rows} instead. Add samples."
         )
     return max(fitting)

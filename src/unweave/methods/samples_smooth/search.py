@@ -1,42 +1,34 @@
 """One hidden layer of smooth units from samples.
 
-The start (`start_and_fit`) needs Gaussian inputs and enough samples. Where that fails, or there are more
+The start (`fit`) needs Gaussian inputs and enough samples. Where that fails, or there are more
 units than inputs, random starts are tried (`value_search`). Nothing of this is a hypothesis of the verdict: a
 network that answers rows it has not seen to the precision of the answers is recovered, whatever led to it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.methods.samples_smooth.start_and_fit import (
-    UNRELIABLE_ANGLE,
-    SmoothSampleFit,
-    SmoothSampleOptions,
-    fit_smooth_samples,
-)
+from unweave.methods.samples_smooth.fit import SmoothSampleFit, SmoothSampleOptions, fit_smooth_samples
 from unweave.methods.shared.sample_evidence import (
-    LARGEST_CONDITION,
-    PER_PARAMETER,
+    LARGEST_SAMPLE_CONDITION,
+    SAMPLES_PER_PARAMETER,
     SampleEvidence,
     fewer_units_note,
     missing_directions_note,
     undetermined_weights,
 )
-from unweave.methods.shared.value_search import MOST_INPUTS, MOST_INPUTS_TOLD, ROUNDS, WORK, search_values
+from unweave.methods.shared.value_search import MOST_INPUTS, ValueSearchOptions, search_values
 from unweave.networks.activations import get_activation
 from unweave.numerics.variable_projection.features import feature_of
 from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.numerics.whitening import Whitening
 from unweave.search import Candidate, Check, Context, GaveUp, Reason, Search
 
-_TOLD = SmoothSampleOptions()
-_UNTOLD = SmoothSampleOptions(starts=4, random_starts=0)
-_MANY_UNITS = SmoothSampleOptions(starts=1, random_starts=0)
 UNTOLD = "tanh"
-"""Activation tried when none is told."""
+"""Activation tried when the caller gives none."""
 
 
 class SamplesSmoothReason(Reason):
@@ -46,19 +38,23 @@ class SamplesSmoothReason(Reason):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplesSmoothOptions:
-    """How hard to search for smooth units."""
+class SamplesSmoothOptions(ValueSearchOptions):
+    """How hard to search for smooth units: from moments, then from the random starts of the base class."""
 
-    told: SmoothSampleOptions = _TOLD
-    """Starts where the activation is told."""
-    untold: SmoothSampleOptions = _UNTOLD
-    """Starts where nobody spoke of smooth units."""
-    many_units: SmoothSampleOptions = _MANY_UNITS
-    """Starts from moments where more units than inputs are told, which only random starts find."""
+    told: SmoothSampleOptions = field(default_factory=SmoothSampleOptions)
+    """Starts from moments when the caller gives the activation."""
+    untold: SmoothSampleOptions = field(
+        default_factory=lambda: SmoothSampleOptions(starts=4, random_starts=0)
+    )
+    """Starts from moments when nobody spoke of smooth units."""
+    many_units: SmoothSampleOptions = field(
+        default_factory=lambda: SmoothSampleOptions(starts=1, random_starts=0)
+    )
+    """Starts from moments when the caller gives more units than inputs, which only random starts find."""
     rounds_after_moments: tuple[int, ...] = (6,)
     """Random starts of every size after moments have failed."""
-    work: float = WORK
-    """About as many seconds are spent on random starts."""
+    most_inputs_told: int = 16
+    """Number of inputs up to which random starts may find a width that the caller gives."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -74,9 +70,8 @@ class SamplesSmoothEvidence(SampleEvidence):
         """Report how well the samples determine the start."""
         checks = super().checks()
         if self.angle is not None and self.angle < float("inf"):
-            implies = (
-                f"radians between the starts from half the samples: up to {UNRELIABLE_ANGLE} they are enough"
-            )
+            enough = SmoothSampleFit.unreliable_angle
+            implies = f"radians between the starts from half the samples: up to {enough} they are enough"
             checks.append(Check.figure("half-sample angle", self.angle, implies))
         return checks
 
@@ -95,7 +90,7 @@ class SamplesSmoothSearch(Search):
         return self._found
 
     def run(self) -> None:
-        """Fit units of the activation told, or of tanh."""
+        """Fit units of the activation that the caller gives, or of tanh."""
         told = self.request.activation
         if told is not None:
             self._fit(told, self._options.told)
@@ -113,7 +108,7 @@ class SamplesSmoothSearch(Search):
             raise GaveUp(SamplesSmoothReason.NOT_WORTHWHILE, why="the deadline has passed")
         if self._width is not None:
             return
-        if len(x) <= PER_PARAMETER * feature_of("squared_relu").count(x.shape[1]):
+        if len(x) <= SAMPLES_PER_PARAMETER * feature_of("squared_relu").count(x.shape[1]):
             raise GaveUp(SamplesSmoothReason.NOT_WORTHWHILE, why=f"{len(x)} samples are too few")
         if any(each.network is not None and not each.network.hidden for each in self.context.earlier):
             raise GaveUp(SamplesSmoothReason.NOT_WORTHWHILE, why="an affine map explains the samples as well")
@@ -171,9 +166,10 @@ class SamplesSmoothSearch(Search):
             options=options if by_moments else self._options.many_units,
             on_step=self._on_step,
         )
-        most = MOST_INPUTS if width is None else MOST_INPUTS_TOLD
+        most = MOST_INPUTS if width is None else self._options.most_inputs_told
         if first.exact or first.out_of_time or rank > most:
             return first
+        rounds = self._options.rounds_after_moments if by_moments else self._options.rounds
         second = search_values(
             x,
             y,
@@ -181,8 +177,7 @@ class SamplesSmoothSearch(Search):
             [get_activation(activation)],
             floor=floor,
             rng=self.rng,
-            rounds=self._options.rounds_after_moments if by_moments else ROUNDS,
-            work=self._options.work,
+            options=replace(self._options, rounds=rounds),
             on_step=self._on_step,
         )
         if second is None or (by_moments and not second.exact):
@@ -206,7 +201,7 @@ class SamplesSmoothSearch(Search):
     def _objection(self, fit: SmoothSampleFit) -> str | None:
         """Say that the samples are too few for the fit to be unique."""
         network = fit.network
-        needed = PER_PARAMETER * network.n_parameters / network.n_outputs
+        needed = SAMPLES_PER_PARAMETER * network.n_parameters / network.n_outputs
         if self._rows.count >= needed:
             return None
         return (
@@ -228,7 +223,7 @@ class SamplesSmoothSearch(Search):
         if not fit.reliable:
             causes.append(
                 f"too few samples (the directions of units from the two halves of them differ by "
-                f"{fit.angle:.2f} > {UNRELIABLE_ANGLE} radians)"
+                f"{fit.angle:.2f} > {fit.unreliable_angle} radians)"
             )
         if fit.angle is not None and fit.gaussian is not None and not fit.gaussian.is_plausible:
             causes.append("inputs that are not Gaussian, for which the start of the fit is made")
@@ -258,6 +253,6 @@ class SamplesSmoothSearch(Search):
 def _ambiguity(fit: SmoothSampleFit) -> str | None:
     if fit.missing_directions:
         return undetermined_weights(fit.missing_directions)
-    if fit.fitted is not None and fit.fitted.condition > LARGEST_CONDITION:
+    if fit.fitted is not None and fit.fitted.condition > LARGEST_SAMPLE_CONDITION:
         return "the answers agree, but the samples leave some parameters undetermined"
     return None

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from unweave.search import Check, Evidence
 
-PER_PARAMETER = 2.0
-"""Samples per parameter below which exact fits need not be unique."""
-LARGEST_CONDITION = 1e8
+SAMPLES_PER_PARAMETER = 2.0
+"""Samples (times outputs) per parameter below which exact fits need not be unique."""
+LARGEST_SAMPLE_CONDITION = 1e8
 """Condition of the scaled Jacobian beyond which the samples count as not determining all parameters."""
 
 
@@ -36,7 +36,9 @@ class SampleEvidence(Evidence):
         if self.samples_per_parameter is not None:
             implies = "exact fits with fewer samples need not be unique"
             checks.append(
-                Check.above("samples per parameter", self.samples_per_parameter, PER_PARAMETER, implies)
+                Check.above(
+                    "samples per parameter", self.samples_per_parameter, SAMPLES_PER_PARAMETER, implies
+                )
             )
         return checks
 
@@ -49,7 +51,7 @@ class SampleEvidence(Evidence):
 
 
 def undetermined_weights(missing_directions: int) -> str:
-    """What inputs that do not vary in some directions leave open."""
+    """Say what inputs that do not vary in some directions leave open."""
     return (
         f"the same answers on all inputs like these, which do not vary in {missing_directions} "
         "directions: weights along them are not determined"
@@ -57,10 +59,10 @@ def undetermined_weights(missing_directions: int) -> str:
 
 
 def fewer_units_note(units: int, told: int) -> str:
-    """An exact fit with fewer units than told."""
+    """Say that fewer units than the caller gave fit exactly."""
     return f"{units} units explain the samples; {told} were asked for"
 
 
 def missing_directions_note(missing_directions: int) -> str:
-    """Inputs that do not vary in some directions."""
+    """Say that the inputs do not vary in some directions."""
     return f"the inputs do not vary in {missing_directions} directions: no weight along them"

@@ -13,7 +13,7 @@ for P = m (d + 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -24,32 +24,48 @@ from unweave.networks.activations import Activation, get_activation
 from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
+from unweave.networks.standardized import StandardizedSamples
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.variable_projection.features import SmoothFeature
 from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
-from unweave.numerics.variable_projection.pruning import prune_exact, prune_noisy, random_units
+from unweave.numerics.variable_projection.pruning import OnStep, prune_exact, prune_noisy, random_units
 from unweave.numerics.variable_projection.search import OutOfTime
-from unweave.numerics.whitening import Whitening
 
 MOST_INPUTS = 5
-"""Inputs up to which a width is searched for: beyond, other methods see more units than random starts."""
-MOST_INPUTS_TOLD = 16
-"""Inputs up to which random starts may find a width that is told."""
-MOST_UNITS = 32
-"""Units of the largest start."""
-_SURPLUS = (1.25, 1.5, 2.0)  # units of starts over a width that is told
-_SMALLEST, _GROWTH = 2, 1.4  # units of the first starts where none is told, and the factor to the next size
-ROUNDS = (3, 8, 24)
-"""Random starts of every size: first few of all, then more."""
-ROWS_PER_PARAMETER = 10
-"""Rows that a start is fitted to."""
-_FEWEST_EQUATIONS = 1.5  # per parameter of a start
-_STEPS, _PATIENCE = 150, 8
-WORK = 20.0
-"""About as many seconds are spent: counted in steps, so that the search ends at the same start everywhere."""
-_SECONDS_PER_STEP, _FLOPS_PER_SECOND = 8e-4, 1e10
-_RIVAL = 10.0  # times the least residual of an activation: beyond, another is not tried again
-_NEGLIGIBLE_SKIP = 1e-9  # of the answers' spread: an affine part that the units explain
+"""Number of inputs up to which a width is searched for: beyond, other methods see more units."""
+
+_STEP_SECONDS = 8e-4  # that one step of a start takes besides its arithmetic
+_STEP_FLOPS_PER_SECOND = 1e10  # of that arithmetic, measured on one thread
+_NEGLIGIBLE_SKIP_SHARE = 1e-9  # of the answers' spread: an affine part that rounding explains
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueSearchOptions:
+    """Sizes and number of random starts."""
+
+    rounds: tuple[int, ...] = (3, 8, 24)
+    """Random starts of every size, round by round: first few of all, then more."""
+    work: float = 20.0
+    """Seconds that the starts take, roughly. They are counted in steps, so that the search ends at the same
+    start on every machine."""
+    most_units: int = 32
+    """Number of units of the largest start."""
+    surplus: tuple[float, ...] = (1.25, 1.5, 2.0)
+    """Units of a start over the width that the caller gives."""
+    smallest: int = 2
+    """Number of units of the second size (the first is 1) when the caller gives no width."""
+    growth: float = 1.4
+    """Ratio of one size to the next."""
+    rows_per_parameter: int = 10
+    """Rows that a start is fitted to, per parameter and divided by the outputs."""
+    fewest_equations: float = 1.5
+    """Equations per parameter of the largest start."""
+    steps: int = 150
+    """Steps of a start at most."""
+    patience: int = 8
+    """Steps without progress before a start ends."""
+    rival_ratio: float = 10.0
+    """An activation is tried again while its residual is within this factor of the best one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +79,7 @@ class ValueSearch:
     """Whether that is the answers' own precision."""
     starts: int
     fitted: ValueFitResult
-    """The last fit, of all parameters to all rows, in whitened inputs and standardised answers."""
+    """The last fit, of all parameters to all rows, in whitened inputs and standardized answers."""
     out_of_time: bool = False
 
 
@@ -75,16 +91,14 @@ def search_values(
     *,
     floor: float,
     rng: np.random.Generator,
-    rounds: Sequence[int] = ROUNDS,
-    work: float | None = None,
-    on_step: Callable[[int, float], None] | None = None,
+    options: ValueSearchOptions | None = None,
+    on_step: OnStep | None = None,
 ) -> ValueSearch | None:
     """Fit ``width`` (None: as few as are exact) units to x (n, d), y (n, K); None if there are too few rows.
 
     ``activations`` are tried in turn at every size. ``floor`` is the root mean square misfit, relative to the
-    answers' spread, that counts as exact; ``rounds`` the random starts of every size, round by round, and
-    ``work`` about how many seconds they may take (None: `WORK`). ``on_step`` gets (steps, residual) and may
-    raise `OutOfTime`: the best so far is returned.
+    answers' spread, that counts as exact. ``on_step`` gets (steps, residual) and may raise `OutOfTime`: the
+    best so far is returned.
 
     Example
     -------
@@ -96,28 +110,23 @@ def search_values(
     >>> found.exact, unweave.compare(net, found.network).parameter_error < 1e-10
     (True, True)
     """
-    whitening = Whitening.of(x)
-    centre, spread = y.mean(axis=0), y.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
-    inputs, answers = whitening(x), (y - centre) / spread
-    run = _Run(inputs, answers, floor, rng, WORK if work is None else work, on_step)
+    samples = StandardizedSamples.of(x, y)
+    run = _Run(samples, floor, rng, options or ValueSearchOptions(), on_step)
     late = False
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # units that run away are given up
-            run.search(width, [smooth_feature(activation) for activation in activations], rounds)
+            run.search(width, [smooth_feature(activation) for activation in activations])
     except OutOfTime:
         late = True
     if run.best is None:
         return None
-    fitted = fit_values(NetworkParameters.from_network(_network(*run.best, inputs, answers)), inputs, answers)
-    misfit = fitted.model.values(inputs) - answers
-    residual = float(np.sqrt(np.mean(misfit**2, axis=0)).max())
-    network = _in_own_units(fitted.model.to_network(), whitening, centre, spread)
-    return ValueSearch(network, residual, residual <= floor, run.starts, fitted, late)
+    fitted = fit_values(_model(*run.best, samples), samples.inputs, samples.answers)
+    residual = samples.residual(fitted.model)
+    return ValueSearch(samples.network(fitted.model), residual, residual <= floor, run.starts, fitted, late)
 
 
 def smooth_feature(activation: Activation) -> SmoothFeature:
-    """The feature of a smooth ``activation``, beside an affine function if mirrored units differ by one."""
+    """Return the feature of ``activation``, beside an affine function if mirrored units differ by one."""
     rule = activation.reflection
     degree = int(rule is not None and rule.slope != 0)
     return SmoothFeature(activation.name, degree, homogeneous=False, function=activation)
@@ -126,24 +135,24 @@ def smooth_feature(activation: Activation) -> SmoothFeature:
 class _Run:
     def __init__(
         self,
-        inputs: Array,
-        answers: Array,
+        samples: StandardizedSamples,
         floor: float,
         rng: np.random.Generator,
-        work: float,
-        on_step: Callable[[int, float], None] | None,
+        options: ValueSearchOptions,
+        on_step: OnStep | None,
     ) -> None:
-        self.inputs, self.answers, self.work = inputs, answers, work
+        self.inputs, self.answers = samples.inputs, samples.answers
+        self.options, self.work = options, options.work
         self.floor, self.rng, self.on_step = floor, rng, on_step
         self.best: tuple[ProjectedFit, SmoothFeature] | None = None
         self.residuals: dict[str, float] = {}
         """The best of every activation."""
         self.starts = 0
 
-    def search(self, width: int | None, features: Sequence[SmoothFeature], rounds: Sequence[int]) -> None:
-        """Starts of growing size until one is exact."""
+    def search(self, width: int | None, features: Sequence[SmoothFeature]) -> None:
+        """Try starts of growing size until one is exact."""
         sizes = self._sizes(width)
-        for starts in rounds:
+        for starts in self.options.rounds:
             for units, feature in product(sizes, self._rivals(features)):
                 fit = self._from_many(self._problem(units, feature), units, width, starts)
                 if fit is not None:
@@ -155,9 +164,13 @@ class _Run:
             self.best = prune_noisy(problem, fit, width, self.on_step), feature
 
     def _rivals(self, features: Sequence[SmoothFeature]) -> list[SmoothFeature]:
-        """Activations that fit about as well as the best one did; units of the right one do far better."""
+        """Return the activations that fit about as well as the best; the right one does far better."""
         least = min(self.residuals.values(), default=np.inf)
-        return [each for each in features if not self.residuals.get(each.name, 0.0) > _RIVAL * least]
+        return [
+            each
+            for each in features
+            if not self.residuals.get(each.name, 0.0) > self.options.rival_ratio * least
+        ]
 
     def _from_many(
         self, problem: ProjectedProblem, units: int, width: int | None, starts: int
@@ -172,12 +185,14 @@ class _Run:
         return None
 
     def _from_random(self, problem: ProjectedProblem, units: int, width: int | None) -> ProjectedFit | None:
-        """An exact fit with no more units than were told of, or None."""
-        options = ProjectionOptions(steps=_STEPS, floor=self.floor / 100, patience=_PATIENCE)
+        """Return an exact fit with no more units than the caller gave, or None."""
+        options = ProjectionOptions(
+            steps=self.options.steps, floor=self.floor / 100, patience=self.options.patience
+        )
         try:
             fit = problem.minimise(random_units(problem, units, self.rng), options, self.on_step)
             flops = problem.rows * (fit.units.size + units) ** 2
-            self.work -= len(fit.history) * (_SECONDS_PER_STEP + flops / _FLOPS_PER_SECOND)
+            self.work -= len(fit.history) * (_STEP_SECONDS + flops / _STEP_FLOPS_PER_SECOND)
             assert isinstance(problem.feature, SmoothFeature)
             name = problem.feature.name
             self.residuals[name] = min(fit.residual, self.residuals.get(name, np.inf))
@@ -191,29 +206,30 @@ class _Run:
         return fit if width is None or fit.units.shape[1] <= width else None
 
     def _sizes(self, width: int | None) -> list[int]:
-        per_unit = self.inputs.shape[1] + 1 + self.answers.shape[1]
-        most = min(MOST_UNITS, int(self.answers.size / _FEWEST_EQUATIONS / per_unit))
+        options, per_unit = self.options, self.inputs.shape[1] + 1 + self.answers.shape[1]
+        most = min(options.most_units, int(self.answers.size / options.fewest_equations / per_unit))
         if width is not None:
-            return sorted({min(int(np.ceil(factor * width)), most) for factor in _SURPLUS if width <= most})
-        sizes, size = [1], float(_SMALLEST)
+            wanted = [int(np.ceil(factor * width)) for factor in options.surplus if width <= most]
+            return sorted({min(size, most) for size in wanted})
+        sizes, size = [1], float(options.smallest)
         while size <= most:
             sizes.append(int(size))
-            size = max(size * _GROWTH, int(size) + 1)
+            size = max(size * options.growth, int(size) + 1)
         return sizes if most > 0 else []
 
     def _problem(self, units: int, feature: SmoothFeature) -> ProjectedProblem:
         outputs = self.answers.shape[1]
         parameters = units * (self.inputs.shape[1] + 1 + outputs) + outputs
-        rows = min(len(self.inputs), int(ROWS_PER_PARAMETER * parameters / outputs) + 20)
+        rows = min(len(self.inputs), int(self.options.rows_per_parameter * parameters / outputs) + 20)
         chosen = np.sort(self.rng.permutation(len(self.inputs))[:rows])
         return ProjectedProblem(self.inputs[chosen], self.answers[chosen], feature)
 
 
-def _network(fit: ProjectedFit, feature: SmoothFeature, inputs: Array, answers: Array) -> Network:
-    """The network of a fit in whitened inputs and standardised answers; mirrored units mirrored back."""
-    features = feature.value(inputs @ fit.units[:-1] + fit.units[-1])
-    design = np.hstack([features, feature.polynomial(inputs)])
-    solution: Array = np.asarray(np.linalg.lstsq(design, answers, rcond=None)[0], np.float64)
+def _model(fit: ProjectedFit, feature: SmoothFeature, samples: StandardizedSamples) -> NetworkParameters:
+    """Return the model of a fit to standardized samples; mirrored units are mirrored back."""
+    features = feature.value(samples.inputs @ fit.units[:-1] + fit.units[-1])
+    design = np.hstack([features, feature.polynomial(samples.inputs)])
+    solution: Array = np.asarray(np.linalg.lstsq(design, samples.answers, rcond=None)[0], np.float64)
     count = fit.units.shape[1]
     model = mirror_back(
         NetworkParameters.shallow(
@@ -225,16 +241,5 @@ def _network(fit: ProjectedFit, feature: SmoothFeature, inputs: Array, answers: 
             skip=solution[count:-1] if feature.degree else None,
         )
     )
-    skip = None if model.skip is None or np.abs(model.skip).max() <= _NEGLIGIBLE_SKIP else model.skip
-    return replace(model, skip=skip).to_network()
-
-
-def _in_own_units(network: Network, whitening: Whitening, centre: Array, spread: Array) -> Network:
-    """From whitened inputs and standardised answers to those given."""
-    first = whitening.matrix @ network.weights[0]
-    biases = [network.biases[0] - whitening.mean @ first, network.biases[1] * spread + centre]
-    skip = None
-    if network.skip is not None:
-        skip, shift = whitening.affine_back(network.skip * spread, np.zeros(len(spread)))
-        biases[1] = biases[1] + shift
-    return Network([first, network.weights[1] * spread], biases, network.activations, skip=skip)
+    negligible = model.skip is None or np.abs(model.skip).max() <= _NEGLIGIBLE_SKIP_SHARE
+    return replace(model, skip=None) if negligible else model

@@ -1,11 +1,11 @@
 """One smooth hidden layer from coarse answers: the route.
 
 1. what the last transformation may be; a radius for the stencils at which Hessians tell most;
-2. rotated Hessians until their spectrum, against the sample of noise they carry, shows all neurons; the link
+2. rotated Hessians until their spectrum, against the sample of noise they carry, shows all units; the link
    behind which there are fewest is the right one;
-3. directions, then scale, bias and outgoing weights of every neuron, for each activation;
-4. least squares on answers: scales first, then all parameters, with more and more rows; neurons that are
-   missing come out of the residual Hessians, neurons that do not act are taken out;
+3. directions, then scale, bias and outgoing weights of every unit, for each activation;
+4. least squares on answers: scales first, then all parameters, with more and more rows; units that are
+   missing come out of the residual Hessians, units that do not act are taken out;
 5. rounded answers of a target that repeats itself are bisected, and the flips fitted exactly.
 
 The noise level decides radius, number of sites, acceptance and when to stop. Nothing here passes a verdict.
@@ -13,36 +13,71 @@ The noise level decides radius, number of sites, acceptance and when to stop. No
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.shared.coarse_answers.averaging import AveragedFit
-from unweave.methods.shared.coarse_answers.refinement import Refinement
+from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit
+from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
+from unweave.methods.shared.coarse_answers.refinement import CoarseOptions, Refinement
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
 from unweave.methods.shared.profiles.unit_fits import hessian_profile
 from unweave.methods.shared.refusals import links_to_try
-from unweave.methods.smooth_coarse.behind_links import HessiansBehindLinks, Seen
-from unweave.methods.smooth_coarse.evidence import SmoothCoarseEvidence
-from unweave.methods.smooth_coarse.fitting import ROWS_TO_LOOK, NeuronFits, is_determined
-from unweave.methods.smooth_coarse.radius import choose_radius
-from unweave.methods.smooth_coarse.start import noisy_directions, noisy_profiles
+from unweave.methods.shared.span_evidence import SpanEvidence
+from unweave.methods.smooth_coarse.fit import UnitFitOptions, UnitFits
+from unweave.methods.smooth_coarse.hessians_behind_links import HessiansBehindLinks, Seen, SiteOptions
+from unweave.methods.smooth_coarse.noisy_hessians import NoisySpan, RadiusOptions, choose_radius
+from unweave.methods.smooth_coarse.start import DirectionOptions, noisy_directions, noisy_profiles
 from unweave.networks.activations import get_activation
 from unweave.networks.links import Link
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.subspace.symmetric import symmetric_packing
 
-_SURPLUS = (1.25, 2.5, 6.0)  # Hessians per neuron seen, at least; more where a fit to the answers failed
-_RIVAL = 4.0  # activations are tried in full if their profiles fit at most so much worse than the best
-_RIVALS_AT_FIRST = 2  # of them, as long as more Hessians may be taken instead
-_HIDES = 3e-3  # relative error of rounded answers from which a wrong activation may explain few rows
-_CLEARLY_SEEN = 10.0  # singular value of the weakest neuron over the noise: there are no others
-_BEST_RADIUS = 6.4  # (sigma / F)^(1/4) times this is the best radius for unit weights
-_WORTH_WIDENING, _WIDEST = 1.25, 6.0  # factors on the region
-_BOX_SHARE = 0.35  # of the narrowest side of a box: the longest radius
-_TINY = float(np.finfo(np.float64).tiny)
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothCoarseOptions:
+    """How hard to search for smooth units in coarse answers."""
+
+    coarse: CoarseOptions = field(default_factory=CoarseOptions)
+    """Rows, noise, final fit and flips."""
+    radius: RadiusOptions = field(default_factory=RadiusOptions)
+    """Ladder of radii of the stencils."""
+    sites: SiteOptions = field(default_factory=SiteOptions)
+    """Where Hessians are taken, and at how many sites."""
+    directions: DirectionOptions = field(default_factory=DirectionOptions)
+    """Which members of their span are units."""
+    fits: UnitFitOptions = field(default_factory=UnitFitOptions)
+    """Fits to answers, units added and left out."""
+    hessians_per_unit: tuple[float, ...] = (1.25, 2.5, 6.0)
+    """Least number of Hessians per unit seen, attempt by attempt: more where a fit to the answers failed."""
+    rival_ratio: float = 4.0
+    """Activations are fitted in full whose profile residual is within this factor of the best one."""
+    first_rivals: int = 2
+    """Number of them while more Hessians may be taken instead."""
+    hiding_noise: float = 3e-3
+    """Relative error of rounded answers above which a wrong activation may explain few rows."""
+    clearly_seen: float = 10.0
+    """Ratio of the weakest unit's singular value to the noise that excludes further units."""
+    best_radius: float = 6.4
+    """Best radius for weights of unit length, over (sigma / spread)^(1/4)."""
+    worth_widening: float = 1.25
+    """Least factor by which the region is widened."""
+    widest: float = 6.0
+    """Largest factor by which it is widened."""
+    box_share: float = 0.35
+    """Longest radius over the narrowest side of a box."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SmoothCoarseEvidence(SpanEvidence, CoarseEvidence):
+    """What was measured on the way to smooth units behind noise or rounding."""
+
+    clear_gap: ClassVar[float] = NoisySpan.stands_out
+    """Noisy Hessians are measured against the noise they carry."""
+    gap_is_a_ratio: ClassVar[bool] = False
 
 
 class SmoothCoarseReason(Reason):
@@ -66,46 +101,51 @@ class SmoothCoarseSearch(Search):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         findings, request, journal = self.findings, self.request, self.journal
-        self._rows = AnsweredRows(context.view, findings.noise, self.rng)
+        options: SmoothCoarseOptions = context.options
+        self._options = options
+        self._rows = AnsweredRows(context.view, findings.noise, self.rng, options.coarse.rows)
         self._links = [Link(name) for name in links_to_try(request, findings)]
         self._hessians = HessiansBehindLinks(
-            self._rows, self._links, self.rng, lambda count: journal.tell(count, None, "Hessians")
+            self._rows,
+            self._links,
+            self.rng,
+            lambda count: journal.tell(count, None, "Hessians"),
+            options.sites,
         )
-        self._fits = NeuronFits(self._rows, self.rng, lambda step, _: journal.tell(step, None, "steps"))
-        self._best = Refinement(
-            self._rows, findings, request.width, request.averaging, journal, SmoothCoarseEvidence()
+        self._fits = UnitFits(
+            self._rows, self.rng, lambda step, _: journal.tell(step, None, "steps"), options.fits
         )
+        self._best = Refinement(context, self._rows, SmoothCoarseEvidence(), options.coarse)
 
     def candidate(self) -> Candidate:
         """Return the best network so far."""
         return self._best.candidate()
 
-    # -- steps -----------------------------------------------------------------------------------------
-
     def run(self) -> None:
         """Look for units behind every possible link, fit them, then refine."""
         self._best.measure_noise()
         radius = self._choose_radius()
-        for attempt, surplus in enumerate(_SURPLUS):
+        attempts = self._options.hessians_per_unit
+        for attempt, surplus in enumerate(attempts):
             seen = self._look_behind_links(radius, surplus)
             self._stop_if_out_of_place(seen)
             directions = self._directions(seen)
             if len(directions):
-                self._fit_best_activation(seen, directions, last=attempt == len(_SURPLUS) - 1)
+                self._fit_best_activation(seen, directions, last=attempt == len(attempts) - 1)
             if self._is_determined() or self._is_hopeless(seen):
                 break
         fit = self._best.fit
         if fit is None:
             raise GaveUp(SmoothCoarseReason.NOTHING_CURVED)
         if not self._best.is_explained:
-            raise GaveUp(SmoothCoarseReason.NOT_EXPLAINED, units=_width(fit), misfit=fit.misfit)
+            raise GaveUp(SmoothCoarseReason.NOT_EXPLAINED, units=fit.model.width, misfit=fit.misfit)
         self._best.refine(lambda fit: self._fits.peeled(fit, seen), self._fits.settled)
 
     def _choose_radius(self) -> float:
-        """The radius of the stencils; a region in which the neurons hardly bend is widened."""
-        likeliest = self._links[-1]
+        """Choose the radius of the stencils; widen a region in which the units hardly bend."""
+        options, likeliest = self._options, self._links[-1]
         bounds = self._rows.region.normalised_bounds
-        longest = np.inf if bounds is None else _BOX_SHARE * float((bounds[1] - bounds[0]).min())
+        longest = np.inf if bounds is None else options.box_share * float((bounds[1] - bounds[0]).min())
         relative = self.findings.noise.relative
         with self.journal.stage("radius") as stage:
             radius = choose_radius(
@@ -114,11 +154,12 @@ class SmoothCoarseSearch(Search):
                 relative,
                 longest,
                 self.rng,
+                options.radius,
             )
             # For weights of unit length the best radius is about this; a larger one means shorter weights, of
             # which a wider region shows more.
-            wider = float(np.clip(radius / (_BEST_RADIUS * relative**0.25), 1.0, _WIDEST))
-            if bounds is None and wider > _WORTH_WIDENING:
+            wider = float(np.clip(radius / (options.best_radius * relative**0.25), 1.0, options.widest))
+            if bounds is None and wider > options.worth_widening:
                 self._rows.widen(wider)
                 radius /= wider
                 stage.figures["region widened by"] = wider
@@ -126,7 +167,7 @@ class SmoothCoarseSearch(Search):
         return radius
 
     def _look_behind_links(self, radius: float, surplus: float) -> Seen:
-        """Hessians behind every possible link, from the same rows; the link with the fewest neurons wins."""
+        """Take Hessians behind every possible link; the link with the fewest units wins."""
         told = self.request.width
         known = max(told or 0, 0 if self._best.fit is None else int(self._best.evidence.width or 0))
         with self.journal.stage("Hessians") as stage:
@@ -164,7 +205,8 @@ class SmoothCoarseSearch(Search):
                 width,
                 self.findings.noise.relative,
                 self.rng,
-                lambda found, wanted, _: self.journal.tell(found, wanted, "neurons"),
+                lambda found, wanted, _: self.journal.tell(found, wanted, "units"),
+                self._options.directions,
             )
             stage.figures.update(found=len(rows), needed=width)
         self._best.evidence = replace(self._best.evidence, found=len(rows))
@@ -172,26 +214,30 @@ class SmoothCoarseSearch(Search):
 
     def _fit_best_activation(self, seen: Seen, directions: Array, last: bool) -> None:
         """Fit the network with the activations whose profiles fit best, and keep the best network."""
-        names = self.request.activations_among(SMOOTH_ACTIVATIONS)
+        names, options = self.request.activations_among(SMOOTH_ACTIVATIONS), self._options
         with self.journal.stage("activation") as stage:
             profiles, residuals = {}, {}
             for done, name in enumerate(names):
                 self.journal.tell(done, len(names), "activations")
                 profiles[name] = noisy_profiles(seen.taken, directions, get_activation(name), self.rng)
-                # The geometric mean: one neuron whose fit went astray must not decide.
-                residuals[name] = float(np.exp(np.log(np.maximum(profiles[name].residuals, _TINY)).mean()))
+                # The geometric mean: one unit whose fit went astray must not decide.
+                residuals[name] = float(
+                    np.exp(np.log(np.maximum(profiles[name].residuals, np.finfo(np.float64).tiny)).mean())
+                )
             ranking = sorted(residuals, key=lambda name: residuals[name])
             stage.figures["best"] = ranking[0]
         self._best.evidence = replace(self._best.evidence, activation_residuals=residuals)
-        rivals = [name for name in ranking if not residuals[name] > _RIVAL * residuals[ranking[0]]]
-        rivals = rivals if last else rivals[:_RIVALS_AT_FIRST]
-        self._rows.extend_to(ROWS_TO_LOOK * self._parameters(len(directions)))
+        rivals = [
+            name for name in ranking if not residuals[name] > options.rival_ratio * residuals[ranking[0]]
+        ]
+        rivals = rivals if last else rivals[: options.first_rivals]
+        self._rows.extend_to(options.fits.rows_per_parameter * self._parameters(len(directions)))
         noise = self.findings.noise
-        hides = noise.kind == "noisy" or (noise.kind == "rounded" and noise.relative > _HIDES)
+        hides = noise.kind == "noisy" or (noise.kind == "rounded" and noise.relative > options.hiding_noise)
         for name in rivals:
             with self.journal.stage(f"fit {name}") as stage:
                 fit = self._fits.from_directions(seen, directions, name, profiles[name])
-                stage.figures.update(misfit=fit.misfit, width=_width(fit))
+                stage.figures.update(misfit=fit.misfit, width=fit.model.width)
             if self._is_better(fit):
                 self._best.fit = fit
                 if seen.taken.selectors is None:  # contrasts of classes have no profile of their own
@@ -210,38 +256,36 @@ class SmoothCoarseSearch(Search):
         assert self._best.fit is not None
         self._best.keep(self._best.fit)
 
-    # -- what the steps share --------------------------------------------------------------------------
-
     def _is_determined(self) -> bool:
-        """Whether the network explains the answers, and they determine all its neurons.
+        """Return whether the network explains the answers, and they determine all its units.
 
-        Few rows are also explained by wrong networks that have some neurons more, which the rows leave open.
+        Few rows are also explained by wrong networks that have some units more, which the rows leave open.
         """
         best = self._best
-        return best.fit is not None and best.is_explained and is_determined(best.fit)
+        return best.fit is not None and best.is_explained and self._fits.is_determined(best.fit)
 
     def _is_better(self, fit: AveragedFit) -> bool:
-        """Whether the fit is better than the one at hand; by BIC if both explain: more neurons fit more."""
+        """Return whether the fit is better than the best one; by BIC if both explain: more units fit more."""
         best, enough = self._best.fit, self._rows.acceptable_misfit()
         if best is None or max(fit.misfit, best.misfit) > enough:
             return best is None or fit.misfit < best.misfit
         return self._criterion(fit) < self._criterion(best)
 
     def _criterion(self, fit: AveragedFit) -> float:
-        """log(mean square residual) + P log(n) / n, on as many rows as there are now."""
+        """Return log(mean square residual) + P log(n) / n, on as many rows as there are now."""
         n, parameters = self._rows.answers.size, fit.model.size
-        mean_square = fit.misfit**2 * max(1 - parameters / n, _TINY)
-        return float(np.log(max(mean_square, _TINY)) + parameters * np.log(n) / n)
+        mean_square = fit.misfit**2 * max(1 - parameters / n, np.finfo(np.float64).tiny)
+        return float(np.log(max(mean_square, np.finfo(np.float64).tiny)) + parameters * np.log(n) / n)
 
     def _is_hopeless(self, seen: Seen) -> bool:
-        """Whether the fit leaves most of the answers though all neurons were seen: more sites do not help."""
+        """Return whether the fit leaves most of the answers though all units were seen."""
         fit = self._best.fit
-        return fit is not None and self._rows.leaves_most(fit.misfit) and seen.span.gap >= _CLEARLY_SEEN
+        return (
+            fit is not None
+            and self._rows.leaves_most(fit.misfit)
+            and seen.span.gap >= self._options.clearly_seen
+        )
 
     def _parameters(self, width: int) -> int:
         inputs, outputs = self._rows.n_inputs, self._rows.n_outputs
         return width * (inputs + 1 + outputs) + outputs
-
-
-def _width(fit: AveragedFit) -> int:
-    return int(fit.model.weights[0].shape[1])

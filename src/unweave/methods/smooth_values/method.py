@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unweave.methods.shared.refusals import refuses_smooth, too_coarse
 from unweave.methods.shared.value_search import MOST_INPUTS
-from unweave.methods.smooth_values.search import SmoothValuesOptions, SmoothValuesSearch, rows_for
+from unweave.methods.smooth_values.search import SmoothValuesOptions, SmoothValuesSearch
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
@@ -28,10 +28,9 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def cost(question: Question) -> Cost:
-    """Random starts of least squares on one set of rows."""
-    rows = rows_for(
-        question.inputs, question.outputs, question.width if question.hidden and question.told else None
-    )
+    """Count one set of rows, and random starts of least squares on them."""
+    width = question.width if question.hidden and question.told else None
+    rows = SmoothValuesOptions().rows_for(question.inputs, question.outputs, width)
     how = "random rows, ten per parameter, and random starts of least squares on them"
     return question.cost(rows, 3.0 * question.activations, 8e-6 * rows * question.parameters, how)
 

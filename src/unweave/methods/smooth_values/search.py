@@ -1,8 +1,8 @@
 """One smooth hidden layer in few inputs, from values alone: the last resort of `unweave.recover`.
 
-In d inputs derivatives determine at most d(d-1)/2 neurons, and none that share a direction with another.
-Random starts of least squares (`value_search`) know neither limit. Rows are drawn once, enough
-for the widest network that is looked for, and every activation is fitted to the same ones.
+In d inputs derivatives determine at most d(d-1)/2 units, and none that share a direction with another.
+Random starts of least squares (`value_search`) know neither limit. Rows are drawn once, enough for the widest
+network that is looked for, and every activation is fitted to the same ones.
 
 Cost: 10 rows per parameter of that network, divided by the outputs.
 """
@@ -13,21 +13,11 @@ from dataclasses import dataclass
 
 from unweave.arrays import Array
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
-from unweave.methods.shared.value_search import ROWS_PER_PARAMETER, WORK, ValueSearch, search_values
+from unweave.methods.shared.value_search import ValueSearch, ValueSearchOptions, search_values
 from unweave.networks.activations import get_activation
 from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.search import Candidate, Evidence, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
-
-WIDEST_UNTOLD = 16
-"""Units that rows are asked for where no width is told."""
-_EXACT = 3e-14  # relative misfit of values that are fitted exactly; many units imitate others to 1e-12
-
-
-def rows_for(inputs: int, outputs: int, width: int | None) -> int:
-    """Rows that a search for so many units asks."""
-    units = WIDEST_UNTOLD if width is None else width
-    return -(-ROWS_PER_PARAMETER * units * (inputs + 1 + outputs) // outputs) + 20
 
 
 class SmoothValuesReason(Reason):
@@ -40,12 +30,18 @@ class SmoothValuesReason(Reason):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmoothValuesOptions:
-    """How long random starts are tried."""
+class SmoothValuesOptions(ValueSearchOptions):
+    """How many rows are asked, and how long random starts are tried on them."""
 
-    work: float = WORK
-    """About as many seconds are spent: counted in steps, so that the search ends at the same start
-    everywhere."""
+    assumed_width: int = 16
+    """Number of units that the rows suffice for when the caller gives no width."""
+    exact_residual: float = 3e-14
+    """Relative misfit of values that counts as exact; many units imitate others to 1e-12."""
+
+    def rows_for(self, inputs: int, outputs: int, width: int | None) -> int:
+        """Return the number of rows that a search for ``width`` units asks."""
+        units = self.assumed_width if width is None else width
+        return -(-self.rows_per_parameter * units * (inputs + 1 + outputs) // outputs) + 20
 
 
 class SmoothValuesSearch(Search):
@@ -56,11 +52,13 @@ class SmoothValuesSearch(Search):
     def run(self) -> None:
         """Ask the rows and try random starts on them."""
         view, region, width = self.context.view, self.findings.region, self.request.width
+        options: SmoothValuesOptions = self.context.options
         with self.journal.stage("values") as stage:
-            points = region.sample(rows_for(view.n_inputs, self.findings.n_outputs, width), self.rng)
+            rows = options.rows_for(view.n_inputs, self.findings.n_outputs, width)
+            points = region.sample(rows, self.rng)
             answers = view(points)
             stage.figures.update(rows=len(points))
-        best = self._searched(points, answers)
+        best = self._searched(points, answers, options)
         if best is None:
             return
         if not best.exact:  # a local minimum: what other methods found is as good
@@ -82,7 +80,7 @@ class SmoothValuesSearch(Search):
         """Return the exact network, if there is one."""
         return self._found
 
-    def _searched(self, points: Array, answers: Array) -> ValueSearch | None:
+    def _searched(self, points: Array, answers: Array, options: SmoothValuesOptions) -> ValueSearch | None:
         def on_step(step: int, residual: float) -> None:
             self.journal.tell(step, None, f"steps, residual {residual:.1e}")
             if self.context.is_late:
@@ -94,9 +92,9 @@ class SmoothValuesSearch(Search):
                 answers,
                 self.request.width,
                 [get_activation(name) for name in self.request.activations_among(SMOOTH_ACTIVATIONS)],
-                floor=_EXACT,
+                floor=options.exact_residual,
                 rng=self.rng,
-                work=self.context.options.work,
+                options=options,
                 on_step=on_step,
             )
             if found is not None:

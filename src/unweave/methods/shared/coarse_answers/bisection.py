@@ -22,13 +22,36 @@ from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.targets.region import Region
 
-_OVERSHOOT = 1.2  # times the predicted distance of the flip, the first point that is tried
-_FURTHER = 1.6  # factor of the next ones
-_TRIES = 12  # after which a line is given up
-_RESOLUTION = 4.0  # units in the last place of the inputs at which halving ends
-_NEAREST = 0.05  # of the grid over the slope: the least distance that is predicted
-_AT_FACE = 1e-9  # of a side of the box: nearer to a face is on it
-_FARTHEST = 8.0  # distance, in predicted ones' median, beyond which a line is not worth it
+_BRACKET_ULPS = 4.0  # length of the last bracket in units in the last place of the inputs: halving ends there
+_AT_FACE = 1e-9  # of a side of the box: nearer to a face counts as on it
+
+
+@dataclass(frozen=True, kw_only=True)
+class BisectionOptions:
+    """Where flips are looked for, and how many are fitted."""
+
+    overshoot: float = 1.2
+    """First point tried on a line, over the predicted distance of its flip."""
+    growth: float = 1.6
+    """Ratio of the next point's distance to the last one's."""
+    tries: int = 12
+    """Points tried on a line before it is given up."""
+    nearest: float = 0.05
+    """Least predicted distance of a flip, over the grid divided by the slope."""
+    farthest: float = 8.0
+    """Predicted distance, over the median one, beyond which a line is not worth its rows."""
+    rows_before: float = 8.0
+    """Rows per parameter fitted before flips are looked for."""
+    per_parameter: float = 1.35
+    """Flips fitted per parameter."""
+    per_parameter_if_open: float = 2.3
+    """The same where these left something open: few of them see a given unit with a kink."""
+    fewest_per_parameter: float = 1.05
+    """Flips per parameter without which averaging stands."""
+    lines_per_flip: float = 1.1
+    """Lines tried per flip wanted: some lead out of the region."""
+    exact_share: float = 1e-3
+    """Residual, as a share of the grid, that flips leave of a right network that computes in float32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +69,7 @@ class Flips:
 
     @classmethod
     def joined(cls, parts: Sequence[Flips]) -> Flips:
-        """All of several."""
+        """Join several sets of flips."""
         return cls(
             np.concatenate([part.points for part in parts]),
             np.concatenate([part.outputs for part in parts]),
@@ -55,7 +78,7 @@ class Flips:
         )
 
     def selected(self, numbers: Array | float, n_outputs: int) -> Array:
-        """(n, K) with ``numbers`` (n,), or one number, at the output that flips, and zeros elsewhere."""
+        """Return (n, K): ``numbers`` (n,), or one number, at the output that flips, zeros elsewhere."""
         result = np.zeros((len(self.values), n_outputs))
         result[np.arange(len(result)), self.outputs] = numbers
         return result
@@ -69,23 +92,25 @@ def find_flips(
     answers: Array,
     grid: float,
     on_round: Callable[[int, int], None] | None = None,
+    options: BisectionOptions | None = None,
 ) -> Flips:
-    """Flips near ``points`` (n, D), whose rounded ``answers`` (n, K) are known; ``model`` predicts where.
+    """Find flips near ``points`` (n, D) whose rounded ``answers`` (n, K) are known; ``model`` predicts where.
 
     All lines are halved together: one call of ``ask`` per bit. Lines that leave the region or on which the
     answer does not flip where it should are left out. Cost: about 2 + 45 rows per flip.
     """
-    lines = _lines(model, region, points, answers, grid)
+    options = options or BisectionOptions()
+    lines = _lines(model, region, points, answers, grid, options)
 
     def passed(rows: IntArray, at: Array) -> BoolArray:
-        """Whether the flip is nearer than ``at`` on these lines."""
+        """Return whether the flip is nearer than ``at`` on these lines."""
         seen = ask(lines.at(rows, at))[np.arange(len(rows)), lines.outputs[rows]]
         return np.asarray(lines.signs[rows] * (seen - lines.levels[rows]) > grid / 2)
 
-    low, high = np.zeros(len(points)), _OVERSHOOT * lines.distances
-    rows = _bracketed(lines, region, passed, low, high)
+    low, high = np.zeros(len(points)), options.overshoot * lines.distances
+    rows = _bracketed(lines, region, passed, low, high, options)
     scale = np.abs(points).max(axis=1)
-    resolution = _RESOLUTION * np.finfo(np.float64).eps * np.maximum(scale, 1.0)
+    resolution = _BRACKET_ULPS * np.finfo(np.float64).eps * np.maximum(scale, 1.0)
     done, active = 0, rows
     while len(active):
         middle = (low[active] + high[active]) / 2
@@ -126,8 +151,15 @@ class _Lines:
         return self.points[rows] + t[:, None] * self.directions[rows]
 
 
-def _lines(model: NetworkParameters, region: Region, points: Array, answers: Array, grid: float) -> _Lines:
-    """Lines along the model's gradient: uphill, but at the faces of a box the way that leads inside."""
+def _lines(
+    model: NetworkParameters,
+    region: Region,
+    points: Array,
+    answers: Array,
+    grid: float,
+    options: BisectionOptions,
+) -> _Lines:
+    """Lay lines along the model's gradient: uphill, but at the faces of a box the way that leads inside."""
     n, outputs = answers.shape
     chosen = np.arange(n) % outputs
     predicted, gradients = _output_gradients(model, points, chosen)
@@ -140,14 +172,14 @@ def _lines(model: NetworkParameters, region: Region, points: Array, answers: Arr
     divisor = np.where(usable, slopes, 1.0)
     levels, signs = answers[np.arange(n), chosen], np.where(falls, -1.0, 1.0)
     distances = signs * (levels + signs * (grid / 2) - predicted) / divisor
-    distances = np.maximum(distances, _NEAREST * grid / divisor)
+    distances = np.maximum(distances, options.nearest * grid / divisor)
     if usable.any():
-        usable &= distances <= _FARTHEST * np.median(distances[usable])
+        usable &= distances <= options.farthest * np.median(distances[usable])
     return _Lines(points, uphill / divisor[:, None], distances, chosen, signs, levels, usable)
 
 
 def _inwards(directions: Array, points: Array, region: Region) -> Array:
-    """``directions`` (n, D) without the inputs in which they lead out of the box from its faces."""
+    """Drop from ``directions`` (n, D) the inputs in which they lead out of the box from its faces."""
     bounds = region.normalised_bounds
     if bounds is None:
         return directions.copy()
@@ -157,12 +189,17 @@ def _inwards(directions: Array, points: Array, region: Region) -> Array:
 
 
 def _bracketed(
-    lines: _Lines, region: Region, passed: Callable[[IntArray, Array], BoolArray], low: Array, high: Array
+    lines: _Lines,
+    region: Region,
+    passed: Callable[[IntArray, Array], BoolArray],
+    low: Array,
+    high: Array,
+    options: BisectionOptions,
 ) -> IntArray:
-    """Lines whose flip lies between ``low`` and ``high`` (n,), which are moved outwards until it does."""
+    """Move ``low`` and ``high`` (n,) outwards until the flip lies between; return the lines where it does."""
     rows = np.flatnonzero(lines.usable)
     found = np.zeros(len(low), dtype=np.bool_)
-    for _ in range(_TRIES):
+    for _ in range(options.tries):
         rows = rows[region.contains(lines.at(rows, high[rows]))]
         if not len(rows):
             break
@@ -171,7 +208,7 @@ def _bracketed(
         found[rows[beyond]] = True
         rows = rows[~beyond]
         low[rows] = high[rows]
-        high[rows] *= _FURTHER
+        high[rows] *= options.growth
     return np.flatnonzero(found)
 
 
@@ -208,7 +245,7 @@ def fit_flips(model: NetworkParameters, flips: Flips) -> FlipFit:
 
 
 def _output_gradients(model: NetworkParameters, points: Array, chosen: IntArray) -> tuple[Array, Array]:
-    """The chosen output (n,) of the model and its gradient (n, D) at each point."""
+    """Return the chosen output (n,) of the model and its gradient (n, D) at each point."""
     states = model.forward(points)
     first = model.sensitivities(states.slopes)
     row = np.arange(len(points))

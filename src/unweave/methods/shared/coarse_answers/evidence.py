@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from unweave.search import Evidence
-
-CLEAR_OF_HIDING = 10.0
-"""Strength of the weakest unit over that of one that noise could hide: beyond, none is thought hidden."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,6 +20,9 @@ class CoarseEvidence(Evidence):
     """Contribution to noisy answers of the weakest unit, over the largest that could hide in the noise."""
     flips: int = 0
     """Flips of the last digit of rounded answers that were fitted as exact equations."""
+
+    clear_of_hiding: ClassVar[float] = 10.0
+    """Strength of the weakest unit, over what noise could hide, beyond which none is thought hidden."""
 
     @property
     def fitted_to_noise(self) -> bool:
@@ -42,7 +43,7 @@ class CoarseEvidence(Evidence):
                 f"the fit leaves {self.misfit:.2g} standard deviations where noise leaves "
                 f"{allowed:.2g} at most"
             )
-        elif self.weakest_unit is not None and self.weakest_unit < CLEAR_OF_HIDING:
+        elif self.weakest_unit is not None and self.weakest_unit < self.clear_of_hiding:
             found.append(
                 f"the weakest unit is only {self.weakest_unit:.2g} times as strong as one that noise could "
                 "hide: others may be missing"

@@ -7,65 +7,66 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.shared.coarse_answers.averaging import AveragedFit, fit_averaged
-from unweave.methods.shared.coarse_answers.bisection import FlipFit, Flips, find_flips, fit_flips
-from unweave.methods.shared.coarse_answers.error_bars import (
+from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit, fit_to_rows
+from unweave.methods.shared.coarse_answers.bisection import (
+    BisectionOptions,
+    FlipFit,
+    Flips,
+    find_flips,
+    fit_flips,
+)
+from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
+from unweave.methods.shared.coarse_answers.rows import AnsweredRows, RowOptions, contributions, link_of
+from unweave.networks.activations import SOFTMAX
+from unweave.networks.error_bars import (
     is_homogeneous,
     standard_error_network,
     standard_errors,
     with_fixed_lengths,
 )
-from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
-from unweave.methods.shared.coarse_answers.rows import AnsweredRows
-from unweave.methods.shared.coarse_answers.strength import contributions, link_of
-from unweave.networks.activations import SOFTMAX
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
-from unweave.probing.look import Findings
 from unweave.probing.noise import NoiseKind
-from unweave.search import Candidate, Journal
+from unweave.search import Candidate, Context
 from unweave.targets.change_of_inputs import in_own_inputs
 
 Measured = TypeVar("Measured", bound=CoarseEvidence)
 Change = Callable[[AveragedFit], AveragedFit]
 
-DEFAULT_ROWS_PER_PARAMETER = 32.0
-"""Rows of the final fit to noisy answers, per parameter, unless told otherwise."""
-
 ROWS_OF_FINAL_FIT: dict[NoiseKind, float] = {"float64": 4.0, "float32": 4.0, "rounded": 55.0, "noisy": 32.0}
 """Rows that the final fit is expected to cost, per parameter; for rounded answers most of them bisect."""
 
-_STAGE = 4.0  # factor between the numbers of rows of successive fits
-_DAMPING_NEAR = 1e-6  # of a fit that starts from one with fewer rows
-_ROWS_BEFORE_FLIPS = 8.0
-_FLIPS_PER_PARAMETER = 1.35
-_FLIPS_LOST = 1.1  # times as many lines are tried: some lead out of the region
-_FLIPS_IF_OPEN = 2.3  # the same where these left something open: units with a kink are seen by few of them
-_FEWEST_FLIPS = 1.05  # per parameter
-_EXACT = 1e-3  # of the grid: what flips leave of a network that is right but answers in float32, at most
-_TINY = float(np.finfo(np.float64).tiny)
+
+@dataclass(frozen=True, kw_only=True)
+class CoarseOptions:
+    """What all methods for coarse answers share."""
+
+    rows: RowOptions = field(default_factory=RowOptions)
+    """Which rows are asked, and which misfit their errors explain."""
+    bisection: BisectionOptions = field(default_factory=BisectionOptions)
+    """How the flips of rounded answers are found."""
+    rows_per_parameter: float = 32.0
+    """Rows of the final fit to noisy answers, per parameter, unless `recover` is given ``averaging``."""
+    row_growth: float = 4.0
+    """Ratio of the numbers of rows of successive fits."""
+    near_damping: float = 1e-6
+    """Damping of a fit that starts from one with fewer rows."""
 
 
 class Refinement(Generic[Measured]):
     """The best fit so far, and what is known about it."""
 
     def __init__(
-        self,
-        rows: AnsweredRows,
-        findings: Findings,
-        width: int | None,
-        rows_per_parameter: float | None,
-        journal: Journal,
-        evidence: Measured,
+        self, context: Context, rows: AnsweredRows, evidence: Measured, options: CoarseOptions
     ) -> None:
-        self._rows, self._findings, self._journal = rows, findings, journal
-        self._told_width, self._told_rows = width, rows_per_parameter
+        self._rows, self._findings, self._journal = rows, context.findings, context.journal
+        self._options, self._request = options, context.request
         self.fit: AveragedFit | None = None
         self.evidence = evidence
         self.notes: list[str] = []
@@ -80,7 +81,7 @@ class Refinement(Generic[Measured]):
         return self.fit is not None and self.fit.misfit <= self._rows.acceptable_misfit()
 
     def measure_noise(self) -> None:
-        """Sigma of answers that differ from call to call, to a few per cent: fits are judged by it."""
+        """Measure sigma of answers that differ from call to call: fits are judged by it."""
         noise = self._findings.noise
         if noise.kind != "noisy" or noise.repeatable:
             return
@@ -94,12 +95,12 @@ class Refinement(Generic[Measured]):
         ``mend`` may add what more rows show to be missing, ``settle`` leaves out what they do not ask for.
         """
         if self._may_bisect():
-            self._grow_to(_ROWS_BEFORE_FLIPS, mend, settle)
+            self._grow_to(self._options.bisection.rows_before, mend, settle)
             self._bisect()
         else:
             noisy = self._findings.noise.kind == "noisy"
-            default = DEFAULT_ROWS_PER_PARAMETER if noisy else _ROWS_BEFORE_FLIPS
-            self._grow_to(self._told_rows or default, mend, settle)
+            default = self._options.rows_per_parameter if noisy else self._options.bisection.rows_before
+            self._grow_to(self._request.averaging or default, mend, settle)
         self._note_width()
 
     def keep(self, fit: AveragedFit) -> None:
@@ -111,11 +112,11 @@ class Refinement(Generic[Measured]):
             np.broadcast_to(1 / (rows.sigma * max(fit.misfit, 1.0)), rows.answers.shape),
         )
         self._errors = self._error_bars_of(fit.model, fit.standard_errors)
-        floor = rows.largest_sigma / max(float(findings.output_scale.max()), _TINY)
+        floor = rows.largest_sigma / max(float(findings.output_scale.max()), np.finfo(np.float64).tiny)
         self.evidence = replace(
             self.evidence,
-            width=_width(fit.model),
-            found=_width(fit.model),
+            width=fit.model.width,
+            found=fit.model.width,
             fit_history=tuple(value * floor for value in fit.history),
             fit_floor=floor,
             prediction_floor=floor * float(np.sqrt(fit.model.size / max(fit.equations - fit.model.size, 1))),
@@ -133,32 +134,29 @@ class Refinement(Generic[Measured]):
         network = None if model is None else self._in_inputs(model)
         errors = None
         if network is not None and self._errors is not None:
-            points, weights = self._fitted
-            model = NetworkParameters.from_network(network)
-            errors = standard_error_network(model, self._rows.region, points, weights)
+            points, weights = self._fitted  # errors in the target's inputs, where biases mix with weights
+            errors = standard_error_network(
+                NetworkParameters.from_network(network), self._rows.region.to_inputs(points), weights
+            )
         return Candidate(network, self.evidence, tuple(self.notes), standard_errors=errors)
 
-    # -- steps -----------------------------------------------------------------------------------------
-
     def _grow_to(self, rows_per_parameter: float, mend: Change, settle: Change) -> None:
-        """Fits on more and more rows."""
+        """Fit more and more rows."""
         assert self.fit is not None
         fit, rows = self.fit, self._rows
         independent = rows.n_outputs - (link_of(fit.model).name == SOFTMAX)
         goal = rows_per_parameter * fit.model.size / independent
         with self._journal.stage("averaging") as stage:
             while len(rows) < goal:
-                rows.extend_to(min(goal, _STAGE * len(rows)))
-                fit = fit_averaged(
+                rows.extend_to(min(goal, self._options.row_growth * len(rows)))
+                fit = fit_to_rows(
                     fit.model,
-                    rows.points,
-                    rows.answers,
-                    rows.sigma,
-                    damping=_DAMPING_NEAR,
+                    rows,
+                    damping=self._options.near_damping,
                     on_step=lambda step, _: self._journal.tell(step, None, "steps"),
                 )
                 if fit.misfit > rows.acceptable_misfit():
-                    fit = mend(fit)  # with more rows a weak neuron stands out
+                    fit = mend(fit)  # with more rows a weak unit stands out
                 self.fit = fit
             fit = settle(fit)  # ... and one that was only fitted to the noise of few does not
             self.keep(fit)
@@ -167,20 +165,20 @@ class Refinement(Generic[Measured]):
     def _may_bisect(self) -> bool:
         noise = self._findings.noise
         rounded = noise.kind == "rounded" and noise.decimals is not None and noise.repeatable
-        return self._told_rows is None and rounded
+        return self._request.averaging is None and rounded
 
     def _bisect(self) -> None:
-        """Exact equations from the flips of rounded answers."""
+        """Fit the exact equations that flips of rounded answers give."""
         assert self.fit is not None
         decimals = self._findings.noise.decimals
         assert decimals is not None
-        model, grid = self.fit.model, 10.0**-decimals
+        model, grid, options = self.fit.model, 10.0**-decimals, self._options.bisection
         with self._journal.stage("bisection") as stage:
-            for share in (_FLIPS_PER_PARAMETER, _FLIPS_IF_OPEN):
+            for share in (options.per_parameter, options.per_parameter_if_open):
                 # What was asked before is known: only the further lines cost anything.
                 flips = self._flips_of(model, grid, int(np.ceil(share * model.size)))
                 stage.figures["flips"] = len(flips.values)
-                if len(flips.values) < _FEWEST_FLIPS * model.size:
+                if len(flips.values) < options.fewest_per_parameter * model.size:
                     self.notes.append(
                         f"only {len(flips.values)} flips of the last digit were found where {model.size} "
                         "parameters need as many: the parameters are those of averaging"
@@ -188,24 +186,24 @@ class Refinement(Generic[Measured]):
                     return
                 fit = fit_flips(model, flips)
                 stage.figures["residual"] = fit.residual
-                if fit.residual > _EXACT * grid or self._answers_alike(fit.model, grid):
+                if fit.residual > options.exact_share * grid or self._answers_alike(fit.model, grid):
                     break
         self._take(fit, flips, grid)
 
     def _answers_alike(self, model: NetworkParameters, grid: float) -> bool:
-        """Whether a network that meets the flips answers all rows as the target did, up to rounding.
+        """Return whether a network that meets the flips answers all rows as the target did, up to rounding.
 
         One that does not is no target's: the flips left it open.
         """
         off = float(np.abs(model.values(self._rows.points) - self._rows.answers).max())
-        return off <= grid * (0.5 + _EXACT)
+        return off <= grid * (0.5 + self._options.bisection.exact_share)
 
     def _flips_of(self, model: NetworkParameters, grid: float, wanted: int) -> Flips:
-        """``wanted`` flips, or as many as there are: lines are lost where the target is flat or ends."""
+        """Find ``wanted`` flips, or as many as there are: lines are lost where the target is flat or ends."""
         rows, begin = self._rows, 0
         found: list[Flips] = []
         while (missing := wanted - sum(len(part.values) for part in found)) > 0 and begin < len(rows):
-            chosen = slice(begin, begin + int(np.ceil(_FLIPS_LOST * missing)))
+            chosen = slice(begin, begin + int(np.ceil(self._options.bisection.lines_per_flip * missing)))
             found.append(
                 find_flips(
                     rows.view,
@@ -215,20 +213,22 @@ class Refinement(Generic[Measured]):
                     rows.answers[chosen],
                     grid,
                     on_round=lambda done, _: self._journal.tell(done, None, "bits"),
+                    options=self._options.bisection,
                 )
             )
             begin = chosen.stop
         return Flips.joined(found)
 
     def _take(self, fit: FlipFit, flips: Flips, grid: float) -> None:
-        """The network of the flips, if it meets them to a part of the grid and answers as the target did."""
-        scale = max(float(self._findings.output_scale.max()), _TINY)
+        """Take the network of the flips if it meets them and answers as the target did."""
+        scale = max(float(self._findings.output_scale.max()), np.finfo(np.float64).tiny)
+        exact = self._options.bisection.exact_share * grid
         # Whoever judges sees how well the exact equations were met.
         history = tuple(value / scale for value in fit.history)
-        if fit.residual <= _EXACT * grid and self._answers_alike(fit.model, grid):
+        if fit.residual <= exact and self._answers_alike(fit.model, grid):
             self._exact = fit.model
             free = max(fit.equations - fit.model.size, 1)
-            sigma = max(fit.residual * float(np.sqrt(fit.equations / free)), _TINY)
+            sigma = max(fit.residual * float(np.sqrt(fit.equations / free)), np.finfo(np.float64).tiny)
             self._fitted = flips.points, flips.selected(1 / sigma, fit.model.n_outputs)
             self._errors = self._error_bars_of(fit.model, fit.standard_errors)
             self.evidence = replace(
@@ -245,56 +245,50 @@ class Refinement(Generic[Measured]):
             f"the flips of the last digit fit no such network (residual {fit.residual:.1e}): another "
             "activation or width, or answers not rounded to nearest; the parameters are those of averaging"
         )
-        self.evidence = replace(self.evidence, fit_history=history, fit_floor=_EXACT * grid / scale / 1e3)
-
-    # -- what the steps share --------------------------------------------------------------------------
+        self.evidence = replace(self.evidence, fit_history=history, fit_floor=exact / scale / 1e3)
 
     def _error_bars_of(self, model: NetworkParameters, from_fit: Array | None) -> Array | None:
-        """(P,) standard errors in normalised inputs; None if the rows do not determine all parameters.
+        """Return standard errors (P,) in normalized inputs; None if the rows do not determine all parameters.
 
-        Least squares has them for all but homogeneous neurons, whose lengths it leaves open.
+        Least squares has them for all but homogeneous units, whose lengths it leaves open.
         """
         if not is_homogeneous(model):
             return from_fit
         return standard_errors(with_fixed_lengths(model), *self._fitted)
 
     def _condition(self, model: NetworkParameters, of_fit: float) -> float | None:
-        """Of the final fit; of homogeneous neurons it says only whether all but the lengths is determined."""
+        """Return the condition of the final fit, or, of homogeneous units, infinity if it is singular."""
         if not is_homogeneous(model):
             return of_fit
         return np.inf if self._errors is None else None
 
     def _answer_sigma(self, fit: AveragedFit) -> Array:
-        """(K,) standard deviation of an answer: of precise ones, of unknown arithmetic, from the fit."""
+        """Return the standard deviation (K,) of an answer; precise answers take it from the fit."""
         if self._findings.noise.kind != "float64":
             return self._rows.sigma
         return self._rows.sigma * float(np.clip(fit.misfit, 1.0, self._rows.acceptable_misfit()))
 
     def _weakest(self, fit: AveragedFit) -> float:
-        """Contribution of the weakest neuron over the largest that an accepted misfit could hide."""
+        """Return the contribution of the weakest unit over the largest that an accepted misfit could hide."""
         hidden = float(np.sqrt(self._rows.acceptable_misfit() ** 2 - 1))
         return float(contributions(fit.model, self._rows).min()) / hidden
 
     def _note_width(self) -> None:
-        given, fit = self._told_width, self.fit
+        given, fit = self._request.width, self.fit
         if given is None or fit is None:
             return
-        found = _width(fit.model)
+        found = fit.model.width
         if found < given:
             self.notes.append(
-                f"the target needs {found} neurons where {given} were given: the others are dead, "
+                f"the target needs {found} units where {given} were given: the others are dead, "
                 "duplicates, or too weak to be seen at this precision; the smaller network is returned"
             )
         elif found > given:
-            self.notes.append(f"the target has {found} neurons where {given} were given")
+            self.notes.append(f"the target has {found} units where {given} were given")
 
     def _in_inputs(self, model: NetworkParameters) -> Network:
-        """The network in the target's own inputs, homogeneous neurons with weights of length one."""
+        """Return the network in the target's own inputs, homogeneous units with weights of length one."""
         result = in_own_inputs(model.to_network(), self._rows.region)
         if not is_homogeneous(model):
             return result
         return with_fixed_lengths(NetworkParameters.from_network(result)).to_network()
-
-
-def _width(model: NetworkParameters) -> int:
-    return int(model.weights[0].shape[1])

@@ -2,28 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.networks.activations import SOFTMAX
 from unweave.networks.links import Link
+from unweave.networks.parameters import NetworkParameters
 from unweave.probing.noise import Noise
 from unweave.targets.region import NormalisedQueries, Region
 
-_REPEATED_ROWS = 200  # asked twice each: sigma to five per cent
-_CORNERS = 0.5  # of the rows in a box lie at its corners, where pre-activations spread most
-_SIGMA_KNOWN = {"rounded": 0.02, "noisy": 0.1}  # relative error of the standard deviation of an answer
-_MISFIT_SIGMAS = 5.0  # standard errors of a misfit, 1 / sqrt(2 n) each, by which it may exceed one
-_FLOATING_MISFIT = {"float32": 10.0, "float64": 300.0}  # errors of arithmetic are neither independent nor
-# known well (a softmax multiplies them), and a wrong network leaves far more
-_MOST = 0.5  # of the answers' standard deviation: a network that leaves more explains next to nothing
-_FLAT = 0.1  # of the largest slope of a link: where it is less, answers count less
+
+@dataclass(frozen=True, kw_only=True)
+class RowOptions:
+    """How rows are drawn, and which misfit their errors explain."""
+
+    repeated_rows: int = 200
+    """Rows asked twice to measure noise: they give its standard deviation to five percent."""
+    corner_share: float = 0.5
+    """Share of the rows in a box placed at its corners, where pre-activations spread most."""
+    rounded_sigma_error: float = 0.02
+    """Relative error of the standard deviation of a rounded answer."""
+    noisy_sigma_error: float = 0.1
+    """Relative error of the measured standard deviation of a noisy answer."""
+    misfit_standard_errors: float = 5.0
+    """Standard errors of a misfit, 1 / sqrt(2 n) each, by which it may exceed one."""
+    float32_misfit: float = 10.0
+    """Acceptable misfit in float32. Errors of arithmetic are neither independent nor known well (a softmax
+    multiplies them), and a wrong network leaves far more."""
+    float64_misfit: float = 300.0
+    """The same in float64."""
+    unexplained_share: float = 0.5
+    """Residual over the answers' standard deviation beyond which a network explains next to nothing."""
+    flat_slope: float = 0.1
+    """Slope of a link, relative to its largest one, below which answers count less."""
 
 
 class AnsweredRows:
     """Random rows of the region with their answers; more are asked as fits need them."""
 
-    def __init__(self, view: NormalisedQueries, noise: Noise, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        view: NormalisedQueries,
+        noise: Noise,
+        rng: np.random.Generator,
+        options: RowOptions | None = None,
+    ) -> None:
         self.view, self.noise, self._rng = view, noise, rng
+        self._options = options or RowOptions()
         self.sigma: Array = noise.sigma_per_output
         """(K,) standard deviation of an answer"""
         self.n_inputs, self.n_outputs = view.n_inputs, len(self.sigma)
@@ -38,12 +65,12 @@ class AnsweredRows:
 
     @property
     def region(self) -> Region:
-        """What the points are normalised by."""
+        """Region that the points are normalized by."""
         return self.view.region
 
     @property
     def largest_sigma(self) -> float:
-        """That of the least precise output."""
+        """Standard deviation of an answer of the least precise output."""
         return float(self.sigma.max())
 
     def widen(self, factor: float) -> None:
@@ -58,20 +85,20 @@ class AnsweredRows:
         self._mixed_in = other
 
     def measure_sigma(self) -> None:
-        """Sigma of answers that do not repeat themselves, from rows asked twice: fits are judged by it."""
-        rows = self.sample(_REPEATED_ROWS)
+        """Measure sigma of answers that do not repeat themselves, from rows asked twice."""
+        rows = self.sample(self._options.repeated_rows)
         difference = self.view(rows, fresh=True) - self.view(rows, fresh=True)
         self.sigma = np.sqrt(np.mean(difference**2, axis=0) / 2)
 
     def sample(self, count: int) -> Array:
-        """``count`` fresh points (count, D)."""
+        """Draw ``count`` fresh points (count, D)."""
         points = self.region.sample(count, self._rng)
         if self._mixed_in is not None:
             others = self._mixed_in.sample(len(points[1::2]), self._rng)
             points[1::2] = self.region.to_normalised(others)
         bounds = self.region.normalised_bounds
         if bounds is not None:
-            corners = self._rng.random(count) < _CORNERS
+            corners = self._rng.random(count) < self._options.corner_share
             signs = self._rng.random((count, self.n_inputs)) < 0.5
             points[corners] = np.where(signs, *bounds)[corners]
         return points
@@ -85,22 +112,47 @@ class AnsweredRows:
             self.points = np.concatenate([self.points, new])
 
     def left_behind(self, values: Array, link: Link) -> Array:
-        """What ``values`` (n, K) leave of the answers behind the link, to first order; little where flat.
+        """Return what ``values`` (n, K) leave of the answers behind the link, to first order.
 
-        r T' / (T'^2 + c^2): r / T' where the link is steep.
+        r T' / (T'^2 + c^2), which is r / T' where the link is steep and little where it is flat.
         """
         slope = link.slope(self.answers)
-        damped = slope**2 + (_FLAT * slope.max(axis=0)) ** 2
+        damped = slope**2 + (self._options.flat_slope * slope.max(axis=0)) ** 2
         return np.asarray((self.answers - values) * slope / damped)
 
     def acceptable_misfit(self) -> float:
-        """Misfit up to which a network explains the answers, in their standard deviations."""
-        uncertain = _SIGMA_KNOWN.get(self.noise.kind)
-        if uncertain is None:
-            return _FLOATING_MISFIT[self.noise.kind]
-        return 1 + uncertain + _MISFIT_SIGMAS / float(np.sqrt(2 * max(self.answers.size, 1)))
+        """Return the misfit up to which a network explains the answers, in their standard deviations."""
+        options, kind = self._options, self.noise.kind
+        if kind in ("float32", "float64"):
+            return options.float32_misfit if kind == "float32" else options.float64_misfit
+        sigma_error = options.rounded_sigma_error if kind == "rounded" else options.noisy_sigma_error
+        return (
+            1 + sigma_error + options.misfit_standard_errors / float(np.sqrt(2 * max(self.answers.size, 1)))
+        )
 
     def leaves_most(self, misfit: float) -> bool:
-        """Whether a network with this misfit leaves most of the answers unexplained."""
+        """Return whether a network with this misfit leaves most of the answers unexplained."""
         spread = float(np.sqrt(np.mean((self.answers.std(axis=0) / self.sigma) ** 2)))
-        return not misfit < _MOST * spread
+        return not misfit < self._options.unexplained_share * spread
+
+
+def link_of(model: NetworkParameters) -> Link:
+    """Return the last transformation of ``model``."""
+    last = model.activations[-1]
+    return Link(SOFTMAX if last is None else last.name)
+
+
+def contributions(model: NetworkParameters, rows: AnsweredRows) -> Array:
+    """Return the standard deviation (m,) of each unit's part of the answers, in sigmas, over all outputs.
+
+    Of a unit with a kink, what is affine in the inputs does not count: other units can make up for it.
+    """
+    values = model.activation(rows.points @ model.weights[0] + model.biases[0])
+    if not model.activation.smooth:
+        affine = np.column_stack([rows.points, np.ones(len(rows))])
+        values = values - affine @ np.linalg.lstsq(affine, values, rcond=None)[0]
+    slopes = link_of(model).slope(rows.answers).mean(axis=0) / rows.sigma
+    outgoing = np.abs(model.weights[1])
+    if model.is_softmax:
+        outgoing = np.hstack([outgoing, np.zeros((len(outgoing), 1))])
+    return np.asarray(np.linalg.norm(outgoing * slopes, axis=1) * values.std(axis=0))

@@ -2,9 +2,18 @@
 
     whiten the inputs -> find the units up to signs -> signs from the polynomial part -> network
 
-The units come from `unweave.numerics.variable_projection.search`, which never needs signs; the signs from
-`signs` (ReLU, leaky ReLU) or `squared_fit`. Noise is left to least squares: with
-the signs known, a last fit of all parameters without skip connection gives up the polynomial's freedom.
+The units come from `unweave.numerics.variable_projection.search`, which never needs signs, and the signs of
+ReLU and leaky ReLU units from `unweave.networks.signs`. Those of squared ReLU units come from the quadratic
+part: with z_i = w_i . x + b_i and xi_i = +-1,
+
+    sum_i a_i relu(xi_i z_i)^2 = sum_i h_i z_i |z_i| + sum_i xi_i h_i z_i^2,    a_i = 2 xi_i h_i,
+
+so that beside the features the fit sees the quadratic form sum_i xi_i h_i (w_i, b_i) (w_i, b_i)^T of (x, 1):
+(d+1)(d+2)/2 linear equations for m signs. All of them count but the constant one, which holds the output's
+bias. For m up to their number least squares and rounding find the signs.
+
+Noise is left to least squares: with the signs known, a last fit of all parameters without skip connection
+gives up the polynomial's freedom.
 """
 
 from __future__ import annotations
@@ -16,7 +25,6 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from unweave.arrays import Array
-from unweave.methods.shared.kinked.squared_fit import SquaredForm, squared_network, squared_signs
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
@@ -29,9 +37,10 @@ from unweave.numerics.variable_projection.pruning import OnStep
 from unweave.numerics.variable_projection.search import OutOfTime, SearchOptions, UnitSearch, search_units
 from unweave.numerics.whitening import Whitening
 
-_ERRORS_OF_NOISE = 10.0  # standard errors of the affine part that a pattern of signs may miss it by
-_LARGEST_SIGN_TOLERANCE = 0.2
-_FINAL_STEPS = 40
+_SIGN_STANDARD_ERRORS = 10.0  # of the polynomial part, by which a pattern of signs may miss it under noise
+_LARGEST_SIGN_TOLERANCE = 0.2  # relative misfit beyond which a pattern of signs explains nothing
+# All parameters, from a start that is near:
+_LAST_FIT = LevenbergMarquardtOptions(steps=40, damping=1e-6, floor=1e-14, stalls=3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +63,7 @@ class SampleFit:
     """Directions in which the inputs never vary."""
 
     def other_signs(self) -> str | None:
-        """What the samples leave open of the units' signs, if anything."""
+        """Say what the samples leave open of the units' signs, if anything."""
         if not self.signs_solved:
             return (
                 "the same function, but its affine part is not explained by the units' signs: a skip "
@@ -109,7 +118,7 @@ def fit_samples(
     polynomial[-1] += centre
     parameters = units.size + heights.size + polynomial.size
     noise = search.fit.residual * np.sqrt(parameters / max(y.size, 1))
-    tolerance = float(np.clip(_ERRORS_OF_NOISE * noise, SIGN_TOLERANCE, _LARGEST_SIGN_TOLERANCE))
+    tolerance = float(np.clip(_SIGN_STANDARD_ERRORS * noise, SIGN_TOLERANCE, _LARGEST_SIGN_TOLERANCE))
     if feature.degree == 2:
         network, solved, unique, method, others = _squared(whitening, units, heights, polynomial, tolerance)
     else:
@@ -127,7 +136,7 @@ def fit_samples(
 
 
 def units_may_turn(patterns: Sequence[Array]) -> str:
-    """Which units other ``patterns`` of signs (m,), relative to the network's own, have turned."""
+    """Say which units other ``patterns`` of signs (m,), relative to the network's own, have turned."""
     listed = "; ".join(
         "{" + ", ".join(str(unit) for unit in np.flatnonzero(pattern < 0)) + "}" for pattern in patterns
     )
@@ -137,7 +146,7 @@ def units_may_turn(patterns: Sequence[Array]) -> str:
 def _linear_numbers(
     feature: UnitFeature, inputs: Array, features: Array, answers: Array
 ) -> tuple[Array, Array]:
-    """Heights (m, K) and polynomial coefficients (q, K) of the least-squares fit, refined once."""
+    """Return heights (m, K) and polynomial coefficients (q, K) of the least-squares fit, refined once."""
     width = features.shape[1]
     design = np.hstack([features, feature.polynomial(inputs)])
     basis, triangle = orthonormal_columns(design)
@@ -149,7 +158,7 @@ def _linear_numbers(
 
 
 def _absolute_form(whitening: Whitening, units: Array, heights: Array, polynomial: Array) -> AbsoluteForm:
-    """The form in x of one in whitened inputs with units (r+1, m) and affine part (r+1, K)."""
+    """Return the form in x of one in whitened inputs with units (r+1, m) and affine part (r+1, K)."""
     weights, biases, length = whitening.units_back(units)
     slope, offset = whitening.affine_back(polynomial[:-1], polynomial[-1])
     return AbsoluteForm(weights, biases, heights * length[:, None], slope, offset)
@@ -180,22 +189,52 @@ def _squared(
     quadratic = quadratic + quadratic.transpose(0, 2, 1)
     full, slope, offset = whitening.quadratic_back(quadratic, polynomial[len(first) : -1], polynomial[-1])
     weights, biases, length = whitening.units_back(units)
-    form = SquaredForm(weights, biases, heights * length[:, None] ** 2, full, slope, offset)
     if not len(biases):
         return Network([slope], [offset], ["identity"]), not full.any(), True, "least squares", ()
-    signs = squared_signs(form, tolerance)
-    solved = signs.residual <= tolerance
-    return squared_network(form, signs.signs), solved, signs.unique, "least squares", ()
+    heights = heights * length[:, None] ** 2
+    signs, solved, unique = _squared_signs(weights, biases, heights, full, slope, tolerance)
+    weights, biases, outer = weights * signs, biases * signs, 2 * heights * signs[:, None]
+    offset = offset - (biases**2) @ outer / 2  # what the units' constants leave
+    network = Network([weights, outer], [biases, offset], ["squared_relu", "identity"])
+    return network, solved, unique, "least squares", ()
+
+
+def _squared_signs(
+    weights: Array, biases: Array, heights: Array, quadratic: Array, slope: Array, tolerance: float
+) -> tuple[Array, bool, bool]:
+    """Return the signs (m,) by least squares, whether they fit, and whether no other pattern could do.
+
+    The function is f_k(x) = sum_i h_ik z_i |z_i| + x^T Q_k x + s_k . x + c_k with z = x W + b.
+
+    Parameters
+    ----------
+    weights : (d, m)                           biases : (m,)
+    heights : (m, K)                           quadratic : (K, d, d), symmetric
+    slope : (d, K)
+    """
+    first, second = np.triu_indices(len(weights))
+    twice = np.where(first == second, 1.0, 2.0)[:, None]
+    squares = twice * weights[first] * weights[second]  # (q, m): x_i x_j in z^2
+    crosses = 2 * weights * biases  # (d, m): x_i in z^2
+    matrix = np.vstack([squares, crosses])[:, None, :] * heights.T[None]  # (q + d, K, m)
+    right = np.vstack([twice * quadratic[:, first, second].T, slope])
+    matrix, flat = matrix.reshape(-1, len(biases)), right.reshape(-1)
+    size = float(np.linalg.norm(matrix))
+    values = np.linalg.svd(matrix, compute_uv=False)
+    found = np.linalg.lstsq(matrix, flat, rcond=1e-8)[0]
+    signs = np.where(found >= 0, 1.0, -1.0)
+    residual = float(np.linalg.norm(matrix @ signs - flat)) / size
+    smallest = float(values[-1]) / size if len(flat) >= len(biases) else 0.0
+    return signs, residual <= tolerance, 2 * smallest - residual > tolerance
 
 
 def _refitted(network: Network, x: Array, y: Array, on_step: OnStep | None) -> Network:
-    """Least squares over all weights and biases, from a fit that is near."""
+    """Fit all weights and biases, from a start that is near."""
     model = NetworkParameters.from_network(network)
     spread = np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
     problem = ValueFit(model, x, y, np.broadcast_to(1 / spread, y.shape).copy())
-    options = LevenbergMarquardtOptions(steps=_FINAL_STEPS, damping=1e-6, floor=1e-14, stalls=3)
     try:
-        fit = levenberg_marquardt(problem, model.to_vector(), options, on_step)
+        fit = levenberg_marquardt(problem, model.to_vector(), _LAST_FIT, on_step)
     except OutOfTime:
         return network
     return model.from_vector(fit.vector).to_network()

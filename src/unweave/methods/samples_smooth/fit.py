@@ -15,51 +15,47 @@ to rounding. Cost: the polynomials of step 2, n p^2 flops with p <= 700; a start
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
-from unweave.methods.samples_smooth.moments import SampleMoments, active_span, sample_moments
-from unweave.methods.samples_smooth.starts import (
-    StartDirections,
-    random_units,
-    start_directions,
-    units_near_estimate,
-    with_outgoing,
-)
+from unweave.methods.samples_smooth.moments import MomentOptions, MomentStarts, active_span, sample_moments
+from unweave.methods.shared.sample_evidence import LARGEST_SAMPLE_CONDITION, SAMPLES_PER_PARAMETER
 from unweave.networks.activations import Activation, get_activation
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
+from unweave.networks.standardized import StandardizedSamples
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.hermite.gaussianity import GaussianityEvidence, gaussianity
+from unweave.numerics.variable_projection.pruning import OnStep
 from unweave.numerics.variable_projection.search import OutOfTime
-from unweave.numerics.whitening import Whitening
-
-OnStep = Callable[[int, float], None]
-UNRELIABLE_ANGLE = 0.3
-"""Radians between the directions from two halves of the samples above which they are too few for a start."""
-_FINAL_ENTRIES = 6_000_000  # of the Jacobian of the last fit to noisy samples
-_FIRST_STARTS = 3  # for every width where none is told
-_HELPS = 0.9  # ratio of residuals below which a unit more was worth it
-_USELESS_WIDTHS = 1  # widths without gain that are passed over
-_DETERMINED = 1e8  # condition of the scaled Jacobian up to which no unit is superfluous
-_IDLE = 1e-6  # effect of a unit on the answers, relative to the largest, below which it may be missing
-_PER_PARAMETER = 2.0  # samples per parameter below which widths are not tried
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SmoothSampleOptions:
-    """How hard to try."""
+    """How hard to try from moments."""
 
+    moments: MomentOptions = field(default_factory=MomentOptions)
+    """Estimates of the coefficients, and starts about them."""
     starts: int = 8
-    """Per width, from the moments and about them."""
+    """Starts per width, from the moments and about them."""
+    first_starts: int = 3
+    """Starts of every width at first, when the caller gives none."""
     random_starts: int = 16
-    """More of them, where the samples are too few for the moments; else a third as many."""
+    """Random starts where the samples are too few for the moments; else a third as many."""
     rows_per_parameter: int = 20
     """Samples (times outputs) per parameter that every start is fitted to."""
+    gain: float = 0.9
+    """Ratio of residuals below which a further unit was worth it."""
+    useless_widths: int = 1
+    """Widths without gain that are passed over."""
+    idle_effect: float = 1e-6
+    """Effect of a unit on the answers, relative to the largest, below which it may be superfluous."""
+    final_entries: int = 6_000_000
+    """Entries of the Jacobian of the last fit to noisy samples: it takes that many of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +81,13 @@ class SmoothSampleFit:
     """The least-squares fit behind the network; None if none ended in time, or none was needed."""
     out_of_time: bool = False
 
+    unreliable_angle: ClassVar[float] = 0.3
+    """Radians between the directions from two halves of the samples above which they are too few."""
+
     @property
     def reliable(self) -> bool:
         """Whether the samples are enough for the start."""
-        return self.angle is None or self.angle <= UNRELIABLE_ANGLE
+        return self.angle is None or self.angle <= self.unreliable_angle
 
 
 def fit_smooth_samples(
@@ -104,12 +103,8 @@ def fit_smooth_samples(
 ) -> SmoothSampleFit:
     """Fit ``width`` (None: as many as it takes) smooth units to x (n, d), y (n, K).
 
-    Parameters
-    ----------
-    floor
-        Root mean square misfit, relative to the answers' spread, that counts as exact.
-    on_step
-        Called with (steps, residual); may raise `OutOfTime`, and the best fit so far is returned.
+    ``floor`` is the root mean square misfit, relative to the answers' spread, that counts as exact.
+    ``on_step`` gets (steps, residual) and may raise `OutOfTime`: the best fit so far is returned.
 
     Example
     -------
@@ -122,15 +117,14 @@ def fit_smooth_samples(
     (True, True)
     """
     function = get_activation(activation)
-    whitening = Whitening.of(x)
-    _check(function, width, whitening.rank)
-    return _Search(x, y, whitening, function, floor, rng, options or SmoothSampleOptions(), on_step).run(
-        width
-    )
+    samples = StandardizedSamples.of(x, y)
+    _check(function, width, samples.whitening.rank)
+    search = _Search(samples, function, floor, rng, options or SmoothSampleOptions(), on_step)
+    return search.run(width, missing_directions=x.shape[1] - samples.whitening.rank)
 
 
 def handles(activation: Activation) -> bool:
-    """Whether units of this kind can be found: smooth, and no polynomial."""
+    """Return whether units of this kind can be found: smooth, and no polynomial."""
     return activation.smooth and activation.homogeneity is None
 
 
@@ -147,14 +141,9 @@ def _check(activation: Activation, width: int | None, rank: int) -> None:
         )
 
 
-def _fewest_rows(inputs: int) -> int:
-    """Enough for an affine fit in each half of the samples, several times over."""
-    return 10 * (inputs + 2)
-
-
 @dataclass(eq=False)
 class _Best:
-    """The best model so far, in whitened inputs and standardised answers."""
+    """The best model so far, in whitened inputs and standardized answers."""
 
     model: NetworkParameters
     residual: float
@@ -165,18 +154,16 @@ class _Best:
         return int(self.model.weights[0].shape[1]) if self.model.depth > 1 else 0
 
     def information(self, numbers: int) -> float:
-        """Bayesian information criterion: the lower, the better for its number of parameters."""
+        """Return the Bayesian information criterion: the lower, the better for its number of parameters."""
         residual = max(self.residual, float(np.finfo(np.float64).tiny))
         return float(2 * numbers * np.log(residual) + self.model.size * np.log(numbers))
 
 
 @dataclass(eq=False)
 class _Search:
-    """One search for the units behind x (n, d) and y (n, K)."""
+    """One search for the units behind samples."""
 
-    x: Array
-    y: Array
-    whitening: Whitening
+    samples: StandardizedSamples
     activation: Activation
     floor: float
     rng: np.random.Generator
@@ -186,20 +173,17 @@ class _Search:
     best: _Best | None = None
     singular_values: Array = field(default_factory=lambda: np.zeros(0))
     basis: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    moments: dict[int, SampleMoments] = field(default_factory=dict)
-    directions: dict[int, StartDirections] = field(default_factory=dict)
-    angles: dict[int, float] = field(default_factory=dict)
+    from_moments: dict[int, MomentStarts] = field(default_factory=dict)
+    """By width."""
 
     def __post_init__(self) -> None:
-        self.inputs = self.whitening(self.x)
-        self.centre = self.y.mean(axis=0)
-        spread = self.y.std(axis=0)
-        self.spread = np.where(spread > 0, spread, 1.0)
-        self.answers = (self.y - self.centre) / self.spread
+        self.inputs, self.answers = self.samples.inputs, self.samples.answers
+        self.rank, self.residual = self.samples.whitening.rank, self.samples.residual
 
-    def run(self, width: int | None) -> SmoothSampleFit:
-        rank, late = self.whitening.rank, False
-        enough = rank > 0 and len(self.x) >= _fewest_rows(rank)
+    def run(self, width: int | None, missing_directions: int) -> SmoothSampleFit:
+        late = False
+        # Enough for an affine fit in each half of the samples, several times over.
+        enough = self.rank > 0 and len(self.inputs) >= 10 * (self.rank + 2)
         evidence = gaussianity(self.inputs, self.rng) if enough else None
         try:
             if enough and (width is not None or not self._affine()):
@@ -209,74 +193,80 @@ class _Search:
         if self.best is None:
             self._affine(keep=True)
         assert self.best is not None
-        network = self._network(self.best.model)
         return SmoothSampleFit(
-            network=network,
+            network=self.samples.network(self.best.model),
             residual=self.best.residual,
             exact=self.best.residual <= self.floor,
             starts=self.starts,
             singular_values=self.singular_values,
-            angle=self.angles.get(self.best.width, np.inf),
+            angle=self._angle(self.best.width),
             gaussian=evidence,
-            missing_directions=self.x.shape[1] - rank,
+            missing_directions=missing_directions,
             fitted=self.best.fitted,
             out_of_time=late,
         )
 
     def _affine(self, keep: bool = False) -> bool:
-        """Whether no unit is needed; the affine map is kept then, or if told."""
+        """Return whether no unit is needed; keep the affine map then, or if ``keep``."""
         columns = np.column_stack([self.inputs, np.ones(len(self.inputs))])
-        solution = np.linalg.lstsq(columns, self.answers, rcond=None)[0]
+        solution = np.asarray(np.linalg.lstsq(columns, self.answers, rcond=None)[0], dtype=np.float64)
         model = NetworkParameters((get_activation("identity"),), (solution[:-1],), (solution[-1],))
-        residual = self._residual(model)
+        residual = self.residual(model)
         if residual <= self.floor or keep:
             self.best = _Best(model, residual, None)
         return residual <= self.floor
 
     def _search(self, width: int | None) -> None:
-        span = active_span(sample_moments(self.inputs, self.answers))
+        options = self.options
+        span = active_span(sample_moments(self.inputs, self.answers, options=options.moments))
         self.singular_values = span.singular_values
         self.basis = span.basis
         if width is None:
             self._search_widths(max(span.width, 1))
         else:
-            self._try_width(width, range(self.options.starts))
+            self._try_width(width, range(options.starts))
             asked = self.best
-            # Units that were told of but leave no trace may not exist; else the width asked for counts.
+            # Units that the caller gives but that leave no trace may not exist; else that width counts.
             fewer = 0 < span.width < width and not self._is_exact()
-            if fewer and not self._try_width(span.width, range(_FIRST_STARTS)):
+            if fewer and not self._try_width(span.width, range(options.first_starts)):
                 self.best = asked
             if not self._is_exact():
                 self._try_at_random(width)
         self._narrow()
-        if not self._is_exact():
-            self._refit()
+        if self.best is not None and self.best.width and not self._is_exact():
+            # Once more, to as many rows as is cheap: noise is averaged over them.
+            self._fit(self.best.model, self._rows(self.best.width, options.final_entries))
 
     def _search_widths(self, seen: int) -> None:
-        """One unit more as long as that helps, from few starts; then more starts about the best width."""
-        rank = self.whitening.rank
-        most = min(rank, max(int((self.answers.size / _PER_PARAMETER - 1) // (rank + 2)), 1))
+        """Add units as long as that helps, from few starts; then try more starts about the best width."""
+        options, equations = self.options, self.answers.size
+        most = min(self.rank, max(int((equations / SAMPLES_PER_PARAMETER - 1) // (self.rank + 2)), 1))
         useless = 0
         for width in range(min(seen, most), most + 1):
             before = np.inf if self.best is None else self.best.residual
-            if self._try_width(width, range(_FIRST_STARTS)):
+            if self._try_width(width, range(options.first_starts)):
                 return
             assert self.best is not None
-            useless = 0 if self.best.residual < _HELPS * before else useless + 1
-            if useless > _USELESS_WIDTHS:
+            useless = 0 if self.best.residual < options.gain * before else useless + 1
+            if useless > options.useless_widths:
                 break
         assert self.best is not None
         best = self.best.width
+        further = range(options.first_starts, options.starts)
         for width in (best, best + 1, best - 1):
-            if 1 <= width <= most and self._try_width(width, range(_FIRST_STARTS, self.options.starts)):
+            if 1 <= width <= most and self._try_width(width, further):
                 return
         self._try_at_random(self.best.width)
 
     def _try_at_random(self, width: int) -> None:
-        """Random units are a worse start than moments, but not if these are noise or a local minimum's."""
-        reliable = self.angles.get(width, np.inf) <= UNRELIABLE_ANGLE
+        """Try random units: a worse start than moments, unless these are noise or lead to a local minimum."""
+        reliable = self._angle(width) <= SmoothSampleFit.unreliable_angle
         count = self.options.random_starts // (3 if reliable else 1)
         self._try_width(width, range(self.options.starts, self.options.starts + count))
+
+    def _angle(self, width: int) -> float:
+        """Return the angle between the directions of either half of the samples, infinite without any."""
+        return self.from_moments[width].angle if width in self.from_moments else np.inf
 
     def _is_exact(self) -> bool:
         return self.best is not None and self.best.residual <= self.floor
@@ -285,11 +275,10 @@ class _Search:
         """Fit from the starts of these numbers; True once one is exact."""
         if self.on_step is not None:
             self.on_step(0, np.inf if self.best is None else self.best.residual)
-        if width not in self.moments:
+        if width not in self.from_moments:
             basis = np.ascontiguousarray(self.basis[:, :width])
-            self.moments[width] = sample_moments(self.inputs, self.answers, basis)
-            self.directions[width] = start_directions(self.moments[width])
-            self.angles[width] = self.directions[width].angle
+            moments = sample_moments(self.inputs, self.answers, basis, self.options.moments)
+            self.from_moments[width] = MomentStarts.of(moments)
         rows = self._rows(width)
         for number in numbers:
             self.starts += 1
@@ -298,30 +287,39 @@ class _Search:
         return False
 
     def _start(self, width: int, number: int, rows: IntArray) -> NetworkParameters:
-        """Model number 0, 1, .. of the starts, the random ones after all others."""
+        """Return model number 0, 1, .. of the starts, the random ones after all others."""
         if number >= self.options.starts:
-            weights, biases = random_units(self.whitening.rank, width, self.rng)
+            largest = self.options.moments.largest_bias
+            weights = self.rng.standard_normal((self.rank, width)) / np.sqrt(self.rank)
+            biases = self.rng.uniform(-largest, largest, (width,))
         else:
-            weights, biases = units_near_estimate(
-                self.moments[width], self.directions[width], self.activation, number, self.rng
-            )
+            weights, biases = self.from_moments[width].units(self.activation, number, self.rng)
             weights = self.basis[:, :width] @ weights
-        return with_outgoing(self.activation, weights, biases, self.inputs[rows], self.answers[rows])
+        return self._with_outgoing(weights, biases, rows)
+
+    def _with_outgoing(self, weights: Array, biases: Array, rows: IntArray) -> NetworkParameters:
+        """Return the model with these units (r, m) and the outgoing weights that fit ``rows`` best."""
+        states = self.activation(self.inputs[rows] @ weights + biases)
+        columns = np.column_stack([states, np.ones(len(rows))])
+        # Singular values that are as good as zero belong to units that are nearly alike.
+        solution = np.asarray(np.linalg.lstsq(columns, self.answers[rows], rcond=1e-6)[0], dtype=np.float64)
+        functions = (self.activation, get_activation("identity"))
+        return NetworkParameters(functions, (weights, solution[:-1]), (biases, solution[-1]))
 
     def _rows(self, width: int, entries: int = 0) -> IntArray:
-        """Rows for a fit: so many per parameter, or so that the Jacobian has so many entries."""
-        size = width * (self.whitening.rank + 1 + self.answers.shape[1]) + self.answers.shape[1]
+        """Draw the rows of a fit, at least as many as give its Jacobian ``entries``."""
+        size = width * (self.rank + 1 + self.answers.shape[1]) + self.answers.shape[1]
         wanted = max(self.options.rows_per_parameter * size, entries // size) // self.answers.shape[1]
         if wanted >= len(self.inputs):
             return np.arange(len(self.inputs))
         return np.sort(self.rng.choice(len(self.inputs), wanted, replace=False))
 
     def _fit(self, start: NetworkParameters, rows: IntArray) -> bool:
-        """Fit, keep it if it is the best on all samples for its size; True if it is exact."""
+        """Fit, keep the model if it is the best on all samples for its size; True if it is exact."""
         if self.best is None:
-            self.best = _Best(start, self._residual(start), None)
+            self.best = _Best(start, self.residual(start), None)
         fitted = fit_values(start, self.inputs[rows], self.answers[rows], on_step=self.on_step)
-        found = _Best(fitted.model, self._residual(fitted.model), fitted)
+        found = _Best(fitted.model, self.residual(fitted.model), fitted)
         if found.information(self.answers.size) < self.best.information(self.answers.size):
             self.best = found
         return self._is_exact()
@@ -333,16 +331,15 @@ class _Search:
             count = self.best.width
             states = self.activation(self.inputs @ model.weights[0] + model.biases[0])
             effect = states.std(axis=0) * np.linalg.norm(model.weights[1], axis=1)
-            idle = effect.min() <= _IDLE * effect.max()
-            if not idle and self.best.fitted is not None and self.best.fitted.condition < _DETERMINED:
+            idle = effect.min() <= self.options.idle_effect * effect.max()
+            fitted = self.best.fitted
+            if not idle and fitted is not None and fitted.condition < LARGEST_SAMPLE_CONDITION:
                 return
             keep = np.arange(count) != np.argmin(effect)
             rows = self._rows(count - 1)
             kept, known = self.best, model.weights[0][:, keep]
             self.best = None
-            start = with_outgoing(
-                self.activation, known, model.biases[0][keep], self.inputs[rows], self.answers[rows]
-            )
+            start = self._with_outgoing(known, model.biases[0][keep], rows)
             needed = True
             try:
                 needed = not self._fit(start, rows)
@@ -351,22 +348,3 @@ class _Search:
                     self.best = kept
             if needed:
                 return
-
-    def _refit(self) -> None:
-        """The best model once more, to as many rows as is cheap: noise is averaged over them."""
-        if self.best is not None and self.best.width:
-            self._fit(self.best.model, self._rows(self.best.width, _FINAL_ENTRIES))
-
-    def _residual(self, model: NetworkParameters) -> float:
-        misfit = model.values(self.inputs) - self.answers
-        return float(np.sqrt(np.mean(misfit**2, axis=0)).max())
-
-    def _network(self, model: NetworkParameters) -> Network:
-        """In the inputs and answers as given."""
-        first = self.whitening.matrix @ model.weights[0]
-        weights, biases = list(model.weights), list(model.biases)
-        biases[0] = biases[0] - self.whitening.mean @ first
-        weights[0] = first
-        weights[-1] = weights[-1] * self.spread
-        biases[-1] = biases[-1] * self.spread + self.centre
-        return replace(model, weights=tuple(weights), biases=tuple(biases)).to_network()

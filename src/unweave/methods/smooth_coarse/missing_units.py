@@ -1,7 +1,7 @@
-"""A neuron that is missing shows in what the others leave: of the Hessians, and of the answers.
+"""A unit that is missing shows in what the others leave: of the Hessians, and of the answers.
 
 R(x) = Hess f(x) - sum_k a_k g''(w_k . x + b_k) w_k w_k^T is a_0 g''(..) w_0 w_0^T for the missing one: the
-leading singular matrix of all R is w_0 w_0^T, its leading eigenvector the direction. A neuron too weak for
+leading singular matrix of all R is w_0 w_0^T, its leading eigenvector the direction. A unit too weak for
 that still shows in the average of what is left of many answers, r(x) = a_0 g(w_0 . x + b_0) + noise: for
 Gaussian x
 
@@ -16,46 +16,38 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.shared.profiles.profiles import Profiles, fit_profiles
-from unweave.methods.smooth_coarse.rotated_hessians import RotatedHessians
+from unweave.methods.smooth_coarse.noisy_hessians import RotatedHessians, noisy_span
 from unweave.methods.smooth_coarse.start import noisy_profiles
-from unweave.methods.smooth_coarse.width import noisy_span
-from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
 from unweave.subspace.symmetric import symmetric_packing
 
-_SEEN = 1.0  # leading singular value of the residual Hessians, in units of the largest of the noise
 
-
-def with_missing_neuron(
+def with_missing_unit(
     model: NetworkParameters, taken: RotatedHessians, weights: Array, rng: np.random.Generator
 ) -> NetworkParameters | None:
-    """``model`` (one hidden layer, Hessians behind its link) with the neuron its residuals show, or None.
+    """Add the unit that residual Hessians show to ``model`` (one hidden layer), or return None.
 
-    ``weights`` (K,) on the outputs.
+    ``taken`` are Hessians behind the link, ``weights`` (K,) those of the outputs.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # of a fit that ran away
         left = residual_hessians(model, taken)
     if not np.isfinite(left.hessians).all():
         return None
     span = noisy_span(left, weights)
-    if not span.singular_values[0] > _SEEN * span.noise_level:
+    if not span.singular_values[0] > span.noise_level:
         return None
     dimension = model.n_inputs
     direction = _leading(symmetric_packing(dimension).unpack(span.basis[:, 0]))[None, :]
-    activation = model.activations[0]
-    assert activation is not None
-    return _with_neuron(model, direction, noisy_profiles(left, direction, activation, rng))
+    return _with_unit(model, direction, noisy_profiles(left, direction, model.activation, rng))
 
 
-def with_averaged_neurons(
+def with_averaged_units(
     model: NetworkParameters, points: Array, left: Array, rng: np.random.Generator
 ) -> list[NetworkParameters]:
-    """``model`` with a neuron in each of the directions that the averages of what is left show.
+    """Return ``model`` with a unit in each of the directions that averages of what is left show.
 
     ``left`` (n, K) is what the model leaves of the answers behind its link at ``points`` (n, D).
     """
-    activation = model.activations[0]
-    assert activation is not None
     # One combination of the outputs: that in which most is left.
     combination = np.linalg.svd(left, full_matrices=False)[2][0]
     along = left @ combination
@@ -65,18 +57,18 @@ def with_averaged_neurons(
     result = []
     for direction in (first, _leading(second)):
         unit = direction[None, :] / max(float(np.linalg.norm(direction)), float(np.finfo(np.float64).tiny))
-        profile = fit_profiles(points @ unit.T, left[:, None, :], activation, 0, rng)
-        result.append(_with_neuron(model, unit, profile))
+        profile = fit_profiles(points @ unit.T, left[:, None, :], model.activation, 0, rng)
+        result.append(_with_unit(model, unit, profile))
     return result
 
 
 def _leading(matrix: Array) -> Array:
-    """Eigenvector of the eigenvalue of largest modulus."""
+    """Return the eigenvector of the eigenvalue of largest modulus."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray(vectors[:, np.argmax(np.abs(values))])
 
 
-def _with_neuron(model: NetworkParameters, direction: Array, profile: Profiles) -> NetworkParameters:
+def _with_unit(model: NetworkParameters, direction: Array, profile: Profiles) -> NetworkParameters:
     outgoing = profile.outgoing
     if model.is_softmax:
         outgoing = outgoing[:, :-1] - outgoing[:, -1:]
@@ -89,10 +81,9 @@ def _with_neuron(model: NetworkParameters, direction: Array, profile: Profiles) 
 
 
 def residual_hessians(model: NetworkParameters, taken: RotatedHessians) -> RotatedHessians:
-    """What the model's neurons leave of the Hessians (behind the link)."""
-    activation = get_activation(model.activations[0].name if model.activations[0] else "identity")
+    """Return what the model's units leave of the Hessians (behind the link)."""
     incoming = model.weights[0]
-    second = activation.jet(taken.sites @ incoming + model.biases[0], 2)[2]  # (n, m)
+    second = model.activation.jet(taken.sites @ incoming + model.biases[0], 2)[2]  # (n, m)
     squares = symmetric_packing(model.n_inputs).outer(np.ascontiguousarray(incoming.T))  # (m, p)
     outgoing = model.weights[1]
     if model.is_softmax:

@@ -1,4 +1,4 @@
-"""Neurons that are missing, mirrored, superfluous, or seen through contrasts of classes only."""
+"""Units that are missing, mirrored, superfluous, or seen through contrasts of classes only."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import unweave
 from coarse_targets import noisy, planted, rounded, rows_of
-from unweave.methods.shared.coarse_answers.leaving_out import without_neuron
-from unweave.methods.smooth_coarse.behind_links import HessiansBehindLinks, Seen
-from unweave.methods.smooth_coarse.contrasts import contrast_profiles, likeliest_contrasts
-from unweave.methods.smooth_coarse.fitting import NeuronFits
-from unweave.methods.smooth_coarse.residual_neurons import (
+from unweave.methods.shared.coarse_answers.averaged_fit import without_unit
+from unweave.methods.smooth_coarse.fit import UnitFits
+from unweave.methods.smooth_coarse.hessians_behind_links import HessiansBehindLinks, Seen, likeliest_contrasts
+from unweave.methods.smooth_coarse.missing_units import (
     residual_hessians,
-    with_averaged_neurons,
-    with_missing_neuron,
+    with_averaged_units,
+    with_missing_unit,
 )
-from unweave.methods.smooth_coarse.rotated_hessians import RotatedHessians, random_rotations, rotated_hessians
-from unweave.methods.smooth_coarse.width import noisy_span
+from unweave.methods.smooth_coarse.noisy_hessians import (
+    RotatedHessians,
+    noisy_span,
+    random_rotations,
+    rotated_hessians,
+)
+from unweave.methods.smooth_coarse.start import contrast_profiles
 from unweave.networks.activations import get_activation
 from unweave.networks.links import Link
 from unweave.networks.mirrored_units import unmirrored
@@ -38,11 +42,11 @@ def hessians_of(function, inputs: int, sites: int, radius: float, seed: int) -> 
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_a_missing_neuron_is_found_in_the_residual_hessians(outputs: int) -> None:
+def test_a_missing_unit_is_found_in_the_residual_hessians(outputs: int) -> None:
     network = planted(6, 5, outputs, 1000)
     truth = NetworkParameters.from_network(network)
     taken = hessians_of(network, 6, 40, 1e-2, 1001)
-    found = with_missing_neuron(without_neuron(truth, 2), taken, np.ones(outputs), np.random.default_rng(0))
+    found = with_missing_unit(without_unit(truth, 2), taken, np.ones(outputs), np.random.default_rng(0))
     assert found is not None
     new = found.weights[0][:, -1]
     cosine = abs(new @ network.weights[0][:, 2]) / np.linalg.norm(new)
@@ -63,26 +67,26 @@ def test_nothing_is_found_where_nothing_is_missing() -> None:
     assert np.linalg.norm(residual.hessians) < 0.1 * np.linalg.norm(taken.hessians)
 
 
-def test_a_weak_neuron_is_found_in_the_average_of_what_is_left() -> None:
+def test_a_weak_unit_is_found_in_the_average_of_what_is_left() -> None:
     network = planted(6, 5, 1, 1004)
     truth = NetworkParameters.from_network(network)
-    smaller = without_neuron(truth, 0)
+    smaller = without_unit(truth, 0)
     rng = np.random.default_rng(1005)
     points = rng.standard_normal((20_000, 6))
     left = network(points) - smaller.values(points)
-    candidates = with_averaged_neurons(smaller, points, left, rng)
+    candidates = with_averaged_units(smaller, points, left, rng)
     assert len(candidates) == 2
     directions = [each.weights[0][:, -1] / np.linalg.norm(each.weights[0][:, -1]) for each in candidates]
     # Averages of 20,000 rows: the direction to some sqrt(D / n) times the ratio of r to its slope, 0.05.
     assert max(abs(each @ network.weights[0][:, 0]) for each in directions) > 0.99
 
 
-def test_a_softmax_neuron_is_added_against_the_last_class() -> None:
+def test_a_softmax_unit_is_added_against_the_last_class() -> None:
     network = planted(5, 4, 3, 1006, output="softmax")
     truth = NetworkParameters.from_network(network)
     link = Link("softmax")
     taken = hessians_of(lambda x: link.undo(network(x), 0.0), 5, 40, 1e-2, 1007)
-    found = with_missing_neuron(without_neuron(truth, 1), taken, np.ones(3), np.random.default_rng(0))
+    found = with_missing_unit(without_unit(truth, 1), taken, np.ones(3), np.random.default_rng(0))
     assert found is not None
     assert found.weights[1].shape == (4, 2)
     sign = np.sign(found.weights[0][:, -1] @ network.weights[0][:, 1])
@@ -93,7 +97,7 @@ def test_a_softmax_neuron_is_added_against_the_last_class() -> None:
 
 
 def mirror(network: unweave.Network, which: np.ndarray) -> unweave.Network:
-    """The same function, some neurons turned round, for g(-z) = g(z) - z, and a skip that makes up for it."""
+    """The same function, some units turned round, for g(-z) = g(z) - z, and a skip that makes up for it."""
     sign = np.where(which, -1.0, 1.0)
     turned = network.weights[1] * which[:, None]
     return unweave.Network(
@@ -106,7 +110,7 @@ def mirror(network: unweave.Network, which: np.ndarray) -> unweave.Network:
 
 @pytest.mark.parametrize("activation", ["softplus", "gelu", "swish"])
 @pytest.mark.parametrize(("inputs", "width", "outputs"), [(6, 4, 1), (4, 9, 1), (4, 9, 2)])
-def test_mirrored_neurons_are_turned_back(activation: str, inputs: int, width: int, outputs: int) -> None:
+def test_mirrored_units_are_turned_back(activation: str, inputs: int, width: int, outputs: int) -> None:
     network = planted(inputs, width, outputs, 1008, activation)
     which = np.random.default_rng(1009).random(width) < 0.5
     given = mirror(network, which)
@@ -136,11 +140,11 @@ def seen_of(rows, inputs: int) -> Seen:
     return hessians.sample(0.5, 1.25, None, 0)
 
 
-def test_a_neuron_that_does_not_act_is_taken_out_and_a_missing_one_is_added() -> None:
+def test_a_unit_that_does_not_act_is_taken_out_and_a_missing_one_is_added() -> None:
     network = planted(6, 4, 1, 1012)
     rows = rows_of(rounded(network, 3), 6)
     rows.extend_to(1000)
-    fits = NeuronFits(rows, np.random.default_rng(2), lambda *_: None)
+    fits = UnitFits(rows, np.random.default_rng(2), lambda *_: None)
     truth = NetworkParameters.from_network(network)
     seen = seen_of(rows, 6)
     idle = replace(
@@ -151,7 +155,7 @@ def test_a_neuron_that_does_not_act_is_taken_out_and_a_missing_one_is_added() ->
     pruned = fits.settled(fits.averaged(idle, 1e-3))
     assert pruned.model.weights[0].shape[1] == 4
     assert pruned.misfit <= rows.acceptable_misfit()
-    lacking = fits.averaged(without_neuron(truth, 1), 1e-2)
+    lacking = fits.averaged(without_unit(truth, 1), 1e-2)
     assert lacking.misfit > 10
     peeled = fits.peeled(lacking, seen)
     assert peeled.model.weights[0].shape[1] == 4
@@ -161,7 +165,7 @@ def test_a_neuron_that_does_not_act_is_taken_out_and_a_missing_one_is_added() ->
 def test_a_fit_that_explains_nothing_is_not_peeled() -> None:
     rows = rows_of(lambda x: np.round(np.prod(np.sin(3 * x), axis=1), 4), 6)
     rows.extend_to(500)
-    fits = NeuronFits(rows, np.random.default_rng(3), lambda *_: None)
+    fits = UnitFits(rows, np.random.default_rng(3), lambda *_: None)
     fit = fits.averaged(NetworkParameters.from_network(planted(6, 2, 1, 1013)), 1e-2)
     assert rows.leaves_most(fit.misfit)
     assert fits.peeled(fit, seen_of(rows_of(rounded(planted(6, 2, 1, 1), 4), 6), 6)) is fit
@@ -170,7 +174,7 @@ def test_a_fit_that_explains_nothing_is_not_peeled() -> None:
 # -- behind links -----------------------------------------------------------------------------------------
 
 
-def test_the_link_behind_which_there_are_fewest_neurons_is_the_right_one() -> None:
+def test_the_link_behind_which_there_are_fewest_units_is_the_right_one() -> None:
     network = planted(7, 4, 1, 1014, output="sigmoid")
     rows = rows_of(rounded(network, 5), 7)
     links = [Link("identity"), Link("sigmoid")]
@@ -206,7 +210,7 @@ def test_contrasts_are_differences_of_the_two_likeliest_classes() -> None:
 
 
 def test_profiles_from_contrasts() -> None:
-    """Coefficients of a planted neuron, one contrast per site: scale and bias to the grid, weights near."""
+    """Coefficients of a planted unit, one contrast per site: scale and bias to the grid, weights near."""
     rng = np.random.default_rng(1017)
     sites, classes, s, b = 400, 4, 1.2, 0.3
     outgoing = np.array([1.5, -0.5, 0.4, -1.4])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from unweave.methods.smooth_coarse.rotated_hessians import RotatedHessians, random_rotations, rotated_hessians
+from unweave.methods.smooth_coarse.noisy_hessians import RotatedHessians, random_rotations, rotated_hessians
 from unweave.subspace.symmetric import symmetric_packing
 
 

@@ -1,4 +1,4 @@
-"""Neurons that the answers do not ask for are left out; those that they do ask for stay, weak ones too."""
+"""Units that the answers do not ask for are left out; those that they do ask for stay, weak ones too."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from numpy.testing import assert_allclose
 
 import unweave
 from coarse_targets import noisy, planted, rows_of
-from unweave.methods.shared.coarse_answers.averaging import AveragedFit
-from unweave.methods.shared.coarse_answers.leaving_out import costs_of_leaving_out, without_neuron
-from unweave.methods.shared.coarse_answers.rows import AnsweredRows
-from unweave.methods.shared.coarse_answers.strength import contributions
-from unweave.methods.smooth_coarse.fitting import NeuronFits, is_determined
+from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit, costs_of_leaving_out, without_unit
+from unweave.methods.shared.coarse_answers.rows import AnsweredRows, contributions
+from unweave.methods.smooth_coarse.fit import UnitFits
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.parameters import NetworkParameters
 
 SIGMA = 1e-2
 
 
-def with_neuron(
+def with_unit(
     model: NetworkParameters, weight: np.ndarray, bias: float, outgoing: float
 ) -> NetworkParameters:
-    """``model`` with one neuron more, the same outgoing weight to every output."""
+    """``model`` with one unit more, the same outgoing weight to every output."""
     last = np.full((1, model.weights[1].shape[1]), outgoing)
     return replace(
         model,
@@ -40,8 +38,8 @@ def noisy_rows(network: unweave.Network, count: int, seed: int) -> AnsweredRows:
     return rows
 
 
-def fits_to(rows: AnsweredRows) -> NeuronFits:
-    return NeuronFits(rows, np.random.default_rng(2), lambda *_: None)
+def fits_to(rows: AnsweredRows) -> UnitFits:
+    return UnitFits(rows, np.random.default_rng(2), lambda *_: None)
 
 
 def width(fit: AveragedFit) -> int:
@@ -79,19 +77,19 @@ def test_costs_are_those_of_a_linear_fit_of_all_other_parameters(
     numbers = model.from_vector(np.arange(model.size, dtype=np.float64))
     held = [] if numbers.skip is None or skip_helps else [int(each) for each in numbers.skip.ravel()]
     left = np.sum(((answers - model.values(points)) / sigma) ** 2)
-    for neuron in range(4):
-        own = [*numbers.weights[0][:, neuron], numbers.biases[0][neuron], *numbers.weights[1][neuron]]
+    for unit in range(4):
+        own = [*numbers.weights[0][:, unit], numbers.biases[0][unit], *numbers.weights[1][unit]]
         others = np.delete(jacobian, [int(each) for each in own] + held, axis=1)
-        more = ((answers - without_neuron(model, neuron).values(points)) / sigma).reshape(-1)
+        more = ((answers - without_unit(model, unit).values(points)) / sigma).reshape(-1)
         change = np.linalg.lstsq(others, more, rcond=None)[0]
         expected = np.sum((more - others @ change) ** 2) - left
-        # The ridge keeps 1e-9 of the steps back, whose squares are those of what the neuron adds.
-        assert_allclose(costs[neuron], expected, rtol=1e-6, atol=1e-6 * (more @ more))
+        # The ridge keeps 1e-9 of the steps back, whose squares are those of what the unit adds.
+        assert_allclose(costs[unit], expected, rtol=1e-6, atol=1e-6 * (more @ more))
 
 
-def test_neither_of_two_equal_neurons_costs_anything() -> None:
+def test_neither_of_two_equal_units_costs_anything() -> None:
     truth = NetworkParameters.from_network(planted(5, 3, 1, 1002))
-    twice = with_neuron(truth, truth.weights[0][:, 0], truth.biases[0][0], float(truth.weights[1][0, 0]))
+    twice = with_unit(truth, truth.weights[0][:, 0], truth.biases[0][0], float(truth.weights[1][0, 0]))
     points = np.random.default_rng(1003).standard_normal((300, 5))
     costs = costs_of_leaving_out(twice, points, twice.values(points), np.array([SIGMA]))
     scale = np.sum((truth.values(points) / SIGMA) ** 2)
@@ -107,7 +105,7 @@ def test_a_network_that_ran_away_tells_nothing() -> None:
     assert (costs == np.inf).all()
 
 
-def test_what_a_neuron_costs_is_at_least_its_significance() -> None:
+def test_what_a_unit_costs_is_at_least_its_significance() -> None:
     """(a / standard error)^2: what is not asked for in detail where that is clear."""
     network = planted(6, 5, 1, 1017)
     rows = noisy_rows(network, 400, 1018)
@@ -121,7 +119,7 @@ def test_what_a_neuron_costs_is_at_least_its_significance() -> None:
 # -- what is left out -------------------------------------------------------------------------------------
 
 
-def test_steep_neurons_that_cancel_each_other_are_left_out() -> None:
+def test_steep_units_that_cancel_each_other_are_left_out() -> None:
     """Each adds more than noise could hide; together they add nothing."""
     network = planted(6, 4, 1, 1006, "gelu")
     rows = noisy_rows(network, 800, 1007)
@@ -129,24 +127,24 @@ def test_steep_neurons_that_cancel_each_other_are_left_out() -> None:
     larger = NetworkParameters.from_network(network)
     direction = np.random.default_rng(1008).standard_normal(6)
     for bias, outgoing in ((5.0, 2e-3), (5.5, -4e-3), (6.0, 2e-3)):
-        larger = with_neuron(larger, 20 * direction / np.linalg.norm(direction), bias, outgoing)
+        larger = with_unit(larger, 20 * direction / np.linalg.norm(direction), bias, outgoing)
     parts = contributions(larger, rows)
     parameters = 6 + 1 + 1
     assert len(rows) * parts.min() ** 2 > 2 * np.log(len(rows)) * parameters  # the premise
     settled = fits.settled(fits.averaged(larger, 1e-3))
     assert width(settled) == 4
-    assert is_determined(settled)
+    assert fits.is_determined(settled)
     assert settled.misfit <= rows.acceptable_misfit()
 
 
-def test_of_two_equal_neurons_one_is_left_out() -> None:
+def test_of_two_equal_units_one_is_left_out() -> None:
     network = planted(6, 4, 1, 1009)
     truth = NetworkParameters.from_network(network)
     fits = fits_to(noisy_rows(network, 800, 1010))
     halves = replace(truth, weights=(truth.weights[0], truth.weights[1] * np.array([[0.5], [1], [1], [1]])))
-    twice = with_neuron(halves, truth.weights[0][:, 0], truth.biases[0][0], float(halves.weights[1][0, 0]))
+    twice = with_unit(halves, truth.weights[0][:, 0], truth.biases[0][0], float(halves.weights[1][0, 0]))
     fit = fits.averaged(twice, 1e-3)
-    assert not is_determined(fit)
+    assert not fits.is_determined(fit)
     settled = fits.settled(fit)
     assert width(settled) == 4
     # Standard errors of some hundredth of a weight at 800 rows.
@@ -154,7 +152,7 @@ def test_of_two_equal_neurons_one_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("strength", [0.02, 0.05])
-def test_a_weak_neuron_that_the_answers_ask_for_stays(strength: float) -> None:
+def test_a_weak_unit_that_the_answers_ask_for_stays(strength: float) -> None:
     """Weak next to others of 0.5 to 2, and as strong as the noise of one answer or a few times that."""
     network = planted(6, 4, 1, 1011)
     outgoing = network.weights[1].copy()
@@ -167,7 +165,7 @@ def test_a_weak_neuron_that_the_answers_ask_for_stays(strength: float) -> None:
     assert np.abs(fit.model.weights[1]).min() == pytest.approx(strength, rel=0.5)
 
 
-def test_a_nearly_linear_neuron_does_not_disappear_in_a_skip() -> None:
+def test_a_nearly_linear_unit_does_not_disappear_in_a_skip() -> None:
     """With a skip the answers hardly show whether it is there; the skip would then have to stay."""
     planted_one = planted(6, 4, 1, 1013, "gelu")
     biases = planted_one.biases[0].copy()
@@ -185,12 +183,12 @@ def test_a_nearly_linear_neuron_does_not_disappear_in_a_skip() -> None:
 # -- determined -------------------------------------------------------------------------------------------
 
 
-def test_a_fit_is_determined_if_every_neuron_is_seen_to_act() -> None:
+def test_a_fit_is_determined_if_every_unit_is_seen_to_act() -> None:
     network = planted(6, 4, 2, 1015)
     truth = NetworkParameters.from_network(network)
     fits = fits_to(noisy_rows(network, 400, 1016))
     fit = fits.averaged(truth, 1e-3)
-    assert is_determined(fit)
-    assert not is_determined(replace(fit, standard_errors=None))
+    assert fits.is_determined(fit)
+    assert not fits.is_determined(replace(fit, standard_errors=None))
     assert fit.standard_errors is not None
-    assert not is_determined(replace(fit, standard_errors=1e3 * fit.standard_errors))
+    assert not fits.is_determined(replace(fit, standard_errors=1e3 * fit.standard_errors))

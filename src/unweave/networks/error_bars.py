@@ -1,0 +1,90 @@
+"""Standard errors of every parameter of a fitted network.
+
+cov(theta) = (J^T J)^{-1} with J the Jacobian over the rows that were fitted, divided by the answers' standard
+deviations.
+
+A homogeneous unit may be stretched, (w, b, a) -> (c w, c b, a / c^p), without any change of the answers:
+errors are those with |w| = 1 fixed. A heavy weight on the equation w . dw = 0 does that, and takes nothing
+from the directions that change the answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.linalg
+
+from unweave.arrays import Array
+from unweave.networks.jacobian import ValueJacobian
+from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
+
+_MOST_ROWS_PER_PARAMETER = 16.0  # used to form J^T J; the result is scaled to all rows
+_LENGTH_WEIGHT = 1e4  # of fixed lengths against the answers' equations: a hundredth of their error
+
+
+def standard_errors(model: NetworkParameters, points: Array, weights: Array) -> Array | None:
+    """Return the standard errors (P,) of ``model``; None if the rows do not determine all parameters.
+
+    ``points`` (n, D) are the rows of the fit, ``weights`` (n, K) one over the standard deviation of each
+    answer, 0 where it was not used.
+    """
+    rows = min(len(points), int(np.ceil(_MOST_ROWS_PER_PARAMETER * model.size)))
+    gram = ValueJacobian(model, points[:rows], weights[:rows]).gram().astype(np.float64)
+    if is_homogeneous(model):
+        _fix_lengths(gram, model)
+    scale = np.sqrt(np.diag(gram))
+    if not (scale > 0).all():
+        return None
+    gram = gram / (scale[:, None] * scale)
+    try:
+        inverse = scipy.linalg.cholesky(gram, lower=False, check_finite=False)
+        variances = np.square(
+            scipy.linalg.solve_triangular(inverse, np.eye(len(gram)), check_finite=False)
+        ).sum(1)
+    except np.linalg.LinAlgError:
+        return None
+    return np.asarray(np.sqrt(variances * rows / len(points)) / scale)
+
+
+def standard_error_network(model: NetworkParameters, points: Array, weights: Array) -> Network | None:
+    """Return a network whose parameters are the `standard_errors` of ``model``'s, or None.
+
+    For a softmax output errors are those of classes minus the last one, whose own are zero.
+    """
+    errors = standard_errors(model, points, weights)
+    return None if errors is None else model.from_vector(errors).to_network_as_is()
+
+
+def with_fixed_lengths(model: NetworkParameters) -> NetworkParameters:
+    """Return the same function with incoming weights of length one, if the units are homogeneous."""
+    power, (first, second) = model.activation.homogeneity, model.weights
+    if power is None:
+        return model
+    lengths = np.linalg.norm(first, axis=0)
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    return replace(
+        model,
+        weights=(first / lengths, second * lengths[:, None] ** power),
+        biases=(model.biases[0] / lengths, model.biases[1]),
+    )
+
+
+def is_homogeneous(model: NetworkParameters) -> bool:
+    """Return whether the units of the first layer may be stretched without any change of the answers."""
+    return model.activation.homogeneity is not None
+
+
+def _fix_lengths(gram: Array, model: NetworkParameters) -> None:
+    """Add a heavy weight times (w_i . dw_i)^2 for every unit i to the sum of squares that ``gram`` is."""
+    inputs, width = model.weights[0].shape
+    for unit, weight in enumerate(model.weights[0].T):
+        own = np.arange(inputs) * width + unit  # rows of [W; b] are in sequence
+        block = np.ix_(own, own)
+        gram[block] += (
+            _LENGTH_WEIGHT
+            * np.trace(gram[block])
+            * np.outer(weight, weight)
+            / max(weight @ weight, np.finfo(np.float64).tiny)
+        )
