@@ -59,7 +59,7 @@ assert max(moved["one sigma"] + moved["one per layer"]) <= margin < moved["publi
 # Bounds against depth
 # --------------------
 # Classifiers have 30 units per layer, each layer of norm 1. They lie at a small distance from an assumed
-# start of training, closer than training would leave them: only so do bounds fall below 1, where they begin
+# start of training, closer than training would leave them: only then do bounds fall below 1, where they begin
 # to say something. A bound whose hypotheses fail is infinite and has no point in the picture.
 inputs = rng.standard_normal((20000, 30))
 inputs /= np.linalg.norm(inputs, axis=1, keepdims=True)
