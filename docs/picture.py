@@ -28,7 +28,7 @@ def draw(path: str) -> None:
     left.semilogy(index[:width], spectrum[:width], "o", ms=3, color="#1b4965")
     left.semilogy(index[width:], spectrum[width:], "x", ms=4, color="#c1121f")
     left.annotate(
-        f"{width} neurons",
+        f"{width} units",
         (width, spectrum[width - 1]),
         (0.35 * width, spectrum[width - 1] * 1e-5),
         arrowprops={"arrowstyle": "->"},

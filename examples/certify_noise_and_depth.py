@@ -1,17 +1,17 @@
 """
-Noise that a network bears, and bounds on risk against depth
-============================================================
+Noise that a network tolerates, and risk bounds against depth
+=============================================================
 
-How much may the weights of a network be perturbed before its answers move by more than a margin? And what do
-bounds on risk that are built on this say as networks get deeper?
+How much noise may the weights of a network have before its answers move by more than a margin? And how do
+risk bounds that build on this change with depth?
 """
 
 # %%
 # Layers scaled by c and 1/c
 # --------------------------
-# Two layers scaled by c and 1/c are the same function for every c. Noise of one size on all weights is not
-# the same thing, though: the published guarantee, which assumes layers of one norm, is exceeded in every draw
-# at c = 100. Of our forms, one takes the layers as they are, the other gives each layer noise in proportion.
+# Two layers scaled by c and 1/c are the same function for every c. Noise of one size on all weights acts
+# differently for every c, though. The published guarantee assumes layers of equal norm; at c = 100 every draw
+# exceeds it. Of our two forms, one takes the layers as they are, the other scales the noise to each layer.
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -58,9 +58,9 @@ assert max(moved["one sigma"] + moved["one per layer"]) <= margin < moved["publi
 # %%
 # Bounds against depth
 # --------------------
-# Classifiers of 30 units per layer, each layer of norm 1, at a small distance from where their training is
-# said to have begun: closer than training would leave them, which is what it takes to get below 1, where a
-# bound begins to say something. A bound whose hypotheses fail is infinite and has no point in the picture.
+# Classifiers have 30 units per layer, each layer of norm 1. They lie at a small distance from an assumed
+# start of training, closer than training would leave them: only then do bounds fall below 1, where they begin
+# to say something. A bound whose hypotheses fail is infinite and has no point in the picture.
 inputs = rng.standard_normal((20000, 30))
 inputs /= np.linalg.norm(inputs, axis=1, keepdims=True)
 depths = range(2, 9)

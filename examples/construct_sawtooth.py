@@ -3,8 +3,8 @@ A sawtooth, and the gates that shallow networks need for it
 ===========================================================
 
 A network with k hidden layers of w units can cut an interval into w^k pieces. Networks with fewer layers
-cannot, unless they are much larger. Here the pieces are counted exactly, in fractions, and turned into a
-bound on the size of every network that computes the same function.
+cannot, unless they are much larger. This example counts the pieces exactly, in fractions. The count bounds
+the size of every network that computes the same function.
 """
 
 # %%
@@ -53,8 +53,8 @@ plt.show()
 # %%
 # In two dimensions
 # -----------------
-# Composed with the support function of a zonotope with m = 4 generators, which is linear on
-# 2 (C(3, 0) + C(3, 1)) = 8 cones, a sawtooth of 2 layers with 2 sides has 8 * 2^2 = 32 pieces.
+# The support function of a zonotope with m = 4 generators is linear on 2 (C(3, 0) + C(3, 1)) = 8 cones.
+# Composed with it, a sawtooth of 2 layers with 2 sides has 8 * 2^2 = 32 pieces.
 from unweave.construct import zonotope_maps  # noqa: E402
 
 generators = [

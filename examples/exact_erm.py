@@ -1,8 +1,8 @@
-"""The best network of two units, and whether the data decides it: a picture in the plane.
+"""Draw the best network of two units in the plane, and whether the data determines it.
 
-Left: points in the plane, their labels as colours, all lines that divide them (one per dichotomy and its
-complement), and the kinks of the certified optimum. Right: a few noise-free points that do not decide the
-network: the range of predictions of all networks that fit every label.
+Left: points in the plane with their labels as colors, all lines that divide them (one per dichotomy and its
+complement), and the kinks of the certified optimum. Right: a few noise-free points that do not determine the
+network; the picture shows the range of predictions of all networks that fit every label.
 
     python examples/exact_erm.py [picture.png]
 """
@@ -25,12 +25,12 @@ SIDE = 2.6  # half the side of the pictures
 
 
 def labels(x: np.ndarray) -> np.ndarray:
-    """A planted network of two units."""
+    """Evaluate a planted network of two units."""
     return np.maximum(x @ [1.2, 0.4] + 0.2, 0) - np.maximum(x @ [-0.3, 1.1] - 0.1, 0)
 
 
 def dividing_lines(x: np.ndarray) -> list[tuple[np.ndarray, float]]:
-    """A line a . x + b = 0 for every dichotomy with points on both sides: halfway between the two sides."""
+    """Return a line a . x + b = 0 for every dichotomy with points on both sides."""
     lines = []
     for pattern in hyperplane_dichotomies(x):
         if pattern[0] or not pattern.any():  # complements share their line
@@ -45,14 +45,14 @@ def dividing_lines(x: np.ndarray) -> list[tuple[np.ndarray, float]]:
 
 
 def draw_line(axes: plt.Axes, slope: np.ndarray, offset: float, **style: object) -> None:
-    """The line a . x + b = 0 across the picture."""
+    """Draw the line a . x + b = 0 across the picture."""
     centre = -offset * slope / (slope @ slope)
     along = np.array([-slope[1], slope[0]]) / np.linalg.norm(slope) * 4 * SIDE
     axes.plot(*np.column_stack([centre - along, centre + along]), **style)
 
 
 def main(path: Path) -> None:
-    """Fit, list all optima of fewer points, draw both."""
+    """Fit the network, list all optima of fewer points, and draw both."""
     rng = np.random.default_rng(SEED)
     x = rng.standard_normal((POINTS, 2))
     y = labels(x) + NOISE * rng.standard_normal(POINTS)

@@ -2,9 +2,9 @@
 What the shift xi does to ADAM
 ==============================
 
-ADAM divides by sqrt(v) + xi. Proofs need a large xi, defaults make it tiny. On an autoencoder of digits, with
-the best step of a grid for each xi: loss, norm of the gradient and lowest eigenvalue of the Hessian, the last
-by Lanczos on exact products.
+ADAM divides by sqrt(v) + xi. Proofs need a large xi; defaults make it tiny. The pictures show an autoencoder
+of digits, with the best step of a grid for each xi: loss, norm of the gradient, and lowest eigenvalue of the
+Hessian by Lanczos on exact products.
 """
 
 import matplotlib.pyplot as plt
@@ -24,12 +24,12 @@ start = model.start(rng)
 
 
 def adam(step: float, shift: float) -> Adam:
-    """ADAM with the usual averages and correction."""
+    """Return ADAM with the usual averages and correction."""
     return Adam(corrected(step, 0.9, 0.999), 0.9, 0.999, shift)
 
 
 def final_loss(step: float, shift: float) -> float:
-    """The training loss after all steps; infinite if they diverge."""
+    """Return the training loss after all steps; infinite if they diverge."""
     try:
         return model.loss(descend(model.gradient, start, adam(step, shift), STEPS).x)
     except InvalidInput:
@@ -37,7 +37,7 @@ def final_loss(step: float, shift: float) -> float:
 
 
 # %%
-# The best step for each shift, by training loss, and then its whole way.
+# Choose the best step for each shift by training loss, then draw its whole run.
 
 STEPS, GRID = 400, (3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")

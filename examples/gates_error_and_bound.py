@@ -2,11 +2,11 @@
 A ReLU gate: measured errors under their bounds
 ===============================================
 
-A gate ``y = relu(w . x)`` is learnt from a stream, in one pass and with a few numbers of memory. Theory says
-how fast, and how close it comes when every label may be off by theta. Left: root mean square error of 100
-streams with the published step lambda/c1 and with the sharper step lambda/Lambda, each under its bound.
-Right: what remains under three attacks on the labels, below the floor theta kappa/lambda; a gate that updates
-wherever y > 0 is lost at once.
+A gate ``y = relu(w . x)`` is learned from a stream, in one pass and with a few numbers of memory. Theory
+says how fast it converges, and how close it comes if every label may be off by theta. Left: root mean
+square error of 100 streams with the published step lambda/c1 and with the sharper step lambda/Lambda, each
+under its bound. Right: the error that three attacks on the labels leave, below the floor theta
+kappa/lambda. A gate that updates wherever y > 0 is lost at once.
 """
 
 import matplotlib.pyplot as plt
@@ -35,7 +35,7 @@ left.set(xlabel="samples", ylabel="error of w", ylim=(1e-6, 2), title="clean lab
 left.legend()
 
 # %%
-# Poisoned labels: 10 inputs, 100 streams at once, errors at the end.
+# Poison the labels: 10 inputs, 100 streams at once, errors at the end.
 
 inputs, streams = 10, 100
 truth = rng.standard_normal(inputs)

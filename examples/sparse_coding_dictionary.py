@@ -2,10 +2,10 @@
 Atoms of a dictionary, recovered to the last digit
 ==================================================
 
-Signals are sums of two atoms out of 128, spikes and waves of length 64. A weight-tied autoencoder is trained
-by descent from rows that are as far from the atoms as they are long. It finds every support; least squares on
-these supports then makes the atoms exact. Top: four true atoms, the start, what descent finds, what least
-squares makes of it. Bottom: errors of all atoms, and the interval of biases that provably recover every
+Signals are sums of two atoms out of 128, spikes and waves of length 64. Descent trains a weight-tied
+autoencoder from rows that are as far from the atoms as they are long. It finds every support; least squares
+on these supports then makes the atoms exact. Top: four true atoms, the start, the result of descent, the
+result of least squares. Bottom: errors of all atoms, and the interval of biases that provably recover every
 support.
 """
 
@@ -49,7 +49,7 @@ for row, atom in enumerate((10, 66, 77, 90)):
     axes.set(title=f"atom {atom}", xticks=[], yticks=[])
 
 # %%
-# The certificate: how large a bias may be, and must be, for encoders at growing distance from the atoms.
+# The certificate bounds the bias from below and above, for encoders at growing distance from the atoms.
 
 left, right = bottom.subplots(1, 2)
 for name, atoms in steps[1:]:

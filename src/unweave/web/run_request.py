@@ -107,8 +107,8 @@ def parse_request(form: Mapping[str, str], file_name: str | None) -> RunRequest:
         activation=_activation(form.get("activation")),
         output_activation=_output_activation(form.get("output_activation")),
         domain=_domain(form.get("domain")),
-        max_queries=_number(form, "max_queries", "Most queries", int, 1),
-        deadline=_number(form, "deadline", "Most seconds", float, 0),
+        max_queries=_number(form, "max_queries", "Maximum queries", int, 1),
+        deadline=_number(form, "deadline", "Maximum seconds", float, 0),
         seed=_number(form, "seed", "Seed", int, 0) or 0,
         averaging=_number(form, "averaging", "Averaging", float, 2),
     )

@@ -87,7 +87,7 @@ async function showRuns() {
       const focused = document.activeElement && document.activeElement.pathname;
       shown = news;
       byId("runs").replaceChildren(...runs.map(line));
-      byId("empty").textContent = "No runs yet. Start one, and it will be listed here for good.";
+      byId("empty").textContent = "No runs yet. Start one, and it stays listed here.";
       byId("empty").hidden = runs.length > 0;
       const again = focused && [...byId("runs").querySelectorAll("a")].find((a) => a.pathname === focused);
       if (again) again.focus();
@@ -119,7 +119,7 @@ async function begin() {
       byId(field).append(option);
     }
   }
-  byId("about").textContent = `unweave ${about.version}. ${about.at_once} runs go at once, others wait.`;
+  byId("about").textContent = `unweave ${about.version}. ${about.at_once} runs go at once; others wait.`;
   showKind();
 }
 

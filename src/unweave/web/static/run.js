@@ -51,7 +51,7 @@ function showProgress(run) {
   byId("going").hidden = !run.active;
   if (!run.active) return;
   const progress = run.progress;
-  const waiting = run.waiting_before ? `Waiting, ${run.waiting_before} before it` : "Waiting for its turn";
+  const waiting = run.waiting_before ? `Waiting, ${run.waiting_before} ahead` : "Waiting for its turn";
   const stage = run.status === "QUEUED" ? waiting : run.stopping ? "Cancelling" : progress ? progress.stage : "Starting";
   byId("stage").textContent = stage;
   announce(stage);
@@ -135,7 +135,7 @@ function showTables(facts) {
   byId("checks").hidden = checks.length === 0;
   byId("check-rows").replaceChildren(...checks.map((check) => row([
     [check.name], [figure(check.value), "number", "value"],
-    [check.threshold === null ? "" : figure(check.threshold), "number", "against"],
+    [check.threshold === null ? "" : figure(check.threshold), "number", "threshold"],
     [holds[String(check.holds)], check.holds === false ? "no" : "", "holds"], [check.implies],
   ])));
   const stages = facts ? facts.stages : [];
@@ -152,7 +152,7 @@ function show(run) {
   showResult(run);
 }
 
-/** Looks until the run has ended. A server that is away for a while is asked again. */
+/** Polls until the run has ended. If the server does not answer, polls again. */
 function follow() {
   if (following) return;
   following = true;
