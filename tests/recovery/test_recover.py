@@ -343,3 +343,20 @@ def test_a_region_that_had_to_be_searched_for_is_looked_at_again_wider() -> None
     assert (second.findings.region.location == first.findings.region.location).all()
     assert second.view.region is second.findings.region
     assert len(places(network, 1003, (-2.0, 2.0))) == 1
+
+
+@pytest.mark.parametrize("seed", [1000, 1001])
+def test_a_slice_may_be_the_whole_space(seed: int) -> None:
+    # Ten inputs and 32 units: the cheapest slice has all ten dimensions, and nothing lies beside it.
+    network = unweave.random_network([10, 32, 1], activation="tanh", seed=seed, outer="normal")
+    result = unweave.recover(network)
+    assert result.status is Status.RECOVERED, result.message
+    assert unweave.compare(network, result.network).parameter_error < 1e-9
+
+
+def test_steps_at_one_digit_are_bisected_to_an_end() -> None:
+    # Two steps: the midpoint of a bracket stops moving long before the bracket is short enough.
+    result = unweave.recover(
+        lambda x: (x[:, 0] > 0.3) * 1.0 + (x[:, 1] > -0.5) * 0.5, input_dim=4, max_queries=100_000
+    )
+    assert not result.status.is_recovered

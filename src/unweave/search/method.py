@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unweave.networks.activations import get_activation
+from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.probing.look import Findings
 from unweave.search.candidate import Candidate
 from unweave.search.cost import Cost, Question
@@ -74,6 +75,12 @@ class Search(ABC):
     @abstractmethod
     def candidate(self) -> Candidate:
         """Return the best candidate so far."""
+
+    def on_step(self, steps: int, residual: float) -> None:
+        """Tell progress of a fit, and end it at the deadline."""
+        self.journal.tell(steps, None, f"steps, residual {residual:.1e}")
+        if self.context.is_late:
+            raise OutOfTime
 
     def so_far(self) -> str:
         """Say how far the search has come, for the message when something ends it."""

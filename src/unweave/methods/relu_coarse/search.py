@@ -36,7 +36,7 @@ from unweave.networks.signs import (
     to_form,
     to_network,
 )
-from unweave.numerics.variable_projection.search import OutOfTime, SearchOptions
+from unweave.numerics.variable_projection.search import SearchOptions
 from unweave.probing.noise import NoiseKind
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.region import Region
@@ -256,7 +256,7 @@ class ReluCoarseSearch(Search):
             options=SearchOptions(
                 starts=options.starts if self._certain else 1, most=max(int(len(x) / per_unit), width or 0)
             ),
-            on_step=self._on_step,
+            on_step=self.on_step,
         )
 
     def _seen(self, link: Link, answers: Array) -> tuple[BoolArray, Array]:
@@ -287,8 +287,3 @@ class ReluCoarseSearch(Search):
         """Count the parameters of a network of this width, its affine part included, per output."""
         inputs, outputs = self._rows.n_inputs, self._rows.n_outputs
         return (width * (inputs + outputs) + (inputs + 1) * outputs) / outputs
-
-    def _on_step(self, steps: int, residual: float) -> None:
-        self.journal.tell(steps, None, f"steps, residual {residual:.1e}")
-        if self.context.is_late:
-            raise OutOfTime

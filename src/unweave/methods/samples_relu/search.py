@@ -23,7 +23,7 @@ from unweave.methods.shared.sample_evidence import (
     undetermined_weights,
 )
 from unweave.numerics.variable_projection.features import feature_of
-from unweave.numerics.variable_projection.search import OutOfTime, SearchOptions
+from unweave.numerics.variable_projection.search import SearchOptions
 from unweave.search import Candidate, Check, Context, GaveUp, Reason, Search
 
 SQUARED = "squared_relu"
@@ -139,7 +139,7 @@ class SamplesReluSearch(Search):
                 rng=self.rng,
                 noisy=noisy,
                 options=options,
-                on_step=self._on_step,
+                on_step=self.on_step,
             )
             search = fit.search
             stage.figures.update(
@@ -164,11 +164,6 @@ class SamplesReluSearch(Search):
         )
         if search.interrupted:
             raise KeyboardInterrupt
-
-    def _on_step(self, steps: int, residual: float) -> None:
-        self.journal.tell(steps, None, f"steps, residual {residual:.1e}")
-        if self.context.is_late:
-            raise OutOfTime
 
     def _criterion(self, fit: SampleFit) -> float:
         """Return the Bayesian information criterion."""

@@ -23,7 +23,6 @@ from unweave.methods.shared.sample_evidence import (
 from unweave.methods.shared.value_search import MOST_INPUTS, ValueSearchOptions, search_values
 from unweave.networks.activations import get_activation
 from unweave.numerics.variable_projection.features import feature_of
-from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.numerics.whitening import Whitening
 from unweave.search import Candidate, Check, Context, GaveUp, Reason, Search
 
@@ -164,7 +163,7 @@ class SamplesSmoothSearch(Search):
             floor=floor,
             rng=self.rng,
             options=options if by_moments else self._options.many_units,
-            on_step=self._on_step,
+            on_step=self.on_step,
         )
         most = MOST_INPUTS if width is None else self._options.most_inputs_told
         if first.exact or first.out_of_time or rank > most:
@@ -178,7 +177,7 @@ class SamplesSmoothSearch(Search):
             floor=floor,
             rng=self.rng,
             options=replace(self._options, rounds=rounds),
-            on_step=self._on_step,
+            on_step=self.on_step,
         )
         if second is None or (by_moments and not second.exact):
             return first
@@ -192,11 +191,6 @@ class SamplesSmoothSearch(Search):
             fitted=second.fitted,
             out_of_time=second.out_of_time,
         )
-
-    def _on_step(self, steps: int, residual: float) -> None:
-        self.journal.tell(steps, None, f"steps, residual {residual:.1e}")
-        if self.context.is_late:
-            raise OutOfTime
 
     def _objection(self, fit: SmoothSampleFit) -> str | None:
         """Say that the samples are too few for the fit to be unique."""

@@ -96,6 +96,10 @@ def extend(
         Standard deviation of an answer.
     """
     d, inputs = len(model.weights[0]), len(slices.frame)
+    if d == inputs:  # the slice is the whole space: the model only has to be turned
+        nothing = np.zeros((0, model.width + model.n_outputs))
+        whole = _joined(model, nothing, slices, nothing, options.negligible_skip)
+        return Extension(whole, residual=0.0, condition=1.0, error_bar=0.0, prediction_error=0.0, sites=0)
     needed = slice_options.sites_beside(model.width, model.n_outputs)
     sites = _choose_sites(model, slices, needed, options)
     step = options.shift * float(np.sqrt(inputs))

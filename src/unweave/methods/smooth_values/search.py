@@ -15,7 +15,6 @@ from unweave.arrays import Array
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
 from unweave.methods.shared.value_search import ValueSearch, ValueSearchOptions, search_values
 from unweave.networks.activations import get_activation
-from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.search import Candidate, Evidence, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
@@ -81,11 +80,6 @@ class SmoothValuesSearch(Search):
         return self._found
 
     def _searched(self, points: Array, answers: Array, options: SmoothValuesOptions) -> ValueSearch | None:
-        def on_step(step: int, residual: float) -> None:
-            self.journal.tell(step, None, f"steps, residual {residual:.1e}")
-            if self.context.is_late:
-                raise OutOfTime
-
         with self.journal.stage("random starts") as stage:
             found = search_values(
                 points,
@@ -95,7 +89,7 @@ class SmoothValuesSearch(Search):
                 floor=options.exact_residual,
                 rng=self.rng,
                 options=options,
-                on_step=on_step,
+                on_step=self.on_step,
             )
             if found is not None:
                 stage.figures.update(

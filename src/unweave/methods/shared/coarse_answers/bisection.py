@@ -115,9 +115,10 @@ def find_flips(
     while len(active):
         middle = (low[active] + high[active]) / 2
         beyond = passed(active, middle)
+        inside = (low[active] < middle) & (middle < high[active])  # else float64 has nothing in between
         high[active[beyond]] = middle[beyond]
         low[active[~beyond]] = middle[~beyond]
-        active = active[(high - low)[active] > resolution[active]]
+        active = active[inside & ((high - low)[active] > resolution[active])]
         done += 1
         if on_round is not None:
             on_round(done, len(active))
