@@ -265,3 +265,16 @@ def test_units_closer_than_the_digits_of_a_gemm_are_told_apart() -> None:
     order = [1, 0, 3, 2]
     other = Network([w[:, order], a[order]], net.biases, net.activations)
     assert compare(net, other).parameter_error == 0
+
+
+def test_a_large_parameter_does_not_excuse_a_small_one_that_matters() -> None:
+    weights, outer = np.array([[1e7, 1.0], [1e7, -1.0]]), np.array([[1e-9], [1.0]])
+    a = Network([weights, outer], [np.zeros(2), np.zeros(1)], ["tanh", "identity"])
+    moved = weights.copy()
+    moved[:, 1] *= 5.0
+    b = Network([moved, outer], [np.zeros(2), np.zeros(1)], ["tanh", "identity"])
+    comparison = compare(a, b)
+    assert comparison.parameter_error <= comparison.tolerance
+    assert comparison.function_error > 0.1
+    assert not comparison.is_same
+    assert str(comparison).startswith("different")

@@ -48,8 +48,13 @@ class Comparison:
 
     @property
     def is_same(self) -> bool:
-        """Whether the networks agree in every parameter, up to ``tolerance``."""
-        return self.parameter_error <= self.tolerance
+        """Whether the networks agree in every parameter, up to ``tolerance``, and in their answers.
+
+        The parameter error is relative to the largest parameter of a layer, beside which a smaller one that
+        matters may be wrong. So the function error must be small too: at most the root of the tolerance,
+        which leaves room for conditioning.
+        """
+        return self.parameter_error <= self.tolerance and self.function_error <= math.sqrt(self.tolerance)
 
     def __str__(self) -> str:
         if self.reason:
