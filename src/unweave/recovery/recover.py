@@ -14,6 +14,7 @@ from unweave.execution.executor import Executor
 from unweave.execution.store import Checkpoint
 from unweave.methods.table import METHODS
 from unweave.networks.activations import SOFTMAX, get_activation
+from unweave.numerics.memory import memory_limit
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
 from unweave.probing.look import Findings
 from unweave.recovery.certificate import certify
@@ -61,6 +62,7 @@ def recover(
     averaging: float | None = None,
     derivatives: str = "queries",
     options: Any = None,
+    max_memory: float | None = None,
     progress: Callable[[Progress], None] | None = None,
     executor: Executor | None = None,
     checkpoint: str | Path | Checkpoint | None = None,
@@ -114,6 +116,9 @@ def recover(
     options
         Options of a method, or a list of them, in place of its defaults: the dataclass that the method's
         folder in `unweave.methods` documents, e.g. `unweave.methods.relu.search.ReluOptions`.
+    max_memory
+        Bytes that the matrices of a fit may take; larger fits run without matrices, which takes longer. None
+        for no limit.
     progress
         Called with a `Progress` from time to time.
     executor
@@ -155,13 +160,16 @@ def recover(
         raise InvalidInput(f"seed must be a whole number >= 0. Got {seed!r} instead.")
     if tolerance is not None and not tolerance > 0:
         raise InvalidInput(f"tolerance must be positive. Got {tolerance!r} instead.")
+    if max_memory is not None and not max_memory > 0:
+        raise InvalidInput(f"max_memory must be a positive number of bytes. Got {max_memory!r} instead.")
     request = replace(request, autodiff=_wants_autodiff(derivatives, request, target))
     source: Source
     _refuse_other_kind_of_method(chosen, target)
     if isinstance(target, Samples):
         _refuse_what_samples_cannot_use(given)
         source = SampledTarget(target, deadline)
-        return _Run(source, request, methods, tolerance, seed, progress, None).recover()
+        with memory_limit(max_memory):
+            return _Run(source, request, methods, tolerance, seed, progress, None).recover()
     queries = as_queries(
         target,
         input_dim=input_dim,
@@ -170,7 +178,7 @@ def recover(
         differentiable=request.autodiff,
     )
     source = QueriedTarget(queries, domain, examples)
-    with running(queries, executor, checkpoint) as resumption:
+    with running(queries, executor, checkpoint) as resumption, memory_limit(max_memory):
         result = _Run(source, request, methods, tolerance, seed, progress, resumption).recover()
         release(queries)  # not after an error, which hands the ledger back to be asked again
         return result

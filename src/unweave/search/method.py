@@ -46,8 +46,6 @@ class Context:
     """The method's own options, never None where the method declares some."""
     earlier: tuple[Candidate, ...] = ()
     """What earlier searches of this run have handed back."""
-    max_memory: int | None = None
-    """Bytes that linear algebra may take; None for no limit."""
 
     @property
     def is_late(self) -> bool:

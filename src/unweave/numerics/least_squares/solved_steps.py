@@ -31,6 +31,7 @@ from unweave.numerics.least_squares.levenberg_marquardt import (
 )
 from unweave.numerics.least_squares.problem import LeastSquares, Linearisation
 from unweave.numerics.least_squares.solver import Solver
+from unweave.numerics.memory import allowed_bytes
 
 _STRAIGHT_RATIO = 0.1  # of |r| after and before a step, up to which steps need not be bent
 _CURVATURE_STEP = 0.1  # of the step: where its second derivative is measured
@@ -151,7 +152,8 @@ class SolvedSteps(Steps[VectorPoint]):
 def _solver(linear: Linearisation, rows: int, size: int, options: LevenbergMarquardtOptions) -> Solver:
     """The solver for a Jacobian (rows, size) like ``linear``, with which it will be used first."""
     name, inner = options.solver, (options.inner_steps, options.inner_tolerance)
-    numbers = np.inf if options.max_memory is None else options.max_memory / _NUMBER_BYTES
+    limit = allowed_bytes() if options.max_memory is None else options.max_memory
+    numbers = limit / _NUMBER_BYTES
     worthwhile = rows * size > options.small_entries and size <= options.gram_parameters
     if name == "gram" or (name == "auto" and worthwhile and _GRAM_COPIES * size**2 <= numbers):
         gram = linear.in_single_precision().gram()
