@@ -43,6 +43,7 @@ def test_json_names_methods_with_reasons(tmp_path):
     assert (content["inputs"], content["outputs"], content["kinks"]) == (6, 1, False)
     tried = {method["name"]: method["tried"] for method in content["methods"]}
     assert tried["smooth"]
+    assert not any(name.startswith("samples") for name in tried)  # a target that is asked is no table
     assert not tried["affine"]
     assert all(method["reason"] for method in content["methods"])
     assert 0 < content["network"]["incoherence"]["coherence"] < 1

@@ -74,7 +74,7 @@ def _choices(request: Request, findings: Findings) -> list[Choice]:
     """Return every method of the table, with whether it would be tried and why."""
     tried, reasons = choose(request, findings)
     result = []
-    for method in METHODS:
+    for method in (each for each in METHODS if each.asks == "queries"):
         would = method in tried
         reason = (
             method.description if would else reasons.get(method.name, "only tried when asked for by name")
