@@ -34,11 +34,7 @@ class Checker:
 
     def check(self, folder: Path, request: RunRequest) -> dict[str, Any]:
         """Return what the upload in ``folder`` holds; `FieldError` if it cannot be used."""
-        question = {
-            "folder": str(folder),
-            "request": request.to_dict(),
-            "most_unpacked": self._most_unpacked,
-        }
+        question = {"folder": str(folder), "request": request.to_dict(), "most_unpacked": self._most_unpacked}
         with self._turn:
             answer = self._ask(json.dumps(question))
         if answer is None:

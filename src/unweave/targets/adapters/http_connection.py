@@ -91,11 +91,7 @@ class Connection:
     """
 
     def __init__(
-        self,
-        url: str,
-        options: HttpOptions,
-        secrets: Secrets,
-        transport: httpx.BaseTransport | None = None,
+        self, url: str, options: HttpOptions, secrets: Secrets, transport: httpx.BaseTransport | None = None
     ) -> None:
         parts = urlsplit(url)
         self._options = options
