@@ -64,9 +64,8 @@ class Sender:
                 yield rows[piece]
 
         try:
-            for index, (seconds, answer) in executor.completed(
-                _ask_in_worker, to_hand_out(), shared=self.function
-            ):
+            arriving = executor.completed(_ask_in_worker, to_hand_out(), shared=self.function)
+            for index, (seconds, answer) in arriving:
                 self.seconds += seconds
                 yield index, self.table(answer, pieces[index].size, ledger)
         except UnweaveError:
