@@ -32,7 +32,7 @@ from unweave.targets.samples import Samples
 
 _EPS = float(np.finfo(np.float64).eps)
 _PROBE_LINES = 6  # lines on which kinks, straightness and bending are judged
-_GRADIENT_POINTS = 3  # points at which every feature's slope is measured
+_FEATURE_SLOPE_POINTS = 3  # points at which every feature's slope is measured
 _BLIND_SLOPE_NOISE = 3e-3  # relative noise above which slopes of single features say nothing
 _ONE_SCALE_SLOPE_RATIO = 30.0  # features whose slopes differ by a smaller factor are on one scale
 _SLOPE_RATIO_EXTREMES = 10.0  # factor by which a few features may be weaker still
@@ -50,8 +50,8 @@ class Findings:
 
     ``region`` normalises the inputs; ``noise`` is the error of the answers; ``output_scale`` (m,) their
     standard deviation over the region. ``kinks``: piecewise smooth, not smooth, with ``kink_evidence``; or so
-    behind one of the ``links``. ``constant`` and ``linear``: so to within the noise, as far as the probe went.
-    ``searched`` says whether location and scales had to be searched for; ``queries`` what the look has cost.
+    behind one of the ``links``. ``constant`` and ``linear``: so to within the noise, as far as the probe
+    went. ``searched``: location and scales had to be searched for. ``queries``: what the look has cost.
     """
 
     region: Region
@@ -243,7 +243,7 @@ def _fits(view: NormalisedQueries, lines: Lines, noise: Noise) -> bool:
 
 def _feature_slopes(view: NormalisedQueries, lines: Lines, noise: Noise) -> Array:
     """Return the root mean square slopes of the features that have an effect, over a few points."""
-    centers, values = lines.centers[:_GRADIENT_POINTS], lines.center[:_GRADIENT_POINTS]
+    centers, values = lines.centers[:_FEATURE_SLOPE_POINTS], lines.center[:_FEATURE_SLOPE_POINTS]
     step = float(np.clip(np.sqrt(noise.relative), 1e-6, 0.1))  # balances noise against bending
     n_inputs = view.n_inputs
     moved = centers[:, None, :] + step * np.eye(n_inputs)

@@ -11,8 +11,8 @@ from typing import Any
 
 import unweave
 
-_THREADS = [f"{library}_NUM_THREADS" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")]
-_THREADS.append("VECLIB_MAXIMUM_THREADS")
+_LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
+_THREADS = ("VECLIB_MAXIMUM_THREADS", *(f"{library}_NUM_THREADS" for library in _LIBRARIES))
 
 
 def start_module(

@@ -158,9 +158,8 @@ class HttpTarget:
                 self.requests += 1
             received = self._connection.exchange("POST", self._url, body, rows.shape[0])
             try:
-                answers = read_answers(
-                    received, self.options.answers, rows.shape[0], self.n_outputs, self.options.one_row
-                )
+                place, one_row = self.options.answers, self.options.one_row
+                answers = read_answers(received, place, rows.shape[0], self.n_outputs, one_row)
             except UnreadableAnswer as error:
                 raise RequestFailed(str(error), retry=True, first_retries=_UNREADABLE_RETRIES) from error
             with self._lock:
@@ -175,9 +174,8 @@ class HttpTarget:
         attempt, pause = 0, 0.0
         while True:
             if stop.wait(max(pause, self._pace.turn(n_rows))):
-                raise RequestFailed(
-                    "must answer every request. Got no answer before the call ended instead.", retry=False
-                )
+                told = "must answer every request. Got no answer before the call ended instead."
+                raise RequestFailed(told, retry=False)
             try:
                 return once()
             except RequestFailed as failure:
