@@ -24,7 +24,7 @@ import numpy as np
 import unweave
 from harness import COMMON, Row, parser, peak_rss_mb, say, seeds_of, tell
 from unweave.serving import load_model
-from unweave.serving.messages import answer_body
+from unweave.serving.model import answer_body
 from unweave.targets import HttpOptions, open_http_target
 from unweave.targets.adapters.http_messages import request_body
 

@@ -13,7 +13,7 @@ import unweave
 from unweave.errors import InvalidInput
 from unweave.serving import Faults, ReferenceServer, ServedModel, load_model
 from unweave.serving.faults import CORRUPTIONS, Dice, Fault
-from unweave.serving.messages import answer_body
+from unweave.serving.model import answer_body
 
 NET = unweave.random_network([3, 4, 2], activation="tanh", seed=1000, outer="normal")
 MODEL = ServedModel(NET, 3, 2)

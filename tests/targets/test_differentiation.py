@@ -12,9 +12,8 @@ from unweave import InvalidInput, Queries, TargetError
 from unweave.derivatives import network_gradients, network_hessians
 from unweave.errors import BudgetExhausted
 from unweave.targets import NormalisedQueries, as_queries
-from unweave.targets.adapters.network_derivatives import NetworkDerivatives
 from unweave.targets.adapters.torch_target import TorchTarget
-from unweave.targets.differentiation import passes
+from unweave.targets.differentiation import NetworkDerivatives, passes
 from unweave.targets.region import Region
 
 nn = torch.nn

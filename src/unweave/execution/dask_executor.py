@@ -9,13 +9,12 @@ import math
 import pickle
 import signal
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
-from types import TracebackType
 from typing import Any
 
 from unweave.errors import ExecutionError, InvalidInput
-from unweave.execution.executor import Task, call, in_order
+from unweave.execution.executor import Executor, Key, Numbered, Task, call
 from unweave.numerics.threads import single_threaded_blas
 
 TARGET_ROWS = 4096
@@ -32,32 +31,25 @@ _UNWATCHED = {  # Dask's own profiler and monitor take some hundredths of a core
 }
 _WORKER_ENVIRONMENT = {
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
-    **{
-        f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": str(value)
-        for name, value in _UNWATCHED.items()
-    },
+    **{f"DASK_{k.replace('.', '__').replace('-', '_').upper()}": str(v) for k, v in _UNWATCHED.items()},
 }
 _LARGE_GRAPH = "1 GiB"  # what all tasks share is handed over once; Dask would warn from 10 MB on
 
 
-class DaskExecutor:
+class DaskExecutor(Executor):
     """Runs tasks in worker processes with one BLAS thread each; a context manager that closes what it opened.
 
     A worker that is killed costs nothing but time: Dask runs its tasks again elsewhere.
 
     Parameters
     ----------
-    workers
-        Processes to start on this machine. In a script, the call must be below
+    workers : processes to start on this machine. In a script, the call must be below
         ``if __name__ == "__main__":``, because the processes import the script.
-    scheduler
-        Address of a running scheduler instead, such as ``tcp://10.0.0.5:8786``. Its workers need the same
-        versions of unweave and NumPy.
-    runs_target
-        Whether workers may ask the target, which is then sent to them (by cloudpickle). Answers are
+    scheduler : address of a running scheduler instead, such as ``tcp://10.0.0.5:8786``. Its workers need the
+        same versions of unweave and NumPy.
+    runs_target : whether workers may ask the target, which is then sent to them (by cloudpickle). Answers are
         collected, counted and logged here as they arrive; what a killed worker was asking is asked again.
-    target_rows
-        Rows per call of the target when workers ask it.
+    target_rows : rows per call of the target when workers ask it.
 
     Example
     -------
@@ -101,9 +93,7 @@ class DaskExecutor:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def start(self) -> None:
@@ -148,9 +138,7 @@ class DaskExecutor:
             with contextlib.suppress(TimeoutError):
                 cluster.close(timeout=_CLOSE_SECONDS)
 
-    def completed(
-        self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
-    ) -> Iterator[tuple[int, Any]]:
+    def completed(self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Key = None) -> Numbered:
         """Yield (number of the item, its result), as the tasks finish.
 
         Items are taken one by one as workers become free. When the caller stops, or Ctrl-C arrives, whatever
@@ -184,12 +172,6 @@ class DaskExecutor:
             finally:
                 if running:
                     client.cancel(list(running))
-
-    def map(
-        self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
-        """Return the results in the order of the items."""
-        return in_order(self.completed(task, items, shared=shared, key=key))
 
 
 def _distributed() -> Any:

@@ -12,7 +12,7 @@ sums of several threads may be rounded otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +20,8 @@ from unweave.numerics.threads import allowed_threads, single_threaded_blas
 
 Task = Callable[..., Any]
 """``task(item)``, or ``task(shared, item)`` where something is shared by all items."""
+Key = Sequence[Any] | None
+Numbered = Iterator[tuple[int, Any]]
 
 
 class Executor(Protocol):
@@ -28,20 +30,24 @@ class Executor(Protocol):
     @property
     def runs_target(self) -> bool:
         """Whether the target itself may be asked from a worker."""
+        return False
 
     @property
     def target_rows(self) -> int | None:
         """Most rows per call of the target; None leaves that to the ledger."""
 
-    def completed(
-        self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
-    ) -> Iterator[tuple[int, Any]]:
+    def completed(self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Key = None) -> Numbered:
         """Return (number of the item, its result), in whatever order the tasks finish."""
 
-    def map(
-        self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
-        """Return the results in the order of the items."""
+    def map(self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Key = None) -> Iterator[Any]:
+        """Yield the results in the order of the items, each as soon as those before it are there."""
+        waiting: dict[int, Any] = {}
+        wanted = 0
+        for index, result in self.completed(task, items, shared=shared, key=key):
+            waiting[index] = result
+            while wanted in waiting:
+                yield waiting.pop(wanted)
+                wanted += 1
 
 
 def call(task: Task, shared: Any, item: Any) -> Any:
@@ -49,19 +55,8 @@ def call(task: Task, shared: Any, item: Any) -> Any:
     return task(item) if shared is None else task(shared, item)
 
 
-def in_order(pairs: Iterable[tuple[int, Any]]) -> Iterator[Any]:
-    """Yield results by their number, each as soon as those before it are there."""
-    waiting: dict[int, Any] = {}
-    wanted = 0
-    for index, result in pairs:
-        waiting[index] = result
-        while wanted in waiting:
-            yield waiting.pop(wanted)
-            wanted += 1
-
-
 @dataclass(frozen=True)
-class SerialExecutor:
+class SerialExecutor(Executor):
     """In this process: the default.
 
     Tasks run one after the other, or on as many threads as BLAS was allowed (OMP_NUM_THREADS and the like),
@@ -76,14 +71,7 @@ class SerialExecutor:
     target_rows: int | None = None
     """Most rows per call of the target; give what a `DaskExecutor` was given to get the same calls."""
 
-    @property
-    def runs_target(self) -> bool:
-        """Whether the target itself may be asked from a worker."""
-        return False
-
-    def completed(
-        self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
-    ) -> Iterator[tuple[int, Any]]:
+    def completed(self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Key = None) -> Numbered:
         """Yield (number of the item, its result), as the tasks finish."""
         held = list(items)
         threads = min(allowed_threads(), len(held))
@@ -95,18 +83,10 @@ class SerialExecutor:
                 result = call(task, shared, item)
             yield index, result
 
-    def map(
-        self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
-        """Return the results in the order of the items."""
-        return in_order(self.completed(task, items, shared=shared, key=key))
 
-
-def _on_threads(task: Task, items: list[Any], shared: Any, threads: int) -> Iterator[tuple[int, Any]]:
+def _on_threads(task: Task, items: list[Any], shared: Any, threads: int) -> Numbered:
     with single_threaded_blas(), ThreadPoolExecutor(threads) as pool:
-        running: dict[Future[Any], int] = {
-            pool.submit(call, task, shared, item): index for index, item in enumerate(items)
-        }
+        running = {pool.submit(call, task, shared, item): index for index, item in enumerate(items)}
         try:
             while running:
                 done, _ = wait(running, return_when=FIRST_COMPLETED)

@@ -5,29 +5,20 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from unweave.errors import InvalidInput
-from unweave.execution.executor import Executor, Task, call, in_order
+from unweave.execution.executor import Executor, Key, Numbered, Task, call
 from unweave.execution.store import ArrayStore
 
 WORTH_KEEPING = 0.1
 """Seconds that a task must take for its result to be kept: writing and finding it takes milliseconds."""
 
 
-@dataclass(frozen=True)
-class _Shared:
-    """What all tasks of a map have in common, and the task itself."""
-
-    task: Task
-    shared: Any
-
-
-class Remembering:
+class Remembering(Executor):
     """Passes tasks on to ``executor`` and keeps results in ``store`` under the content they came from.
 
     Only tasks of a map that was given a ``key`` are kept: the key holds everything besides the item that the
@@ -51,9 +42,7 @@ class Remembering:
         """Most rows per call of the target."""
         return self._executor.target_rows
 
-    def completed(
-        self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
-    ) -> Iterator[tuple[int, Any]]:
+    def completed(self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Key = None) -> Numbered:
         """Yield (number of the item, its result): those known first, the others as they finish."""
         if key is None:
             yield from self._executor.completed(task, items, shared=shared)
@@ -69,25 +58,17 @@ class Remembering:
             else:
                 self.reused += 1
                 yield index, result
-        bundle = _Shared(task, shared)
-        for which, (seconds, result) in self._executor.completed(
-            _timed, [held[index] for index in missing], shared=bundle
-        ):
+        new = [held[index] for index in missing]
+        for which, (seconds, result) in self._executor.completed(_timed, new, shared=(task, shared)):
             index = missing[which]
             if seconds >= self._least:
                 self._store.put(names[index], result)
             yield index, result
 
-    def map(
-        self, task: Task, items: Iterable[Any], *, shared: Any = None, key: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
-        """Return the results in the order of the items."""
-        return in_order(self.completed(task, items, shared=shared, key=key))
 
-
-def _timed(bundle: _Shared, item: Any) -> tuple[float, Any]:
+def _timed(task_and_shared: tuple[Task, Any], item: Any) -> tuple[float, Any]:
     began = time.perf_counter()
-    result = call(bundle.task, bundle.shared, item)
+    result = call(*task_and_shared, item)
     return time.perf_counter() - began, result
 
 

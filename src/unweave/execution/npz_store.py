@@ -79,9 +79,8 @@ class NpzStore:
 
     def append(self, arrays: Arrays) -> None:
         """Add one piece: named arrays that belong together."""
-        name = (
-            f"{self._next:08d}-{secrets.token_hex(4)}.npz"  # two runs at once must not overwrite each other
-        )
+        # A random part: two runs at once must not overwrite each other.
+        name = f"{self._next:08d}-{secrets.token_hex(4)}.npz"
         self._save(self._pieces / name, arrays)
         self._next += 1
         self._names.append(name)

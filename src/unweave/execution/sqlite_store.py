@@ -117,13 +117,8 @@ class SqliteStore:
         self._connection.close()
 
     def _insert(self, table: str, owner: int | str, arrays: Iterable[tuple[Any, NDArray[Any]]]) -> None:
-        self._connection.executemany(
-            f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?, ?, ?)",
-            [
-                (owner, name, array.dtype.str, ",".join(map(str, array.shape)), array.tobytes())
-                for name, array in arrays
-            ],
-        )
+        rows = [(owner, name, a.dtype.str, ",".join(map(str, a.shape)), a.tobytes()) for name, a in arrays]
+        self._connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?, ?, ?)", rows)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -1,9 +1,8 @@
 """Networks in files: .npz, .json, .onnx and .safetensors, without pickle, exact to the last bit."""
 
 from unweave.files.atomic import write_atomically
-from unweave.files.contents import DTYPES, Dtype, network_arrays, network_from_arrays, rounded
+from unweave.files.contents import DTYPES, Dtype, network_arrays, network_from_arrays, read_archive, rounded
 from unweave.files.formats import FORMATS, PICKLES, FileFormat, check_can_save, load, names_activations, save
-from unweave.files.npz_file import read_archive
 
 __all__ = [
     "DTYPES",

@@ -1,7 +1,13 @@
-"""What a network file holds: a header, the activations, and one weight and one bias per layer."""
+"""What a network file holds: a header, the activations, and one weight and one bias per layer.
+
+Written as JSON text, for reading by eye and by other languages, or as a NumPy archive; both exact, no pickle.
+"""
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -116,3 +122,55 @@ def not_a_network(path: Path, found: str, cause: Exception | None = None) -> NoR
         f"path must be a network file written by unweave. Got {str(path)!r} instead, which is {found}. "
         f"Write networks with Network.save."
     ) from cause
+
+
+def encode_json(network: Network, dtype: str) -> bytes:
+    """Return the text of a .json file; ``network`` is already rounded to ``dtype``, which is not recorded."""
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "activations": list(network.activations),
+        "weights": [w.tolist() for w in network.weights],
+        "biases": [b.tolist() for b in network.biases],
+        "skip": None if network.skip is None else network.skip.tolist(),
+    }
+    # json writes the shortest decimal that reads back as the same float64.
+    return (json.dumps(content, allow_nan=False) + "\n").encode("utf-8")
+
+
+def read_json(path: Path) -> Network:
+    """Return the network in a .json file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        not_a_network(path, f"not readable as JSON: {error}", error)
+    if not isinstance(content, dict):
+        not_a_network(path, f"a JSON {type(content).__name__}, not an object")
+    check_header(path, content.get("format"), content.get("version"))
+    return build_network(path, content)
+
+
+def encode_npz(network: Network, dtype: str) -> bytes:
+    """Return the bytes of an .npz archive with the arrays of `network_arrays`."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **network_arrays(network, dtype))
+    return buffer.getvalue()
+
+
+def read_archive(path: Path) -> dict[str, Any]:
+    """Return all arrays of an .npz archive, without pickle; `InvalidInput` if it is none."""
+    try:
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                not_a_network(path, "a single array, not an archive")
+            return {key: archive[key] for key in archive.files}
+    except InvalidInput:
+        raise
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        not_a_network(path, f"not readable as an .npz archive: {error}", error)
+
+
+def read_npz(path: Path) -> Network:
+    """Return the network in an .npz archive."""
+    return network_from_arrays(path, read_archive(path))

@@ -6,15 +6,14 @@ import errno
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from unweave.errors import InvalidInput, UnweaveError
 from unweave.files.atomic import write_atomically
-from unweave.files.contents import Dtype, check_dtype, rounded
-from unweave.files.json_file import encode_json, read_json
-from unweave.files.npz_file import encode_npz, read_npz
+from unweave.files.contents import Dtype, check_dtype, encode_json, encode_npz, read_json, read_npz, rounded
 from unweave.networks.network import Network
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib")
@@ -35,35 +34,20 @@ class FileFormat:
     """What to install to have it."""
 
 
-def _encode_onnx(network: Network, dtype: str) -> bytes:
-    from unweave.files.onnx_writer import encode_onnx  # onnx is optional and slow to import
-
-    return encode_onnx(network, dtype)
-
-
-def _read_onnx(path: Path, activations: Sequence[str] | None) -> Network:
-    from unweave.files.onnx_reader import read_onnx
-
-    return read_onnx(path)
+def _late(module: str, name: str) -> Callable[..., Any]:
+    """Return a function of a module that needs an optional package, imported when it is first called."""
+    return lambda *arguments: getattr(import_module(f"unweave.files.{module}"), name)(*arguments)
 
 
-def _encode_safetensors(network: Network, dtype: str) -> bytes:
-    from unweave.files.safetensors_file import encode_safetensors  # safetensors is optional
-
-    return encode_safetensors(network, dtype)
-
-
-def _read_safetensors(path: Path, activations: Sequence[str] | None) -> Network:
-    from unweave.files.safetensors_file import read_safetensors
-
-    return read_safetensors(path, activations)
-
+_encode_onnx, _read_onnx = _late("onnx_writer", "encode_onnx"), _late("onnx_reader", "read_onnx")
+_encode_tensors = _late("safetensors_file", "encode_safetensors")
+_read_tensors = _late("safetensors_file", "read_safetensors")
 
 FORMATS: dict[str, FileFormat] = {
     ".npz": FileFormat(encode_npz, lambda path, activations: read_npz(path)),
     ".json": FileFormat(encode_json, lambda path, activations: read_json(path)),
-    ".onnx": FileFormat(_encode_onnx, _read_onnx, "onnx", "unweave[onnx]"),
-    ".safetensors": FileFormat(_encode_safetensors, _read_safetensors, "safetensors", "unweave[torch]"),
+    ".onnx": FileFormat(_encode_onnx, lambda path, activations: _read_onnx(path), "onnx", "unweave[onnx]"),
+    ".safetensors": FileFormat(_encode_tensors, _read_tensors, "safetensors", "unweave[torch]"),
 }
 """File ending -> how to write and how to read it."""
 

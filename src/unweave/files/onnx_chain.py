@@ -115,9 +115,8 @@ def as_curve(value: Value) -> Curve:
         return value
     if isinstance(value, Affine):
         return Curve(value, GRID, slope=1.0)
-    where = (
-        "the outputs of softmax" if isinstance(value, Softmaxed) else "values that no matrix was applied to"
-    )
+    softmaxed = isinstance(value, Softmaxed)
+    where = "the outputs of softmax" if softmaxed else "values that no matrix was applied to"
     raise NotAChain(f"it is applied to {where}")
 
 
@@ -158,10 +157,8 @@ class Chain:
         if end.scale is not None or end.shift is not None:
             raise NotAChain("the output is scaled after its activation")
         content = {
-            "weights": [layer.weight for layer, _ in self.layers],
-            "biases": [
-                np.zeros(layer.width) if layer.bias is None else layer.bias for layer, _ in self.layers
-            ],
+            "weights": [z.weight for z, _ in self.layers],
+            "biases": [np.zeros(z.width) if z.bias is None else z.bias for z, _ in self.layers],
             "activations": [name for _, name in self.layers],
             "skip": self.layers[-1][0].skip,
         }

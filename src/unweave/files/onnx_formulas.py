@@ -82,14 +82,7 @@ def add_activation(graph: GraphBuilder, name: str, z: str) -> str:
 
 
 def _operator(operator: str) -> Formula:
-    def formula(graph: GraphBuilder, z: str) -> str:
-        return graph.add(operator, z)
-
-    return formula
-
-
-def _identity(graph: GraphBuilder, z: str) -> str:
-    return z
+    return lambda graph, z: graph.add(operator, z)
 
 
 def _swish(graph: GraphBuilder, z: str) -> str:
@@ -97,25 +90,9 @@ def _swish(graph: GraphBuilder, z: str) -> str:
     return graph.add("Div", z, graph.add("Add", graph.add("Exp", graph.add("Neg", z)), 1.0))
 
 
-def _leaky_relu(graph: GraphBuilder, z: str) -> str:
-    return graph.add("Max", z, graph.add("Mul", z, LEAKY_SLOPE))
-
-
 def _squared_relu(graph: GraphBuilder, z: str) -> str:
     positive = graph.add("Relu", z)
     return graph.add("Mul", positive, positive)
-
-
-def _quadratic(graph: GraphBuilder, z: str) -> str:
-    return graph.add("Mul", z, z)
-
-
-def _cubic(graph: GraphBuilder, z: str) -> str:
-    return graph.add("Mul", z, graph.add("Mul", z, z))
-
-
-def _softmax(graph: GraphBuilder, z: str) -> str:
-    return graph.add("Softmax", z, axis=-1)
 
 
 def _softplus(graph: GraphBuilder, z: str) -> str:
@@ -123,9 +100,8 @@ def _softplus(graph: GraphBuilder, z: str) -> str:
         return graph.add("Softplus", z)
     small = graph.add("Exp", graph.add("Neg", graph.add("Abs", z)))
     above_one = graph.add("Add", small, 1.0)
-    ratio = graph.add(
-        "Div", graph.add("Mul", small, graph.add("Log", above_one)), graph.add("Sub", above_one, 1.0)
-    )
+    logarithm = graph.add("Log", above_one)
+    ratio = graph.add("Div", graph.add("Mul", small, logarithm), graph.add("Sub", above_one, 1.0))
     # Where 1 + e rounds to 1, the ratio is 0/0 and log1p(e) = e to the last bit.
     log1p = graph.add("Where", graph.add("Equal", above_one, 1.0), small, ratio)
     return graph.add("Add", graph.add("Relu", z), log1p)
@@ -146,9 +122,8 @@ def _erf(graph: GraphBuilder, z: str) -> str:
     size = graph.add("Abs", z)
     beyond = graph.add("Mul", graph.add("Sign", z), graph.add("Sub", 1.0, _complementary_error(graph, size)))
     square = graph.add("Mul", z, z)
-    within = graph.add(
-        "Mul", z, _polynomial(graph, graph.add("Sub", graph.add("Add", square, square), 1.0), _odd_erf())
-    )
+    v = graph.add("Sub", graph.add("Add", square, square), 1.0)
+    within = graph.add("Mul", z, _polynomial(graph, v, _odd_erf()))
     return graph.add("Where", graph.add("Less", size, ERF_REACH), within, beyond)
 
 
@@ -174,9 +149,7 @@ def _scaled_erfc() -> tuple[float, ...]:
 
     With u = cos(theta), a = c tan^2(theta / 2) and (1 + u) / 2 = cos^2(theta / 2), free of cancellation.
     """
-    return _interpolated(
-        lambda half: erfcx(ERFCX_SCALE * np.tan(half) ** 2) / np.cos(half) ** 2, ERFCX_DEGREE
-    )
+    return _interpolated(lambda h: erfcx(ERFCX_SCALE * np.tan(h) ** 2) / np.cos(h) ** 2, ERFCX_DEGREE)
 
 
 @lru_cache(maxsize=1)
@@ -207,11 +180,11 @@ FORMULAS: dict[str, Formula] = {
     "swish": _swish,
     "sine": _operator("Sin"),
     "relu": _operator("Relu"),
-    "leaky_relu": _leaky_relu,
+    "leaky_relu": lambda graph, z: graph.add("Max", z, graph.add("Mul", z, LEAKY_SLOPE)),
     "squared_relu": _squared_relu,
-    "quadratic": _quadratic,
-    "cubic": _cubic,
-    "identity": _identity,
-    SOFTMAX: _softmax,
+    "quadratic": lambda graph, z: graph.add("Mul", z, z),
+    "cubic": lambda graph, z: graph.add("Mul", z, graph.add("Mul", z, z)),
+    "identity": lambda graph, z: z,
+    SOFTMAX: lambda graph, z: graph.add("Softmax", z, axis=-1),
 }
 """Activation -> how it is added to a graph."""

@@ -27,10 +27,6 @@ Rule = Callable[[Chain, Sequence[Value], Attributes], Value]
 """(layers so far, inputs of the node with None for absent ones, its attributes) -> its first output."""
 
 
-def _leaky(z: Array, attributes: Attributes) -> Array:
-    return np.where(z < 0, attributes.get("alpha", 0.01) * z, z)
-
-
 def _gelu(z: Array, attributes: Attributes) -> Array:
     if attributes.get("approximate", b"none") not in (b"none", "none"):
         raise NotAChain("its tanh approximation is not the gelu of unweave")
@@ -64,7 +60,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 """Operators that act entry by entry, without attributes."""
 
-_WITH_ATTRIBUTES: dict[str, Callable[[Array, Attributes], Array]] = {"LeakyRelu": _leaky, "Gelu": _gelu}
+_WITH_ATTRIBUTES: dict[str, Callable[[Array, Attributes], Array]] = {
+    "LeakyRelu": lambda z, attributes: np.where(z < 0, attributes.get("alpha", 0.01) * z, z),
+    "Gelu": _gelu,
+}
 
 
 def is_constant(value: Value) -> bool:
@@ -89,33 +88,21 @@ def _entrywise(function: Callable[..., Any], operands: Sequence[Value]) -> Value
     curves = [as_curve(operand) for operand in operands if not is_constant(operand)]
     if any(curve.base is not curves[0].base for curve in curves):
         raise NotAChain("it combines two different layers")
-    values = []
-    for operand in operands:
-        if is_constant(operand):
-            number = vector(operand, None)
-            if number.ndim:
-                raise NotAChain("it has a constant per unit inside an activation")
-            values.append(number)
-        else:
-            values.append(as_curve(operand).values)
+    values = [vector(each, None) if is_constant(each) else as_curve(each).values for each in operands]
+    if any(value.ndim for value, each in zip(values, operands, strict=True) if is_constant(each)):
+        raise NotAChain("it has a constant per unit inside an activation")
     inside = {curve.slope for curve in curves if curve.slope is not None} - {1.0}
     stretches = frozenset(inside).union(*(curve.stretches for curve in curves))
     with np.errstate(all="ignore"):
         return Curve(curves[0].base, function(*values), None, stretches)
 
 
-def _elementwise(name: str) -> Rule:
-    def rule(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> Value:
-        return _entrywise(_FUNCTIONS[name], inputs)
-
-    return rule
+def _elementwise(function: Callable[..., Any]) -> Rule:
+    return lambda chain, inputs, attributes: _entrywise(function, inputs)
 
 
-def _elementwise_with_attributes(name: str) -> Rule:
-    def rule(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> Value:
-        return _entrywise(lambda z: _WITH_ATTRIBUTES[name](z, attributes), inputs)
-
-    return rule
+def _elementwise_with_attributes(function: Callable[[Array, Attributes], Array]) -> Rule:
+    return lambda chain, inputs, attributes: _entrywise(lambda z: function(z, attributes), inputs)
 
 
 def _shift(chain: Chain, value: Value, constant: Any) -> Value:
@@ -208,10 +195,9 @@ def _product(chain: Chain, value: Value, matrix: Any) -> Affine:
             raise NotAChain(
                 f"its matrix has shape {weight.shape}, for inputs scaled by {part.size} constants"
             )
-    scaled = (
-        weight if taken.scale is None else np.broadcast_to(taken.scale, weight.shape[0])[:, None] * weight
-    )
-    bias = None if taken.shift is None else np.broadcast_to(taken.shift, weight.shape[0]) @ weight
+    n = weight.shape[0]
+    scaled = weight if taken.scale is None else np.broadcast_to(taken.scale, n)[:, None] * weight
+    bias = None if taken.shift is None else np.broadcast_to(taken.shift, n) @ weight
     return Affine(taken.source, scaled, bias)
 
 
@@ -254,10 +240,6 @@ def _softmax(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> V
     return Softmaxed(as_affine(inputs[0]))
 
 
-def _pass(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> Value:
-    return inputs[0]
-
-
 def _cast(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> Value:
     kind = attributes["to"]
     if is_constant(inputs[0]):
@@ -284,17 +266,9 @@ def _reshape(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> V
     return value
 
 
-def _squeeze(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> Value:
-    return np.squeeze(inputs[0]) if is_constant(inputs[0]) else inputs[0]
-
-
-def _transpose(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> Value:
-    return np.transpose(_constant_matrix(inputs[0]), attributes.get("perm"))
-
-
 RULES: dict[str, Rule] = {
-    **{name: _elementwise(name) for name in _FUNCTIONS},
-    **{name: _elementwise_with_attributes(name) for name in _WITH_ATTRIBUTES},
+    **{name: _elementwise(function) for name, function in _FUNCTIONS.items()},
+    **{name: _elementwise_with_attributes(function) for name, function in _WITH_ATTRIBUTES.items()},
     "Add": _add,
     "Sub": _sub,
     "Mul": _mul,
@@ -304,12 +278,11 @@ RULES: dict[str, Rule] = {
     "Gemm": _gemm,
     "ai.onnx.ml.Scaler": _scaler,
     "Softmax": _softmax,
-    "Identity": _pass,
-    "Dropout": _pass,
+    **dict.fromkeys(("Identity", "Dropout"), lambda chain, inputs, attributes: inputs[0]),
     "Cast": _cast,
     "Flatten": _flatten,
     "Reshape": _reshape,
-    "Squeeze": _squeeze,
-    "Transpose": _transpose,
+    "Squeeze": lambda chain, inputs, _: np.squeeze(inputs[0]) if is_constant(inputs[0]) else inputs[0],
+    "Transpose": lambda chain, inputs, found: np.transpose(_constant_matrix(inputs[0]), found.get("perm")),
 }
 """Operator (with its domain, unless it is the standard one) -> what it does."""

@@ -70,17 +70,17 @@ def _needed(graph: GraphProto, output: str) -> list[NodeProto]:
 
 def _constants(path: Path, graph: GraphProto, nodes: list[NodeProto]) -> dict[str, Any]:
     wanted = {graph.output[0].name}.union(*(node.input for node in nodes))
-    tensors = {tensor.name: tensor for tensor in graph.initializer if tensor.name in wanted}
-    return {name: _array(path, name, tensor) for name, tensor in tensors.items()}
+    return {
+        tensor.name: _array(path, tensor.name, tensor)
+        for tensor in graph.initializer
+        if tensor.name in wanted
+    }
 
 
 def _array(path: Path, name: str, tensor: TensorProto) -> Any:
     if uses_external_data(tensor):
-        _refuse(
-            path,
-            f"keeps the tensor {name!r} in another file",
-            "Load it with its data and write it as one file: onnx.save_model(onnx.load(path), new_path).",
-        )
+        advice = "Load it with its data and write it as one file: onnx.save_model(onnx.load(path), new_path)."
+        _refuse(path, f"keeps the tensor {name!r} in another file", advice)
     try:
         return np.asarray(numpy_helper.to_array(tensor))
     except (ValueError, TypeError, KeyError, IndexError) as error:
@@ -135,12 +135,10 @@ def _listed(names: list[str]) -> str:
     return ", ".join(repr(name) for name in names) or "(none)"
 
 
-def _refuse(
-    path: Path, why: str, advice: str = "Ask it for answers instead: unweave.recover(path)."
-) -> NoReturn:
+def _refuse(path: Path, why: str, advice: str = "") -> NoReturn:
     raise InvalidInput(
         f"path must be an ONNX model that is a chain of layers. Got {str(path)!r} instead, which {why}. "
-        f"{advice}"
+        f"{advice or 'Ask it for answers instead: unweave.recover(path).'}"
     )
 
 

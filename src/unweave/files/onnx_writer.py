@@ -33,9 +33,8 @@ def encode_onnx(network: Network, dtype: str, most_bytes: int = MOST_PARAMETER_B
     _check_size(network, dtype, most_bytes)
     graph = GraphBuilder(dtype)
     value = INPUT
-    for i, (weight, bias, name) in enumerate(
-        zip(network.weights, network.biases, network.activations, strict=True)
-    ):
+    layers = zip(network.weights, network.biases, network.activations, strict=True)
+    for i, (weight, bias, name) in enumerate(layers):
         parameters = (graph.parameter(f"weight_{i}", weight), graph.parameter(f"bias_{i}", bias))
         value = graph.add("Gemm", value, *parameters)
         if network.skip is not None and i == len(network.weights) - 1:
@@ -55,10 +54,8 @@ def _model(graph: GraphBuilder, network: Network) -> ModelProto:
         [helper.make_tensor_value_info(OUTPUT, kind, [ROWS, network.n_outputs])],
         graph.initializers,
     )
-    versions = [helper.make_opsetid("", OPERATOR_SET)]
-    model = helper.make_model(
-        described, opset_imports=versions, ir_version=IR_VERSION, producer_name="unweave"
-    )
+    versions = {"opset_imports": [helper.make_opsetid("", OPERATOR_SET)], "ir_version": IR_VERSION}
+    model = helper.make_model(described, producer_name="unweave", **versions)
     # For people and other tools; the graph alone says what the network is.
     header = {"format": FORMAT, "version": str(VERSION), "activations": json.dumps(network.activations)}
     helper.set_model_props(model, header)

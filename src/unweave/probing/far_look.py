@@ -52,16 +52,13 @@ def far_look(
     spread = float(np.ptp(here, axis=0).max())
     if not spread > 0:
         return FarLook(False, False, links)
-    tolerance = max(_SAME_FAR_ANSWER, 10 * relative_noise) * spread
+    tolerance = max(_SAME_FAR_ANSWER, 10 * relative_noise)
     # Some pre-activation may be near zero even far out: most rays count.
-    saturates = bool(np.median(np.abs(beyond - here).max(axis=1)) <= tolerance)
+    saturates = bool(np.median(np.abs(beyond - here).max(axis=1)) <= tolerance * spread)
     if not saturates:
         return FarLook(False, False, links)
-    possible = tuple(
-        name
-        for name in links
-        if _is_odd(_behind(name, here), _behind(name, opposite), max(_SAME_FAR_ANSWER, 10 * relative_noise))
-    )
+    behind = {name: (_behind(name, here), _behind(name, opposite)) for name in links}
+    possible = tuple(name for name, values in behind.items() if _is_odd(*values, tolerance))
     return FarLook(True, not possible, possible or links)
 
 

@@ -51,17 +51,15 @@ class Lines:
     @property
     def answers(self) -> Array:
         """All answers as rows (L (2 T + 1), m)."""
-        return np.concatenate(
-            [part.reshape(-1, part.shape[-1]) for part in (self.center, self.plus, self.minus)]
-        )
+        parts = self.center, self.plus, self.minus
+        return np.concatenate([part.reshape(-1, part.shape[-1]) for part in parts])
 
     def mapped(self, function: Callable[[Array], Array]) -> Lines:
         """Return the lines of ``function`` of the answers, which maps rows (n, m) to rows (n, m)."""
         ends = [len(self.center), len(self.center) + self.plus[..., 0].size]
         center, plus, minus = np.split(function(self.answers), ends)
-        return replace(
-            self, center=center, plus=plus.reshape(self.plus.shape), minus=minus.reshape(self.minus.shape)
-        )
+        shape = self.plus.shape
+        return replace(self, center=center, plus=plus.reshape(shape), minus=minus.reshape(shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +146,8 @@ def _compared(lines: Lines, clear: Array) -> KinkEvidence:
             judged |= new
     curvature = np.abs(second[:, :short]) / lines.steps[:short, None] ** 2
     flat = np.moveaxis(curvature, 1, 0).reshape(short, -1)
-    return KinkEvidence(
-        SHORT_STEPS, np.median(flat, axis=1), flat.max(axis=1), int(judged.sum()), int(broken.sum())
-    )
+    medians, maxima = np.median(flat, axis=1), flat.max(axis=1)
+    return KinkEvidence(SHORT_STEPS, medians, maxima, int(judged.sum()), int(broken.sum()))
 
 
 def is_constant(lines: Lines, noise: Noise) -> bool:

@@ -24,14 +24,15 @@ from unweave.probing.lines import (
     roughness,
     slope_share,
 )
-from unweave.probing.noise import Noise, estimate_noise
+from unweave.probing.noise import Noise, NoiseKind, estimate_noise
 from unweave.probing.region_search import find_region
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
+from unweave.targets.samples import Samples
 
 _EPS = float(np.finfo(np.float64).eps)
 _PROBE_LINES = 6  # lines on which kinks, straightness and bending are judged
-_GRADIENT_POINTS = 3  # points at which every feature's slope is measured
+_FEATURE_SLOPE_POINTS = 3  # points at which every feature's slope is measured
 _BLIND_SLOPE_NOISE = 3e-3  # relative noise above which slopes of single features say nothing
 _ONE_SCALE_SLOPE_RATIO = 30.0  # features whose slopes differ by a smaller factor are on one scale
 _SLOPE_RATIO_EXTREMES = 10.0  # factor by which a few features may be weaker still
@@ -39,6 +40,7 @@ _LEAST_BENDING = 0.05  # less, and the units do not leave their linear range wit
 _ROUGH_AS_NOISE = 0.02  # relative scatter of repeatable answers that may be steps too narrow to resolve
 _BETTER_REGION_SHARE = 0.1  # of the noise before: how much clearer answers must be to move to another region
 _LEAST_SLOPE_SHARE = 0.2  # of short steps against long ones: less is flat
+_NOISE_OF_SAMPLES: dict[str, NoiseKind] = {"decimals": "rounded", "replicates": "noisy", "float32": "float32"}
 _MOST_ROUGHNESS = 0.6  # more, and the units switch within a fraction of the region: steps on flat ground
 
 
@@ -48,9 +50,8 @@ class Findings:
 
     ``region`` normalises the inputs; ``noise`` is the error of the answers; ``output_scale`` (m,) their
     standard deviation over the region. ``kinks``: piecewise smooth, not smooth, with ``kink_evidence``; or so
-    behind one of the ``links``.
-    ``constant`` and ``linear``: so to within the noise, as far as the probe went. ``searched`` says whether
-    location and scales had to be searched for; ``queries`` what the look has cost.
+    behind one of the ``links``. ``constant`` and ``linear``: so to within the noise, as far as the probe
+    went. ``searched``: location and scales had to be searched for. ``queries``: what the look has cost.
     """
 
     region: Region
@@ -134,6 +135,36 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     )
 
 
+def look_at_samples(samples: Samples) -> Findings:
+    """Return the scales of inputs and outputs and the precision of the answers; kinks are left open."""
+    x, y, precision = samples.x, samples.y, samples.precision()
+    with np.errstate(over="ignore", invalid="ignore"):  # entries near the largest number have no spread
+        location, scale, spread = x.mean(axis=0), x.std(axis=0), y.std(axis=0)
+    sigma, size = float(precision.sigma.max()), float(np.sqrt(np.mean(spread**2)))
+    noise = Noise(
+        kind=_NOISE_OF_SAMPLES.get(precision.kind, "float64"),
+        sigma=sigma,
+        sigma_per_output=precision.sigma,
+        decimals=None,
+        scale=size,
+        relative=sigma / size if size else np.inf,
+        repeatable=precision.kind != "replicates",
+    )
+    usable = np.isfinite(scale) & (scale > 0)
+    return Findings(
+        region=Region(np.where(np.isfinite(location), location, 0.0), np.where(usable, scale, 1.0)),
+        noise=noise,
+        n_outputs=samples.n_outputs,
+        output_scale=spread,
+        kinks=False,
+        kink_evidence=KinkEvidence((), np.zeros(0), np.zeros(0), judged=0, broken=0),
+        constant=bool((spread == 0).all()),
+        linear=False,
+        searched=False,
+        queries=0,
+    )
+
+
 def _given_region(n_inputs: int, domain: Any, examples: Any) -> Region | None:
     """Return the region that the user described, None if they did not."""
     if domain is None and examples is None:
@@ -212,7 +243,7 @@ def _fits(view: NormalisedQueries, lines: Lines, noise: Noise) -> bool:
 
 def _feature_slopes(view: NormalisedQueries, lines: Lines, noise: Noise) -> Array:
     """Return the root mean square slopes of the features that have an effect, over a few points."""
-    centers, values = lines.centers[:_GRADIENT_POINTS], lines.center[:_GRADIENT_POINTS]
+    centers, values = lines.centers[:_FEATURE_SLOPE_POINTS], lines.center[:_FEATURE_SLOPE_POINTS]
     step = float(np.clip(np.sqrt(noise.relative), 1e-6, 0.1))  # balances noise against bending
     n_inputs = view.n_inputs
     moved = centers[:, None, :] + step * np.eye(n_inputs)

@@ -20,7 +20,7 @@ _SATURATED_SHARE = 0.02  # of a feature's variation in the last decade of steps,
 _BEND_STEPS = 10.0 ** np.arange(-4.0, 4.1, 0.25)  # along a line, in rough scales
 _BEND_LINES = 10  # random lines that are pooled
 _BENT_DEVIATION = 0.35  # relative distance from the tangent at which units vary by about one
-_GRADIENT_POINTS = 8  # points over which slopes are averaged
+_AVERAGED_SLOPE_POINTS = 8  # points over which slopes are averaged
 _LEAST_SLOPE_OF_LARGEST = 1e-6  # share of the largest slope below which a feature counts as without effect
 
 
@@ -144,7 +144,7 @@ def _slopes(
     ask: ScaledAnswers, location: Array, scale: Array, active: BoolArray, rng: np.random.Generator
 ) -> Array:
     """Return the root mean square slope (D,) of each feature over Gaussian points, in scaled coordinates."""
-    points = np.where(active, rng.standard_normal((_GRADIENT_POINTS, scale.size)), 0.0)
+    points = np.where(active, rng.standard_normal((_AVERAGED_SLOPE_POINTS, scale.size)), 0.0)
     used = np.flatnonzero(active)
     step = float(np.clip(np.sqrt(ask.error), 1e-4, 0.3))
     moved = np.repeat(points[:, None, :], used.size, axis=1)

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unweave.probing.far_look import far_look
-from unweave.probing.look import Findings, look
-from unweave.probing.samples import look_at_samples
+from unweave.probing.look import Findings, look, look_at_samples
 from unweave.recovery.choose import question_of
 from unweave.recovery.trial import Trial, fresh_trial, held_out_trial
 from unweave.search import Candidate, Method, Request

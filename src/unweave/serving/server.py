@@ -15,15 +15,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from unweave.errors import InvalidInput
 from unweave.serving.faults import Dice, Fault, Faults
-from unweave.serving.messages import read_rows, to_json, write_answers
-from unweave.serving.model import ServedModel
+from unweave.serving.model import ServedModel, read_rows, to_json, write_answers
 
 _MOST_BODY_BYTES = 256 * 2**20  # of a request: a million rows of ten numbers as text
 _IDLE_SECONDS = 60.0  # after which a silent connection is closed
@@ -37,14 +35,10 @@ class ReferenceServer:
 
     Parameters
     ----------
-    model
-        What answers.
-    port
-        0 for any free one; ``url`` tells which.
-    faults
-        What goes wrong; nothing by default.
-    token
-        Key that every request but ``/health`` must bring as ``Authorization: Bearer ...``; None for none.
+    model : what answers.
+    port : 0 for any free one; ``url`` tells which.
+    faults : what goes wrong; nothing by default.
+    token : key that every request but ``/health`` must bring as ``Authorization: Bearer ...``; None for none.
 
     Example
     -------
@@ -64,8 +58,7 @@ class ReferenceServer:
         faults: Faults | None = None,
         token: str | None = None,
     ) -> None:
-        self.model = model
-        self.token = token
+        self.model, self.token = model, token
         self.faults = Faults() if faults is None else faults
         self.dice = Dice(self.faults)
         self._counts: Counter[str] = Counter()
@@ -114,9 +107,7 @@ class ReferenceServer:
     def __enter__(self) -> ReferenceServer:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -188,24 +179,20 @@ class _Handler(BaseHTTPRequestHandler):
         if body is None or not self._authorized():
             return
         if self.path.partition("?")[0] not in ("/", "/predict"):
-            self._refuse(404, "POST /predict")
-            return
+            return self._refuse(404, "POST /predict")
         reference = self.server.reference
         try:
             rows = read_rows(body, reference.model.n_inputs)
         except InvalidInput as error:
-            self._refuse(400, str(error))
-            return
+            return self._refuse(400, str(error))
         fault, delay = reference.dice.fate()
         reference.count(requests=1)
         if fault is Fault.DROP:
             reference.count(rows_dropped=rows.shape[0])
-            self._hang_up(delay)
-            return
+            return self._hang_up(delay)
         with np.errstate(all="ignore"):
             answers = reference.dice.worsen(reference.model(rows))
-        if delay:
-            time.sleep(delay)
+        time.sleep(delay)
         if fault is Fault.NONE:
             self._answer(write_answers(answers), rows.shape[0])
         else:
@@ -242,8 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(500, "an error made on purpose")
 
     def _hang_up(self, delay: float) -> None:
-        if delay:
-            time.sleep(delay)
+        time.sleep(delay)
         self.close_connection = True
 
     def _abandoned(self) -> bool:

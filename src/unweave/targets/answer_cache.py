@@ -146,9 +146,7 @@ class AnswerCache:
 
     def find(self, keys: RowKeys) -> IntArray:
         """Return the position of each key's answer, -1 where it is not known. Shape (n,)."""
-        order = np.argsort(
-            keys.first
-        )  # looked up in growing order, a run is walked through, not jumped about
+        order = np.argsort(keys.first)  # in growing order, a run is walked through, not jumped about
         first, second = keys.first[order], keys.second[order]
         found = np.full(len(keys), -1, dtype=np.int64)
         for run in self._runs:

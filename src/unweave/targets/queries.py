@@ -31,28 +31,17 @@ class Queries:
 
     Parameters
     ----------
-    function
-        Maps (n, D) float64 to n answers: (n,) or (n, m), any real number type, lists included.
-    n_inputs
-        D.
-    max_queries
-        Rows that may be sent from now on; None for no limit.
-    deadline
-        Seconds from now after which nothing is sent any more; None for no limit.
-    batch_rows
-        Most rows per call of ``function``; by default ``call_bytes`` of them.
-    call_bytes
-        Bytes of rows, or of derivatives, per call.
-    clock
-        Returns seconds; replaced in tests.
-    log
-        Every answer is written there before it is used; rows that it knows are free. See `attach_log`.
-    check_log
-        Ask one known row again, to check that the log is of this target.
-    executor
-        Asks the target from its workers if it ``runs_target``, piece by piece; methods compute with it too.
-    differentiate
-        Takes derivatives of the target, for `differentiate`; None where that is not wanted or not possible.
+    function : maps (n, D) float64 to n answers: (n,) or (n, m), any real number type, lists included.
+    n_inputs : D.
+    max_queries : rows that may be sent from now on; None for no limit.
+    deadline : seconds from now after which nothing is sent any more; None for no limit.
+    batch_rows : most rows per call of ``function``; by default ``call_bytes`` of them.
+    call_bytes : bytes of rows, or of derivatives, per call.
+    clock : returns seconds; replaced in tests.
+    log : every answer is written there before it is used; rows that it knows are free. See `attach_log`.
+    check_log : ask one known row again, to check that the log is of this target.
+    executor : asks the target from its workers if it ``runs_target``, piece by piece; methods use it too.
+    differentiate : takes derivatives of the target; None where that is not wanted or not possible.
 
     Example
     -------
@@ -84,10 +73,8 @@ class Queries:
         self._differentiate = differentiate
         self._n_inputs = whole_number(n_inputs, "n_inputs", least=1)
         self._call_bytes = whole_number(call_bytes, "call_bytes", least=1)
-        default_rows = max(1, self._call_bytes // (8 * self._n_inputs))
-        self._batch_rows = (
-            default_rows if batch_rows is None else whole_number(batch_rows, "batch_rows", least=1)
-        )
+        fitting = max(1, self._call_bytes // (8 * self._n_inputs))
+        self._batch_rows = whole_number(fitting if batch_rows is None else batch_rows, "batch_rows", least=1)
         self._budget = Budget(clock)
         self._sender = Sender(function, self._n_inputs, self._budget, clock)
         self._cache = AnswerCache()
@@ -171,18 +158,18 @@ class Queries:
         """
         self.detach_log()
         replay = Replay(log, self._n_inputs)
-        if None not in (self.n_outputs, replay.n_outputs) and self.n_outputs != replay.n_outputs:
+        if None not in (self.n_outputs, log.n_outputs) and self.n_outputs != log.n_outputs:
             raise InvalidInput(
-                f"log must be of a target with {self.n_outputs} outputs. Got {replay.path} instead, whose "
-                f"target has {replay.n_outputs}. Choose another name for another target."
+                f"log must be of a target with {self.n_outputs} outputs. Got {log.path} instead, whose "
+                f"target has {log.n_outputs}. Choose another name for another target."
             )
         known = replay.known_row() if check else None
         if known is not None and not same_answer(self._send(known[0][None, :].copy())[0], known[1]):
             raise InvalidInput(
-                f"log must be of this target. Got {replay.path} instead, in which a row has another answer "
+                f"log must be of this target. Got {log.path} instead, in which a row has another answer "
                 "than the target gives now. Choose another name for another target."
             )
-        self._sender.n_outputs = replay.n_outputs or self.n_outputs
+        self._sender.n_outputs = log.n_outputs or self.n_outputs
         replay.fill(self._cache)
         if self._unwritten is not None:
             replay.take_pending(self._unwritten)
@@ -227,19 +214,14 @@ class Queries:
         per_row = passes(outputs, count)
         self._budget.check_rows(rows.shape[0] * per_row)
         at_once = max(1, self._call_bytes // (8 * outputs * (1 + count) * self._n_inputs))
-        parts = [
-            self._sender.differentiate(
-                self._differentiate, rows[start : start + at_once], directions, per_row, self
-            )
-            for start in range(0, rows.shape[0], at_once)
-        ]
-        return Derivatives.concatenate(parts)
+        pieces = [rows[start : start + at_once] for start in range(0, rows.shape[0], at_once)]
+        ask, function = self._sender.differentiate, self._differentiate
+        return Derivatives.concatenate([ask(function, piece, directions, per_row, self) for piece in pieces])
 
     def __repr__(self) -> str:
         budget = "" if self.remaining is None else f", {self.remaining} left"
-        return (
-            f"Queries({self._n_inputs} inputs, {self.sent} sent{budget}, {self._cache_hits} from the cache)"
-        )
+        cached = f"{self._cache_hits} from the cache"
+        return f"Queries({self._n_inputs} inputs, {self.sent} sent{budget}, {cached})"
 
     def _ask_anew(self, rows: Array) -> Array:
         """Send every row, keep nothing; with a log, all that an earlier run was answered is replayed."""
@@ -274,14 +256,12 @@ class Queries:
         position = self._cache.find(keys)
         if self._replay is not None:
             self._replay.note_hits(position)
-        missing = np.flatnonzero(position < 0)
+        new = missing = np.flatnonzero(position < 0)
         if missing.size:
             index, inverse = distinct(keys.take(missing))
             new = missing[index]
             self._budget.check_rows(new.size)
             position[missing] = self._learn(rows, keys.take(new), new)[inverse]
-        else:
-            new = missing
         self._cache_hits += rows.shape[0] - int(new.size)
         return self._cache.answers(position)
 

@@ -45,13 +45,8 @@ class LogPiece:
 class QueryLog:
     """The log of one target in ``store``; several runs may add to it one after the other.
 
-    Parameters
-    ----------
-    store
-        Where the log lives, from `unweave.execution.store.open_store`.
-    target
-        A description of the target in the user's words. Only its fingerprint is stored; a log that carries
-        another one is refused.
+    ``target`` describes the target in the user's words. Only its fingerprint is stored; a log that carries
+    another one is refused.
     """
 
     def __init__(self, store: ArrayStore, target: str | None = None) -> None:

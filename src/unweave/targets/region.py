@@ -66,9 +66,8 @@ class Region:
 
     def covers(self, other: Region) -> bool:
         """Whether typical points of ``other`` are not far out in this region's coordinates."""
-        return bool(
-            (np.abs(other.location - self.location) + 3 * other.scale <= _NEAR_SCALES * self.scale).all()
-        )
+        reach = np.abs(other.location - self.location) + 3 * other.scale
+        return bool((reach <= _NEAR_SCALES * self.scale).all())
 
     @classmethod
     def standard(cls, n_inputs: int) -> Region:

@@ -24,7 +24,7 @@ class Replay:
 
     def __init__(self, log: QueryLog, n_inputs: int) -> None:
         log.open(n_inputs)
-        self._log = log
+        self.log = log
         self._pending: list[LogPiece] = []
         self.repeats = AnswerCache()
         """Answers to rows asked afresh, by row and occurrence."""
@@ -35,7 +35,7 @@ class Replay:
     def fill(self, cache: AnswerCache) -> None:
         """Put every answer of the log into ``cache``, and those to repeats where they are found again."""
         self._first = len(cache)
-        for piece in self._log.pieces():
+        for piece in self.log.pieces():
             afresh = piece.occurrences > 0
             _insert_unknown(cache, piece.keys.take(np.flatnonzero(~afresh)), piece.answers[~afresh])
             keys = numbered(piece.keys.take(np.flatnonzero(afresh)), piece.occurrences[afresh])
@@ -43,16 +43,6 @@ class Replay:
         self.loaded = len(cache) - self._first
         self._used = np.zeros(self.loaded, dtype=np.bool_)
         self._repeats_loaded = len(self.repeats)
-
-    @property
-    def path(self) -> str:
-        """Where the log is."""
-        return self._log.path
-
-    @property
-    def n_outputs(self) -> int | None:
-        """Number of outputs that the log knows."""
-        return self._log.n_outputs
 
     @property
     def rows_used(self) -> int:
@@ -89,7 +79,7 @@ class Replay:
     def flush(self) -> None:
         """Write what is not written yet."""
         while self._pending:
-            self._log.append(self._pending[0])
+            self.log.append(self._pending[0])
             del self._pending[0]
 
     def take_pending(self, other: Replay) -> None:
@@ -99,7 +89,7 @@ class Replay:
     def known_row(self) -> tuple[Array, Array] | None:
         """Return a row (D,) of the log and its answers (k, m), if possible one that was asked often."""
         chosen: tuple[np.uint64, np.uint64] | None = None
-        for piece in self._log.pieces():
+        for piece in self.log.pieces():
             index = int(np.argmax(piece.occurrences > 0))
             if chosen is None or piece.occurrences[index] > 0:
                 chosen = piece.keys.first[index], piece.keys.second[index]
@@ -108,7 +98,7 @@ class Replay:
         if chosen is None:
             return None
         rows, answers = [], []
-        for piece in self._log.pieces(with_rows=True):
+        for piece in self.log.pieces(with_rows=True):
             same = (piece.keys.first == chosen[0]) & (piece.keys.second == chosen[1])
             if same.any() and piece.rows is not None:
                 rows.append(piece.rows[same])

@@ -57,9 +57,7 @@ class Samples:
         if repeated:
             notes.append(f"{repeated} repeated rows were kept once")
         if len(constant):
-            named = ", ".join(str(column) for column in constant[:10]) + (
-                "" if len(constant) <= 10 else ", ..."
-            )
+            named = ", ".join(map(str, constant[:10])) + (", ..." if len(constant) > 10 else "")
             notes.append(f"inputs that never change get no weight: column {named}")
         inputs.setflags(write=False)
         answers.setflags(write=False)

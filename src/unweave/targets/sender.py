@@ -26,11 +26,7 @@ class Sender:
     """
 
     def __init__(
-        self,
-        function: Callable[[Array], Any],
-        n_inputs: int,
-        budget: Budget,
-        clock: Callable[[], float],
+        self, function: Callable[[Array], Any], n_inputs: int, budget: Budget, clock: Callable[[], float]
     ) -> None:
         self.function = function
         self._n_inputs, self._budget, self._clock = n_inputs, budget, clock
@@ -68,9 +64,8 @@ class Sender:
                 yield rows[piece]
 
         try:
-            for index, (seconds, answer) in executor.completed(
-                _ask_in_worker, to_hand_out(), shared=self.function
-            ):
+            arriving = executor.completed(_ask_in_worker, to_hand_out(), shared=self.function)
+            for index, (seconds, answer) in arriving:
                 self.seconds += seconds
                 yield index, self.table(answer, pieces[index].size, ledger)
         except UnweaveError:
@@ -86,12 +81,7 @@ class Sender:
             self._budget.check_time()
 
     def differentiate(
-        self,
-        function: Differentiate,
-        piece: Array,
-        directions: Array | None,
-        per_row: int,
-        ledger: Queries,
+        self, function: Differentiate, piece: Array, directions: Array | None, per_row: int, ledger: Queries
     ) -> Derivatives:
         """Return derivatives at one piece (n, D), counted; refuse another shape and non-finite values."""
         counted = piece.shape[0] * per_row

@@ -31,12 +31,8 @@ from unweave.web.views import details_of, summary_of
 STATIC = Path(__file__).parent / "static"
 UNPACKED_TIMES = 8
 """An upload may unpack to this many times the largest upload."""
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
+_TEXTS = {".html": "html", ".css": "css", ".js": "javascript"}
+_TYPES = {".svg": "image/svg+xml", **{end: f"text/{kind}; charset=utf-8" for end, kind in _TEXTS.items()}}
 _MOST_LOGIN_BYTES = 4096  # far more than any key has
 _WRONG_KEY_SECONDS = 0.5  # before a wrong key is answered, against guessing
 
@@ -149,10 +145,8 @@ def _add_pages(app: FastAPI, runs: Runs) -> None:
 
     @app.get("/runs/{run_id}/report")
     def report(run_id: str) -> Response:
-        path = _result_path(runs, run_id, REPORT)
-        return FileResponse(
-            path, media_type=FILES[REPORT][1], headers={"Content-Security-Policy": REPORT_POLICY}
-        )
+        path, policy = _result_path(runs, run_id, REPORT), {"Content-Security-Policy": REPORT_POLICY}
+        return FileResponse(path, media_type=FILES[REPORT][1], headers=policy)
 
 
 def _add_login(app: FastAPI, access: Access, cookie_name: str) -> None:
@@ -203,9 +197,7 @@ def _add_runs(app: FastAPI, runs: Runs) -> None:
     @app.get("/api/runs/{run_id}/files/{name}")
     def download(run_id: str, name: str) -> Response:
         path = _result_path(runs, run_id, name)
-        return FileResponse(
-            path, media_type=FILES[name][1], filename=name, content_disposition_type="attachment"
-        )
+        return FileResponse(path, media_type=FILES[name][1], filename=name)  # as attachment
 
 
 def _add_upload(app: FastAPI, runs: Runs, checker: Checker, most_bytes: int, hidden: list[str]) -> None:
@@ -214,14 +206,12 @@ def _add_upload(app: FastAPI, runs: Runs, checker: Checker, most_bytes: int, hid
         folder = await run_in_threadpool(runs.new_folder)
         try:
             upload = folder.path / "upload"
-            form = await read_form(
-                request.stream(), request.headers.get("content-type", ""), upload, most_bytes
-            )
+            kind = request.headers.get("content-type", "")
+            form = await read_form(request.stream(), kind, upload, most_bytes)
             asked = parse_request(form.fields, form.file_name)
             if asked.token_env in hidden and asked.token_env is not None:
-                raise FieldError(
-                    "token_env", "The key of this page must not be sent elsewhere. Name another one."
-                )
+                told = "The key of this page must not be sent elsewhere. Name another one."
+                raise FieldError("token_env", told)
             found: dict[str, Any] = {}
             if asked.kind == ENDPOINT:
                 upload.unlink()

@@ -21,8 +21,7 @@ class Checker:
     """Looks at one upload at a time. Close it after use."""
 
     def __init__(self, most_unpacked: int, longest_seconds: float = LONGEST_SECONDS) -> None:
-        self._most_unpacked = most_unpacked
-        self._longest = longest_seconds
+        self._most_unpacked, self._longest = most_unpacked, longest_seconds
         self._turn = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._closed = False
@@ -34,11 +33,7 @@ class Checker:
 
     def check(self, folder: Path, request: RunRequest) -> dict[str, Any]:
         """Return what the upload in ``folder`` holds; `FieldError` if it cannot be used."""
-        question = {
-            "folder": str(folder),
-            "request": request.to_dict(),
-            "most_unpacked": self._most_unpacked,
-        }
+        question = {"folder": str(folder), "request": request.to_dict(), "most_unpacked": self._most_unpacked}
         with self._turn:
             answer = self._ask(json.dumps(question))
         if answer is None:
@@ -63,8 +58,7 @@ class Checker:
         stop = threading.Timer(self._longest, process.kill)
         stop.start()
         try:
-            assert process.stdin is not None
-            assert process.stdout is not None
+            assert process.stdin is not None and process.stdout is not None  # noqa: PT018
             process.stdin.write(question + "\n")
             process.stdin.flush()
             content = json.loads(process.stdout.readline())
@@ -80,12 +74,8 @@ class Checker:
             raise InvalidInput("The server is stopping. Start it again, and send the run again.")
         if self._process is None or self._process.poll() is not None:
             self._end()
-            self._process = start_module(
-                "unweave.web.upload_check",
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
+            pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+            self._process = start_module("unweave.web.upload_check", stdin=pipe, stdout=pipe, stderr=nowhere)
         return self._process
 
     def _end(self) -> None:

@@ -11,19 +11,14 @@ from typing import Any
 
 import unweave
 
-_THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-)
+_LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
+_THREADS = ("VECLIB_MAXIMUM_THREADS", *(f"{library}_NUM_THREADS" for library in _LIBRARIES))
 
 
 def start_module(
-    module: str, *arguments: str, without: Iterable[str] = (), **pipes: Any
+    module: str, *words: str, without: Iterable[str] = (), **pipes: Any
 ) -> subprocess.Popen[str]:
-    """Start ``python -m module arguments``; its environment lacks the variables ``without``.
+    """Start ``python -m module words``; its environment lacks the variables ``without``.
 
     It is in a session of its own, so that Ctrl-C in the terminal of the server does not reach it.
     """
@@ -32,10 +27,5 @@ def start_module(
     root = str(Path(unweave.__file__).resolve().parents[1])
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
     # -P: a file of the current folder that is called like a module must not be taken for it.
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", module, *arguments],
-        env=environment,
-        text=True,
-        start_new_session=True,
-        **pipes,
-    )
+    command = [sys.executable, "-P", "-m", module, *words]
+    return subprocess.Popen(command, env=environment, text=True, start_new_session=True, **pipes)

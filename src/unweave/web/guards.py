@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import time
 from collections.abc import MutableMapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unweave.errors import InvalidInput
+from unweave.targets.adapters.http_options import is_loopback
 
 LEAST_KEY = 16
 """Characters of a key: shorter ones can be guessed."""
@@ -50,14 +50,6 @@ _HEADERS = {
 _READING = ("GET", "HEAD")
 _STATIC = "/static/"
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether ``host`` can only be reached from this machine."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 @dataclass(frozen=True)

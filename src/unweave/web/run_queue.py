@@ -163,9 +163,7 @@ class Runs:
         with self._guard:
             state = self.get(run_id)
             if state.status is RunStatus.QUEUED:
-                self._put(
-                    state, status=RunStatus.CANCELLED, message="Cancelled before it began.", ended=time.time()
-                )
+                self._end(state, RunStatus.CANCELLED, "Cancelled before it began.")
             elif state.status is RunStatus.RUNNING and run_id in self._going:
                 self._interrupt(self._going[run_id])
             else:
@@ -178,15 +176,8 @@ class Runs:
             state = self.get(run_id)
             if state.status not in RESUMABLE:
                 raise WrongState(f"A run that is {state.status.value} cannot be resumed.")
-            self._put(
-                state,
-                status=RunStatus.QUEUED,
-                queued=time.time(),
-                message="",
-                verdict=None,
-                summary="",
-                ended=None,
-            )
+            cleared = replace(state, message="", verdict=None, summary="", ended=None)
+            self._put(cleared, status=RunStatus.QUEUED, queued=time.time())
             self._let_go()
             return self._states[run_id]
 
@@ -211,6 +202,9 @@ class Runs:
         self._folder(state.id).write_state(changed)
         self._states[state.id] = changed
         return changed
+
+    def _end(self, state: RunState, status: RunStatus, message: str, **facts: Any) -> None:
+        self._put(state, status=status, message=message, ended=time.time(), **facts)
 
     def _waiting(self) -> list[RunState]:
         waiting = [state for state in self._states.values() if state.status is RunStatus.QUEUED]
@@ -238,22 +232,11 @@ class Runs:
         state = self._put(state, status=RunStatus.RUNNING, attempt=number, started=time.time())
         try:
             with (place / LOG).open("ab") as log:
-                process = start_module(
-                    "unweave.web.worker",
-                    str(self._folder(state.id).path),
-                    str(number),
-                    without=self._without,
-                    stdin=subprocess.PIPE,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                )
+                pipes = {"stdin": subprocess.PIPE, "stdout": log, "stderr": subprocess.STDOUT}
+                arguments = str(self._folder(state.id).path), str(number)
+                process = start_module("unweave.web.worker", *arguments, without=self._without, **pipes)
         except OSError as error:
-            self._put(
-                state,
-                status=RunStatus.FAILED,
-                message=f"It could not be started: {error}.",
-                ended=time.time(),
-            )
+            self._end(state, RunStatus.FAILED, f"It could not be started: {error}.")
             return
         watcher = threading.Thread(target=self._watch, args=(state.id, process), daemon=True)
         self._going[state.id] = _Going(process, watcher)
@@ -276,22 +259,14 @@ class Runs:
     def _conclude(self, state: RunState, why: str, cancelled: bool = False) -> None:
         """Write down how a run ended: as its process says, or, where that could not say anything, ``why``."""
         outcome = self.outcome(state)
-        now = time.time()
-        if outcome is None:
-            status, message = RunStatus.INTERRUPTED, why
-            if cancelled:
-                status, message = RunStatus.CANCELLED, "Cancelled before anything was found."
-            self._put(state, status=status, message=message, ended=now)
-            return
-        facts = outcome.get("recovery") or {}
-        self._put(
-            state,
-            status=RunStatus[outcome["status"]],
-            message=outcome["message"],
-            verdict=facts.get("status"),
-            summary=facts.get("architecture") or "",
-            ended=now,
-        )
+        if outcome is not None:
+            facts = outcome.get("recovery") or {}
+            found = {"verdict": facts.get("status"), "summary": facts.get("architecture") or ""}
+            self._end(state, RunStatus[outcome["status"]], outcome["message"], **found)
+        elif cancelled:
+            self._end(state, RunStatus.CANCELLED, "Cancelled before anything was found.")
+        else:
+            self._end(state, RunStatus.INTERRUPTED, why)
 
     def _interrupt(self, going: _Going) -> None:
         if going.cancelled:

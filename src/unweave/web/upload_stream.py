@@ -76,8 +76,7 @@ class _Parts:
         self.problem: InvalidInput | None = None
         self.ended = False
         self._file, self._most, self._file_field = file, most_bytes, file_field
-        self._header, self._value = b"", b""
-        self._disposition = b""
+        self._header = self._value = self._disposition = b""
         self._name: str | None = None
         self._text: bytearray | None = None
         self._small = 0
@@ -96,8 +95,8 @@ class _Parts:
         }
 
     def _begin(self) -> None:
-        self._disposition, self._name, self._text = b"", None, None
-        self._header = self._value = b""
+        self._header = self._value = self._disposition = b""
+        self._name = self._text = None
 
     def _header_field(self, data: bytes, start: int, end: int) -> None:
         self._header += data[start:end]
@@ -135,13 +134,11 @@ class _Parts:
         self.form.file_bytes += end - start
         if self.form.file_bytes > self._most:
             self._file.truncate(0)
-            self._refuse(
-                TooLarge(
-                    self._file_field,
-                    f"The file must have at most {self._most / 2**20:g} MB. Got more instead. Serve the page "
-                    "with a larger --max-upload-mb, or use the command line.",
-                )
+            told = (
+                f"The file must have at most {self._most / 2**20:g} MB. Got more instead. Serve the page "
+                "with a larger --max-upload-mb, or use the command line."
             )
+            self._refuse(TooLarge(self._file_field, told))
             return
         self._file.write(data[start:end])
 
@@ -157,11 +154,8 @@ class _Parts:
         if self._small > MOST_FIELD_BYTES:
             self._header = self._value = b""
             self._text = bytearray()
-            self._refuse(
-                InvalidInput(
-                    f"The fields must have at most {MOST_FIELD_BYTES} bytes in all. Got more instead."
-                )
-            )
+            told = f"The fields must have at most {MOST_FIELD_BYTES} bytes in all. Got more instead."
+            self._refuse(InvalidInput(told))
 
     def _refuse(self, problem: InvalidInput) -> None:
         self.problem = self.problem or problem

@@ -38,7 +38,7 @@ def summary_of(state: RunState) -> dict[str, Any]:
         "kind": state.request.kind,
         "status": state.status.name,
         "verdict": state.verdict,
-        "words": _words(state),
+        "words": _verdict(state)[0],
         "summary": state.summary,
         "created": state.created,
         "active": state.status not in ENDED,
@@ -53,7 +53,7 @@ def details_of(runs: Runs, state: RunState) -> dict[str, Any]:
     return {
         **summary_of(state),
         "message": state.message,
-        "explanation": _explanation(state),
+        "explanation": _verdict(state)[1],
         "attempt": state.attempt,
         "found": state.found,
         "options": _options(state.request),
@@ -64,9 +64,7 @@ def details_of(runs: Runs, state: RunState) -> dict[str, Any]:
         "recovery": None if outcome is None else outcome.get("recovery"),
         "problems": [] if outcome is None else outcome.get("problems", []),
         "report": outcome is not None and REPORT in names,
-        "files": [
-            {"name": name, "label": FILES[name][0], "bytes": (place / name).stat().st_size} for name in names
-        ],
+        "files": [{"name": n, "label": FILES[n][0], "bytes": (place / n).stat().st_size} for n in names],
         "can_cancel": state.status not in ENDED,
         "can_resume": state.status in RESUMABLE,
         "keeps_answers": state.request.kind != TABLE,
@@ -74,19 +72,12 @@ def details_of(runs: Runs, state: RunState) -> dict[str, Any]:
     }
 
 
-def _words(state: RunState) -> str:
-    """Return how it went, in a few words: the verdict if there is one, else the state."""
-    if state.verdict is not None and state.status is RunStatus.FINISHED:
-        return str(Status[state.verdict]).partition(":")[0]
-    return state.status.value
-
-
-def _explanation(state: RunState) -> str:
-    """Return what the verdict means."""
+def _verdict(state: RunState) -> tuple[str, str]:
+    """Return how it went, in a few words, and what that means; the state and nothing without a verdict."""
     if state.verdict is None or state.status is not RunStatus.FINISHED:
-        return ""
-    meaning = str(Status[state.verdict]).partition(": ")[2]
-    return f"{meaning[:1].upper()}{meaning[1:]}."
+        return state.status.value, ""
+    words, _, meaning = str(Status[state.verdict]).partition(": ")
+    return words, f"{meaning[:1].upper()}{meaning[1:]}."
 
 
 def _elapsed(state: RunState) -> float | None:

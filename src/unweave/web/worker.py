@@ -18,7 +18,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,8 +103,8 @@ def _opened(folder: RunFolder, request: RunRequest) -> Iterator[Any]:
         "n_inputs": request.inputs,
     }
     options = HttpOptions(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
-    with ExitStack() as stack:
-        yield stack.enter_context(open_http_target(request.url or "", options))
+    with open_http_target(request.url or "", options) as target:
+        yield target
 
 
 def _as_named(recovery: Recovery, request: RunRequest) -> Recovery:

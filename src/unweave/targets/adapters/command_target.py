@@ -30,6 +30,7 @@ from unweave.arrays import Array, IntArray
 from unweave.errors import InterruptedAnswers, InvalidInput, PartialAnswers
 from unweave.targets.adapters.answer_source import no_answer
 from unweave.targets.adapters.command_process import LineProcess, ProcessEnded, ProcessSilent
+from unweave.targets.answer_table import whole_number
 
 CommandFormat = Literal["csv", "json", "batch"]
 
@@ -47,15 +48,11 @@ class CommandTarget:
 
     Parameters
     ----------
-    command
-        Program and arguments, ``["python", "model.py"]``; a string is split like in a shell, but no shell
-        is involved.
-    input_dim
-        D, the numbers in a row.
-    format
-        ``"csv"``, ``"json"`` or ``"batch"``.
-    timeout
-        Seconds without an answer after which the process is ended; the first answer includes its start.
+    command : program and arguments, ``["python", "model.py"]``; a string is split like in a shell, but no
+        shell is involved.
+    input_dim : D, the numbers in a row.
+    format : ``"csv"``, ``"json"`` or ``"batch"``.
+    timeout : seconds without an answer after which the process is ended; the first one includes its start.
 
     Example
     -------
@@ -76,39 +73,28 @@ class CommandTarget:
         timeout: float = 60.0,
     ) -> None:
         self._command = _checked_command(command)
-        if isinstance(input_dim, bool) or not isinstance(input_dim, int | np.integer) or input_dim < 1:
-            raise InvalidInput(f"input_dim must be a whole number >= 1. Got {input_dim!r} instead.")
+        self.n_inputs = whole_number(input_dim, "input_dim", least=1)
+        """D."""
         if format not in get_args(CommandFormat):
             raise InvalidInput(
                 f"format must be one of {', '.join(get_args(CommandFormat))}. Got {format!r} instead."
             )
         if not timeout > 0:
             raise InvalidInput(f"timeout must be a number of seconds > 0. Got {timeout!r} instead.")
-        self._n_inputs = int(input_dim)
-        self._format = format
-        self._timeout = float(timeout)
+        self._format, self._timeout = format, float(timeout)
         self._lock = threading.Lock()  # a process has one conversation at a time
         self._process: LineProcess | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
-        self._restarts = 0
-        self._listened = False  # whether the process was heard out after its first answers
-
-    @property
-    def n_inputs(self) -> int:
-        """D."""
-        return self._n_inputs
-
-    @property
-    def restarts(self) -> int:
+        self.restarts = 0
         """How often the process died and was started again."""
-        return self._restarts
+        self._listened = False  # whether the process was heard out after its first answers
 
     def __call__(self, x: Array) -> Array:
         """Answer the rows of ``x`` (n, D): (n, K) float64."""
         rows = np.asarray(x, dtype=np.float64)
-        if rows.ndim != 2 or rows.shape[1] != self._n_inputs:
+        if rows.ndim != 2 or rows.shape[1] != self.n_inputs:
             raise InvalidInput(
-                f"x must be an array of shape (n, {self._n_inputs}). Got shape {rows.shape} instead."
+                f"x must be an array of shape (n, {self.n_inputs}). Got shape {rows.shape} instead."
             )
         if not len(rows):
             return np.empty((0, 0))
@@ -137,11 +123,11 @@ class CommandTarget:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy in another process starts a process of its own.
-        return _again, (self._command, self._n_inputs, self._format, self._timeout)
+        return _again, (self._command, self.n_inputs, self._format, self._timeout)
 
     def __repr__(self) -> str:
         state = "running" if self._process is not None else "not running"
-        return f"CommandTarget({shlex.join(self._command)!r}, {self._n_inputs} inputs, {state})"
+        return f"CommandTarget({shlex.join(self._command)!r}, {self.n_inputs} inputs, {state})"
 
     def _converse(self, rows: Array, answers: list[list[float]]) -> None:
         """Append one answer per row to ``answers``, with one restart."""
@@ -152,16 +138,20 @@ class CommandTarget:
                 return
             except ProcessEnded:
                 if last_attempt:
-                    report = self._report(process, len(answers), len(rows))
-                    raise PartialAnswers(report, *_arrived(answers)) from None
+                    raise PartialAnswers(
+                        f"The command {shlex.join(self._command)!r} must stay and answer every row. Got "
+                        f"{process.ending()} after {len(answers)} of {len(rows)} answers instead, although "
+                        f"it was started once more.{_last_words(process)}",
+                        *_arrived(answers),
+                    ) from None
                 self._end(grace=0.0)
-                self._restarts += 1
+                self.restarts += 1
 
     def _exchange(self, process: LineProcess, rows: Array, answers: list[list[float]]) -> None:
         """Send ``rows`` and append their answers as they come."""
         self._refuse_chatter(process)
         expected = len(answers) + len(rows)
-        process.send(_ENCODERS[self._format](rows))
+        process.send(_ENCODERS[self._format](rows).encode())
         while len(answers) < expected:
             try:
                 line = process.line(self._timeout)
@@ -210,13 +200,6 @@ class CommandTarget:
             "Write anything that is not an answer to the standard error."
         )
 
-    def _report(self, process: LineProcess, answered: int, asked: int) -> str:
-        return (
-            f"The command {shlex.join(self._command)!r} must stay and answer every row. Got "
-            f"{process.ending()} after {answered} of {asked} answers instead, although it was started once "
-            f"more.{_last_words(process)}"
-        )
-
     def _start(self) -> LineProcess:
         try:
             process = LineProcess(self._command)
@@ -261,19 +244,11 @@ def _checked_command(command: Sequence[str] | str) -> list[str]:
     return words
 
 
-def _csv(rows: Array) -> bytes:
-    return "".join(",".join(map(repr, row)) + "\n" for row in rows.tolist()).encode()
-
-
-def _json(rows: Array) -> bytes:
-    return "".join(f"{json.dumps(row)}\n" for row in rows.tolist()).encode()
-
-
-def _batch(rows: Array) -> bytes:
-    return f"{json.dumps(rows.tolist())}\n".encode()
-
-
-_ENCODERS: dict[str, Callable[[Array], bytes]] = {"csv": _csv, "json": _json, "batch": _batch}
+_ENCODERS: dict[str, Callable[[Array], str]] = {
+    "csv": lambda rows: "".join(",".join(map(repr, row)) + "\n" for row in rows.tolist()),
+    "json": lambda rows: "".join(f"{json.dumps(row)}\n" for row in rows.tolist()),
+    "batch": lambda rows: f"{json.dumps(rows.tolist())}\n",
+}
 
 
 def _numbers(entry: Any) -> list[float]:

@@ -15,25 +15,20 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.errors import InterruptedAnswers, PartialAnswers
 
+Ask = Callable[[Array, threading.Event], Array]
+"""Maps rows (k, D) and an event (stop soon, nobody waits) to answers (k, m)."""
+
 
 class BatchJob:
     """The rows of one call, cut into batches of ``batch_rows``.
 
-    ``ask`` maps rows (k, D) and an event (stop soon, nobody waits) to answers (k, m). After Ctrl-C, requests
-    under way get ``interrupt_seconds`` to finish.
+    After Ctrl-C, requests under way get ``interrupt_seconds`` to finish.
     """
 
-    def __init__(
-        self,
-        rows: Array,
-        batch_rows: int,
-        ask: Callable[[Array, threading.Event], Array],
-        interrupt_seconds: float,
-    ) -> None:
+    def __init__(self, rows: Array, batch_rows: int, ask: Ask, interrupt_seconds: float) -> None:
         self._rows, self._interrupt_seconds = rows, interrupt_seconds
         self._starts = iter(range(0, rows.shape[0], batch_rows))
-        self._batch_rows = batch_rows
-        self._ask = ask
+        self._batch_rows, self._ask = batch_rows, ask
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._answers: dict[int, Array] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import ssl
 import time
@@ -16,7 +15,7 @@ import httpx
 
 from unweave.errors import InvalidInput
 from unweave.targets.adapters.http_failures import RequestFailed, status_failure, transport_failure
-from unweave.targets.adapters.http_options import HttpOptions, is_header_value
+from unweave.targets.adapters.http_options import HttpOptions, is_header_value, is_loopback
 
 _LEAST_SECRET_LETTERS = 4  # hiding shorter texts would only garble messages
 _KEEP_ALIVE_SECONDS = 30.0  # for an idle connection: many servers close theirs after a minute
@@ -28,11 +27,8 @@ class Secrets:
 
     def __init__(self, headers: dict[str, str], keys: tuple[str, ...]) -> None:
         self.headers = headers
-        self._texts = sorted(
-            {text for text in (*headers.values(), *keys) if len(text) >= _LEAST_SECRET_LETTERS},
-            key=len,
-            reverse=True,
-        )
+        secret = {text for text in (*headers.values(), *keys) if len(text) >= _LEAST_SECRET_LETTERS}
+        self._texts = sorted(secret, key=len, reverse=True)
 
     def __repr__(self) -> str:
         return f"Secrets({', '.join(self.headers) or 'none'})"
@@ -91,17 +87,13 @@ class Connection:
     """
 
     def __init__(
-        self,
-        url: str,
-        options: HttpOptions,
-        secrets: Secrets,
-        transport: httpx.BaseTransport | None = None,
+        self, url: str, options: HttpOptions, secrets: Secrets, transport: httpx.BaseTransport | None = None
     ) -> None:
         parts = urlsplit(url)
         self._options = options
         self._secrets = secrets
         self._transport = transport
-        self._trust_env = not _is_loopback(parts.hostname or "")  # no proxy between a machine and itself
+        self._trust_env = not is_loopback(parts.hostname or "")  # no proxy between a machine and itself
         self._tls = _tls(parts, options, self._trust_env)
         self._idle: deque[httpx.Client] = deque()
 
@@ -129,16 +121,11 @@ class Connection:
         self._idle.append(client)
 
     def _new_client(self) -> httpx.Client:
+        kinds = dict.fromkeys(("Content-Type", "Accept"), "application/json")
         return httpx.Client(
-            headers={
-                "Content-Type": "application/json",
-                "Accept": "application/json",
-                **self._secrets.headers,
-            },
+            headers={**kinds, **self._secrets.headers},
             timeout=self._options.timeout_seconds,
-            limits=httpx.Limits(
-                max_connections=1, max_keepalive_connections=1, keepalive_expiry=_KEEP_ALIVE_SECONDS
-            ),
+            limits=httpx.Limits(max_connections=1, keepalive_expiry=_KEEP_ALIVE_SECONDS),
             verify=self._tls,
             trust_env=self._trust_env,
             follow_redirects=False,
@@ -177,13 +164,6 @@ class Connection:
             if time.monotonic() > last:  # the client only limits the time between two pieces
                 raise httpx.ReadTimeout("the answer came too slowly")
         return b"".join(pieces)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _tls(parts: SplitResult, options: HttpOptions, trust_env: bool) -> ssl.SSLContext | bool:

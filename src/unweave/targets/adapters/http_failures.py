@@ -23,16 +23,11 @@ class RequestFailed(Exception):
 
     Parameters
     ----------
-    message
-        What was required, what came instead, what to do.
-    retry
-        Whether it is worth another try.
-    first_retries
-        Most retries as long as the endpoint never gave an answer; None for as many as later.
-    after
-        Seconds that the endpoint asked to wait; None if it did not.
-    status
-        Status of the response; None if there was none.
+    message : what was required, what came instead, what to do.
+    retry : whether it is worth another try.
+    first_retries : most retries as long as the endpoint never gave an answer; None for as many as later.
+    after : seconds that the endpoint asked to wait; None if it did not.
+    status : status of the response; None if there was none.
     """
 
     def __init__(
@@ -45,11 +40,8 @@ class RequestFailed(Exception):
         status: int | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message
-        self.retry = retry
-        self.first_retries = first_retries
-        self.after = after
-        self.status = status
+        self.message, self.retry, self.first_retries = message, retry, first_retries
+        self.after, self.status = after, status
 
     def __str__(self) -> str:
         return self.message
@@ -78,48 +70,38 @@ def transport_failure(error: Exception, options: HttpOptions) -> RequestFailed:
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             why = getattr(cause, "verify_message", "") or "unknown authority"
-            return RequestFailed(
+            return _unreachable(
                 f"must have a certificate that can be verified. Got one that cannot instead ({why}). Give "
                 "the certificates to trust (ca_file), or verify_tls=False if you know who answers.",
                 retry=False,
-                first_retries=0,
             )
         if isinstance(cause, ssl.SSLError):
             why = getattr(cause, "reason", "") or "an error"
-            return RequestFailed(
-                f"must speak TLS. Got {why} instead. Check whether the URL should begin with http://.",
-                retry=False,
-                first_retries=0,
-            )
+            told = f"must speak TLS. Got {why} instead. Check whether the URL should begin with http://."
+            return _unreachable(told, retry=False)
         if isinstance(cause, socket.gaierror):
-            return RequestFailed(
+            return _unreachable(
                 "must have a host name that exists. Got no address for it instead "
-                f"({cause.strerror or 'not found'}). Check the spelling and the network.",
-                retry=True,
-                first_retries=0,
+                f"({cause.strerror or 'not found'}). Check the spelling and the network."
             )
         if isinstance(cause, ConnectionRefusedError):
-            return RequestFailed(
-                "must be up. Got a refused connection instead. Check host and port, and that it runs.",
-                retry=True,
-                first_retries=0,
+            return _unreachable(
+                "must be up. Got a refused connection instead. Check host and port, and that it runs."
             )
-    if isinstance(error, httpx.TimeoutException):
-        return RequestFailed(
-            f"must answer within {options.timeout_seconds:g} s. Got no complete answer instead "
-            f"({type(error).__name__}). Raise timeout_seconds or lower batch_rows.",
-            retry=True,
-        )
     if isinstance(error, httpx.ConnectError):
-        return RequestFailed(
-            f"must be up. Got no connection instead ({error}). Check host, port and network.",
-            retry=True,
-            first_retries=0,
+        return _unreachable(f"must be up. Got no connection instead ({error}). Check host, port and network.")
+    told = f"must answer every request. Got a dropped connection instead ({type(error).__name__}: {error})."
+    if isinstance(error, httpx.TimeoutException):
+        told = (
+            f"must answer within {options.timeout_seconds:g} s. Got no complete answer instead "
+            f"({type(error).__name__}). Raise timeout_seconds or lower batch_rows."
         )
-    return RequestFailed(
-        f"must answer every request. Got a dropped connection instead ({type(error).__name__}: {error}).",
-        retry=True,
-    )
+    return RequestFailed(told, retry=True)
+
+
+def _unreachable(message: str, retry: bool = True) -> RequestFailed:
+    """Return the failure of an endpoint that cannot be spoken to: never retried before its first answer."""
+    return RequestFailed(message, retry=retry, first_retries=0)
 
 
 def status_failure(
@@ -129,53 +111,34 @@ def status_failure(
     said = f", which says {excerpt(body)}" if body.strip() else ""
     if 300 <= status < 400:
         place = headers.get("location", "")
-        where = (
-            f" to {shown_url(place)}" if "://" in place else (f" to {place.split('?')[0]}" if place else "")
+        where = shown_url(place) if "://" in place else place.split("?")[0]
+        told = (
+            f"must answer itself. Got a redirect (status {status}){where and f' to {where}'} instead. Give "
+            "the URL that answers; redirects are not followed, so that no key goes to another host."
         )
-        return RequestFailed(
-            f"must answer itself. Got a redirect (status {status}){where} instead. Give the URL that "
-            "answers; redirects are not followed, so that no key goes to another host.",
-            retry=False,
-            status=status,
-        )
-    if status in (401, 403):
+    elif status in (401, 403):
         key = (
             "No key was sent: name the environment variable that holds it (token_env)."
             if options.token_env is None
             else f"The key was taken from the environment variable {options.token_env}: check its value, and "
             f"how it is sent (header {options.token_header}, prefix {options.token_prefix!r})."
         )
-        return RequestFailed(
-            f"must accept the request. Got status {status}, not authorised, instead. {key}",
-            retry=False,
-            status=status,
-        )
-    if status in (404, 405, 410):
-        return RequestFailed(
-            f"must exist and take POST. Got status {status} instead{said}. Check the path of the URL.",
-            retry=False,
-            status=status,
-        )
-    if status == 413:
-        return RequestFailed(
-            f"must accept {n_rows} rows per request. Got status 413, too large, instead. Lower batch_rows.",
-            retry=False,
-            status=status,
-        )
-    if status in _BUSY or status >= 500:
+        told = f"must accept the request. Got status {status}, not authorised, instead. {key}"
+    elif status in (404, 405, 410):
+        told = f"must exist and take POST. Got status {status} instead{said}. Check the path of the URL."
+    elif status == 413:
+        told = f"must accept {n_rows} rows per request. Got status 413, too large, instead. Lower batch_rows."
+    elif status in _BUSY or status >= 500:
         limit = " Lower requests_per_second or rows_per_second." if status == 429 else ""
-        return RequestFailed(
-            f"must answer with status 200. Got status {status} instead{said}.{limit}",
-            retry=True,
-            after=retry_after_seconds(headers.get("retry-after")),
-            status=status,
+        told = f"must answer with status 200. Got status {status} instead{said}.{limit}"
+        after = retry_after_seconds(headers.get("retry-after"))
+        return RequestFailed(told, retry=True, after=after, status=status)
+    else:
+        told = (
+            f"must answer with status 200. Got status {status} instead{said}. Check that the request has the "
+            "form it wants (request)."
         )
-    return RequestFailed(
-        f"must answer with status 200. Got status {status} instead{said}. Check that the request has the "
-        "form it wants (request).",
-        retry=False,
-        status=status,
-    )
+    return RequestFailed(told, retry=False, status=status)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

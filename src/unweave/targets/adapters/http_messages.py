@@ -142,9 +142,7 @@ def _as_numbers(found: Any) -> Array:
         return raw.astype(np.float64)
     if raw.dtype.kind == "O":  # null, or whole numbers beyond 64 bits
         entries = raw.ravel().tolist()
-        if all(
-            entry is None or (isinstance(entry, int | float) and not _is_bool(entry)) for entry in entries
-        ):
+        if all(isinstance(entry, int | float | None) and not isinstance(entry, bool) for entry in entries):
             return np.array([_as_float(entry) for entry in entries]).reshape(raw.shape)
     raise UnreadableAnswer(
         f"must answer with numbers. Got {_first_other(found)} instead. Name the place of the numbers "
@@ -159,18 +157,12 @@ def _as_float(entry: float | None) -> float:
         return np.inf
 
 
-def _is_bool(entry: Any) -> bool:
-    return isinstance(entry, bool)
-
-
 def _first_other(found: Any) -> str:
     """Describe the first entry that is no number."""
-    if isinstance(found, list):
-        for entry in found:
-            if isinstance(entry, list | dict | str | bool):
-                return _first_other(entry)
-        return "an empty list" if not found else "a list"
-    return _kind(found)
+    if not isinstance(found, list):
+        return _kind(found)
+    others = (entry for entry in found if isinstance(entry, list | dict | str | bool))
+    return next(map(_first_other, others), "a list" if found else "an empty list")
 
 
 def _as_table(numbers: Array, n_rows: int, n_outputs: int | None, one_row: bool) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import math
 from collections.abc import Mapping
@@ -157,6 +158,14 @@ def _checked_headers(headers: Any) -> dict[str, str]:
 def is_header_value(value: Any) -> bool:
     """Whether ``value`` may stand in a header: one line of printable ASCII."""
     return isinstance(value, str) and value.isascii() and value.isprintable()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` can only be reached from this machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _check_whole(options: HttpOptions, name: str, least: int) -> None:

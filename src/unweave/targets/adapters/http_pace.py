@@ -43,17 +43,11 @@ class Bucket:
 class Pace:
     """Makes every request of a target wait for its turn; shared by all threads.
 
-    Parameters
-    ----------
-    options
-        Limits per second, back-off, seed.
-    clock
-        Returns seconds; replaced in tests.
+    ``options`` say the limits per second, the back-off and the seed; ``clock`` returns seconds.
     """
 
     def __init__(self, options: HttpOptions, clock: Callable[[], float] = time.monotonic) -> None:
-        self._options = options
-        self._clock = clock
+        self._options, self._clock = options, clock
         self._lock = threading.Lock()
         self._rng = np.random.default_rng(options.seed)
         self._not_before = -np.inf

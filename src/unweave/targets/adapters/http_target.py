@@ -69,45 +69,29 @@ class HttpTarget:
     """
 
     def __init__(self, url: str, options: HttpOptions, connection: Connection, secrets: Secrets) -> None:
-        self._url = url
-        self._options = options
-        self._connection = connection
-        self._secrets = secrets
+        self._url, self._connection, self._secrets = url, connection, secrets
+        self.options = options
+        """How the endpoint is spoken to."""
         self._template = json.loads(options.request)
         self._pace = Pace(options)
         self._lock = threading.Lock()
         self._answered = False
-        self._n_inputs = options.n_inputs
-        self._n_outputs = options.n_outputs
-        self.requests = 0
-        self.retries = 0
-        self.retried_rows = 0
-        self._close = weakref.finalize(self, connection.close)
-
-    @property
-    def n_inputs(self) -> int | None:
+        self.n_inputs = options.n_inputs
         """Numbers per row; None if not known."""
-        return self._n_inputs
-
-    @property
-    def n_outputs(self) -> int | None:
+        self.n_outputs = options.n_outputs
         """Numbers per answer; None until the first answer unless it was given."""
-        return self._n_outputs
-
-    @property
-    def options(self) -> HttpOptions:
-        """How the endpoint is spoken to."""
-        return self._options
+        self.requests = self.retries = self.retried_rows = 0
+        self._close = weakref.finalize(self, connection.close)
 
     @property
     def batch_rows(self) -> int:
         """Most rows per request."""
-        return _batch_rows(self._options, self._n_inputs or 1)
+        return _batch_rows(self.options, self.n_inputs or 1)
 
     @property
     def rows_per_call(self) -> int:
         """Rows of one call that keep every connection busy for a while, yet end soon."""
-        return _CALL_BATCHES_PER_CONNECTION * self._options.concurrency * self.batch_rows
+        return _CALL_BATCHES_PER_CONNECTION * self.options.concurrency * self.batch_rows
 
     def __repr__(self) -> str:
         return f"HttpTarget({shown_url(self._url)!r}, {self.requests} requests, {self.retries} retried)"
@@ -119,7 +103,7 @@ class HttpTarget:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return open_http_target, (self._url, self._options)  # reopened elsewhere, where the key must be known
+        return open_http_target, (self._url, self.options)  # reopened elsewhere, where the key must be known
 
     def close(self) -> None:
         """Close the connections."""
@@ -132,13 +116,13 @@ class HttpTarget:
         """
         rows = self._checked_rows(x)
         if rows.shape[0] == 0:
-            return np.empty((0, self._n_outputs or 0))
-        batch_rows = _batch_rows(self._options, rows.shape[1])
-        job = BatchJob(rows, batch_rows, self._ask, self._options.interrupt_seconds)
+            return np.empty((0, self.n_outputs or 0))
+        batch_rows = _batch_rows(self.options, rows.shape[1])
+        job = BatchJob(rows, batch_rows, self._ask, self.options.interrupt_seconds)
         # Until something was understood, one request at a time: a mistake in the options costs one batch.
         if not self._answered:
             job.run(1, most=1)
-        job.run(self._options.concurrency)
+        job.run(self.options.concurrency)
         return job.result(self._explain)
 
     def read_metadata(self) -> None:
@@ -162,8 +146,8 @@ class HttpTarget:
         except UnreadableAnswer:
             return
         if isinstance(found, dict):
-            self._n_inputs = _positive(found.get("n_inputs"))
-            self._n_outputs = self._n_outputs or _positive(found.get("n_outputs"))
+            self.n_inputs = _positive(found.get("n_inputs"))
+            self.n_outputs = self.n_outputs or _positive(found.get("n_outputs"))
 
     def _ask(self, rows: Array, stop: threading.Event) -> Array:
         """Ask one batch until it is answered, the retries are used up, or ``stop`` is set."""
@@ -174,27 +158,24 @@ class HttpTarget:
                 self.requests += 1
             received = self._connection.exchange("POST", self._url, body, rows.shape[0])
             try:
-                answers = read_answers(
-                    received, self._options.answers, rows.shape[0], self._n_outputs, self._options.one_row
-                )
+                place, one_row = self.options.answers, self.options.one_row
+                answers = read_answers(received, place, rows.shape[0], self.n_outputs, one_row)
             except UnreadableAnswer as error:
                 raise RequestFailed(str(error), retry=True, first_retries=_UNREADABLE_RETRIES) from error
             with self._lock:
                 self._answered = True
-                self._n_outputs = self._n_outputs or int(answers.shape[1])
+                self.n_outputs = self.n_outputs or int(answers.shape[1])
             return answers
 
         return self._with_retries(once, rows.shape[0], stop)
 
     def _with_retries(self, once: Callable[[], T], n_rows: int, stop: threading.Event) -> T:
         """Call ``once`` when its turn has come, and again after each failure that may pass."""
-        attempt = 0
-        pause = 0.0
+        attempt, pause = 0, 0.0
         while True:
             if stop.wait(max(pause, self._pace.turn(n_rows))):
-                raise RequestFailed(
-                    "must answer every request. Got no answer before the call ended instead.", retry=False
-                )
+                told = "must answer every request. Got no answer before the call ended instead."
+                raise RequestFailed(told, retry=False)
             try:
                 return once()
             except RequestFailed as failure:
@@ -203,28 +184,25 @@ class HttpTarget:
                     failure.message += f" It was tried {attempt + 1} times." if attempt else ""
                     raise
                 pause, attempt = wanted, attempt + 1
-                self._count_retry(n_rows)
+                with self._lock:
+                    self.retries += 1
+                    self.retried_rows += n_rows
                 _log.info("retry in %.2g s: %s", pause, self._explain(failure))
 
     def _pause_before_retry(self, failure: RequestFailed, attempt: int) -> float | None:
         """Return the seconds to wait; None if another try is useless."""
-        retries = self._options.retries
+        retries = self.options.retries
         if not self._answered and failure.first_retries is not None:
             retries = min(retries, failure.first_retries)  # rather a wrong option than a bad moment
         if not failure.retry or attempt >= retries:
             return None
-        if failure.after is not None and failure.after > self._options.longest_pause_seconds:
+        if failure.after is not None and failure.after > self.options.longest_pause_seconds:
             failure.message += f" It asks to wait {failure.after:.0f} s; longest_pause_seconds is less."
             return None
         pause = max(self._pace.backoff(attempt), failure.after or 0.0)
         if failure.holds_all:
             self._pace.hold_all(pause)
         return pause
-
-    def _count_retry(self, n_rows: int) -> None:
-        with self._lock:
-            self.retries += 1
-            self.retried_rows += n_rows
 
     def _explain(self, failure: BaseException) -> str:
         """Return the whole sentence about a failure, without any key that the endpoint may have echoed."""
@@ -233,8 +211,8 @@ class HttpTarget:
 
     def _checked_rows(self, x: Array) -> Array:
         rows = np.asarray(x, dtype=np.float64)
-        width = "D" if self._n_inputs is None else str(self._n_inputs)
-        if rows.ndim != 2 or (self._n_inputs is not None and rows.shape[1] != self._n_inputs):
+        width = "D" if self.n_inputs is None else str(self.n_inputs)
+        if rows.ndim != 2 or (self.n_inputs is not None and rows.shape[1] != self.n_inputs):
             raise InvalidInput(f"x must be an array of shape (n, {width}). Got shape {rows.shape} instead.")
         if not np.isfinite(rows).all():
             raise InvalidInput("x must be finite, since JSON has no other numbers. Got others instead.")

@@ -14,7 +14,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.targets.adapters.answer_source import loaded, no_answer, squeezed, width_of_shape
-from unweave.targets.adapters.torch_target import without_gradients
+from unweave.targets.adapters.torch_target import as_numbers, gradients
 
 _ANSWERING_METHODS = ("predict", "predict_on_batch", "call", "__call__")
 
@@ -76,7 +76,7 @@ def _without_gradients(keras: Any) -> AbstractContextManager[Any]:
     torch = loaded("torch")
     if torch is None or keras.backend.backend() != "torch":
         return nullcontext()
-    return without_gradients(torch)
+    return gradients(torch, recorded=False)
 
 
 def _numbers(keras: Any, answer: Any) -> Array:
@@ -84,8 +84,7 @@ def _numbers(keras: Any, answer: Any) -> Array:
     torch = loaded("torch")
     if torch is not None and isinstance(answer, torch.Tensor):
         # keras hands torch tensors to NumPy in a way that NumPy 2 warns of.
-        numbers: Array = answer.detach().to(device="cpu", dtype=torch.float64).numpy()
-        return numbers
+        return as_numbers(torch, answer)
     return np.asarray(keras.ops.convert_to_numpy(answer), dtype=np.float64)
 
 

@@ -39,10 +39,8 @@ class OnnxTarget:
 
     Parameters
     ----------
-    model
-        Path of an .onnx file, or an `onnxruntime.InferenceSession`.
-    output
-        Name of the output to ask, if there are several.
+    model : path of an .onnx file, or an `onnxruntime.InferenceSession`.
+    output : name of the output to ask, if there are several.
     """
 
     def __init__(self, model: Any, output: str | None = None) -> None:

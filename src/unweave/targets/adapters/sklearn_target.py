@@ -24,10 +24,8 @@ class SklearnTarget:
 
     Parameters
     ----------
-    estimator
-        A fitted estimator or `Pipeline`.
-    method
-        Name of the method to ask; None to choose as above.
+    estimator : a fitted estimator or `Pipeline`.
+    method : name of the method to ask; None to choose as above.
     """
 
     def __init__(self, estimator: Any, method: str | None = None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -32,10 +32,8 @@ class TorchTarget:
 
     Parameters
     ----------
-    module
-        Maps a tensor (n, D) to a tensor (n,) or (n, K).
-    call
-        What to call instead of the module: one of its bound methods.
+    module : maps a tensor (n, D) to a tensor (n,) or (n, K).
+    call : what to call instead of the module: one of its bound methods.
     """
 
     def __init__(self, module: Any, call: Callable[[Any], Any] | None = None) -> None:
@@ -56,10 +54,9 @@ class TorchTarget:
         import torch
 
         rows = self._as_tensor(torch, x)
-        with self._lock, _evaluating(self._module), without_gradients(torch):
+        with self._lock, _evaluating(self._module), gradients(torch, recorded=False):
             answer = self._checked(torch, self._call(rows))
-        numbers: Array = answer.detach().to(device="cpu", dtype=torch.float64).numpy()
-        return numbers
+        return as_numbers(torch, answer)
 
     def differentiate(self, x: Array, directions: Array | None = None) -> Derivatives:
         """Return values, gradients and, along ``directions`` (D, d), Hessian products at rows ``x`` (n, D).
@@ -69,7 +66,7 @@ class TorchTarget:
         """
         import torch
 
-        with self._lock, _evaluating(self._module), _with_gradients(torch):
+        with self._lock, _evaluating(self._module), gradients(torch, recorded=True):
             rows = self._as_tensor(torch, x).clone().requires_grad_(True)
             # A copy goes in: a layer that works in place must not write on the leaf.
             answer = self._checked(torch, self._call(rows.clone()))
@@ -110,11 +107,11 @@ def torch_target(target: Any) -> TorchTarget:
 
 
 @contextmanager
-def without_gradients(torch: Any) -> Iterator[None]:
-    """Record nothing for derivatives inside; restored even if Ctrl-C hits torch's own bookkeeping."""
+def gradients(torch: Any, recorded: bool) -> Iterator[None]:
+    """Record for derivatives inside, or not; restored even if Ctrl-C hits torch's own bookkeeping."""
     enabled = torch.is_grad_enabled()
     try:
-        with torch.no_grad():
+        with torch.inference_mode(False) if recorded else nullcontext(), torch.set_grad_enabled(recorded):
             yield
     finally:
         torch.set_grad_enabled(enabled)
@@ -136,11 +133,9 @@ def _evaluating(module: Any) -> Iterator[None]:
 def _first_width(module: Any) -> int | None:
     """Return the inputs of the first layer that has parameters or statistics, if it declares them."""
     for layer in module.modules():
-        if any(True for _ in layer.children()):
-            continue
-        if next(itertools.chain(layer.parameters(), layer.buffers()), None) is None:
-            continue
-        return _layer_width(layer)
+        has_state = next(itertools.chain(layer.parameters(), layer.buffers()), None) is not None
+        if has_state and not any(True for _ in layer.children()):
+            return _layer_width(layer)
     return None
 
 
@@ -164,41 +159,27 @@ def _derivatives(torch: Any, answer: Any, rows: Any, directions: Array | None) -
         )
     columns = answer.reshape(len(rows), -1)
     along = None if directions is None else torch.as_tensor(directions.T).to(rows)
-    gradients, products = [], []
+    slopes, products = [], []
     for output in columns.unbind(1):
         gradient = _summed(torch, output, rows, once=along is None)
-        gradients.append(_numbers(torch, gradient))
+        slopes.append(as_numbers(torch, gradient))
         if along is not None:
             parts = [_summed(torch, gradient @ direction, rows, once=True) for direction in along]
-            products.append(np.stack([_numbers(torch, part) for part in parts], axis=1))
-    return Derivatives(
-        _numbers(torch, columns),
-        np.stack(gradients, axis=1),
-        np.stack(products, axis=1) if products else None,
-    )
+            products.append(np.stack([as_numbers(torch, part) for part in parts], axis=1))
+    stacked = np.stack(products, axis=1) if products else None
+    return Derivatives(as_numbers(torch, columns), np.stack(slopes, axis=1), stacked)
 
 
 def _summed(torch: Any, values: Any, rows: Any, once: bool) -> Any:
     """Differentiate the sum of ``values`` (n,) row by row: (n, D), in the graph unless ``once``."""
     if not values.requires_grad:  # constant in the inputs, such as the slope of a straight line
         return torch.zeros_like(rows)
-    (found,) = torch.autograd.grad(
-        values.sum(), rows, create_graph=not once, retain_graph=True, allow_unused=True
-    )
+    kept = {"create_graph": not once, "retain_graph": True, "allow_unused": True}
+    (found,) = torch.autograd.grad(values.sum(), rows, **kept)
     return torch.zeros_like(rows) if found is None else found
 
 
-def _numbers(torch: Any, tensor: Any) -> Array:
+def as_numbers(torch: Any, tensor: Any) -> Array:
+    """Return a tensor as float64 array."""
     result: Array = tensor.detach().to(device="cpu", dtype=torch.float64).numpy()
     return result
-
-
-@contextmanager
-def _with_gradients(torch: Any) -> Iterator[None]:
-    """Record everything for derivatives inside; restored even if Ctrl-C hits torch's own bookkeeping."""
-    enabled = torch.is_grad_enabled()
-    try:
-        with torch.inference_mode(False), torch.enable_grad():
-            yield
-    finally:
-        torch.set_grad_enabled(enabled)
