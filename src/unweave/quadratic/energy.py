@@ -81,8 +81,7 @@ def population_risk(difference: Array, moments: InputMoments = GAUSSIAN) -> floa
 
 def population_barrier(matrix: Array, moments: InputMoments = GAUSSIAN) -> float:
     """Least risk of any W of rank below d, for M = ``matrix``: exact for Gaussian moments, else a lower
-    bound.
-    """
+    bound."""
     d = len(matrix)
     least = max(float(np.linalg.eigvalsh(matrix)[0]), 0.0)
     if moments.gaussian:

@@ -203,11 +203,7 @@ def _ascend(space: RankOneSpace, starts: Array, options: PowerMethodOptions) -> 
     xp = array_namespace(space.basis)
     power_space = space.astype(xp.float32) if options.single_precision else space
     directions = power_iterations(
-        power_space,
-        _like(power_space, starts),
-        options.gamma,
-        options.power_steps,
-        options.power_tolerance,
+        power_space, _like(power_space, starts), options.gamma, options.power_steps, options.power_tolerance
     )
     directions = xp.astype(directions, space.basis.dtype)
     if options.single_precision:

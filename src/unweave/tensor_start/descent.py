@@ -41,8 +41,7 @@ class Descent:
     network: Network
     history: Array
     """(steps + 1,) root mean square residual, relative to that of the labels, before every step and at the
-    end.
-    """
+    end."""
     step: float
     """The last step length, 1/M0."""
     converged: bool

@@ -51,8 +51,7 @@ class TensorStart:
     """
     first_order_misfit: float
     """Relative part of M_1 that is not explained by the units at their lengths: sampling noise, or another
-    class.
-    """
+    class."""
 
 
 def hermite_constants(activation: str | Activation, orders: int = 5) -> Array:

@@ -99,10 +99,7 @@ def estimate_coefficients(
             halves = (Moments.empty(x.shape[1], order), Moments.empty(x.shape[1], order))
         labels = y if low_degree is None else y - low_degree(x)
         middle = len(x) // 2
-        halves = (
-            halves[0].add(x[:middle], labels[:middle]),
-            halves[1].add(x[middle:], labels[middle:]),
-        )
+        halves = (halves[0].add(x[:middle], labels[:middle]), halves[1].add(x[middle:], labels[middle:]))
     if halves is None or min(halves[0].rows, halves[1].rows) == 0:
         raise InvalidInput("batches must hold at least two samples. Got fewer instead. Check the source.")
     both = halves[0].merge(halves[1])

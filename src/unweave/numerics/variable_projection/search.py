@@ -295,11 +295,7 @@ def _on_all(fit: ProjectedFit, search: _Search) -> ProjectedFit:
 
 
 def _told(
-    search: _Search,
-    fit: ProjectedFit,
-    exact: bool,
-    out_of_time: bool = False,
-    exact_width: int | None = None,
+    search: _Search, fit: ProjectedFit, exact: bool, out_of_time: bool = False, exact_width: int | None = None
 ) -> UnitSearch:
     needed = fit.units.shape[1] if exact and exact_width is None else exact_width
     return UnitSearch(
