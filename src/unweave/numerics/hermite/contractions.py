@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.numerics.hermite.polynomials import hermite_polynomial
+from unweave.numerics.hermite.tensors import hermite_polynomial
 
 _CONTRACTED_ROWS = 8192  # rows multiplied at once, so that the products of a block stay small
 

@@ -1,4 +1,4 @@
-"""What a nonlinear least-squares problem must provide."""
+"""What a nonlinear least-squares problem and the solver of its damped normal equations must provide."""
 
 from __future__ import annotations
 
@@ -52,3 +52,18 @@ class LeastSquares(Protocol):
 
     def linearise(self, vector: Array) -> Linearisation:
         """The model's Jacobian at x."""
+
+
+class Solver(ABC):
+    """Solves (J^T J + lambda M) d = J^T r, again and again as J, r and lambda change."""
+
+    iterations = 0
+    """Inner iterations so far."""
+
+    @abstractmethod
+    def step(self, linear: Linearisation, residual: Array, damping: float) -> Array:
+        """Solution d (P,). The same ``linear`` object twice means that the step before was refused."""
+
+    @abstractmethod
+    def conditioning(self, linear: Linearisation) -> tuple[float, Array | None]:
+        """Condition number of the scaled Jacobian and the diagonal of (J^T J)^{-1}, None if singular."""
