@@ -180,13 +180,9 @@ def checked(
 
 def require_alike(network: Network, others: Sequence[Network]) -> None:
     """Raise unless all networks have the same widths."""
+    shapes = [w.shape for w in network.weights]
     for other in others:
-        same = isinstance(other, Network) and (other.n_inputs, other.hidden, other.n_outputs) == (
-            network.n_inputs,
-            network.hidden,
-            network.n_outputs,
-        )
-        if not same:
+        if not isinstance(other, Network) or [w.shape for w in other.weights] != shapes:
             raise InvalidInput(
                 f"networks must have the widths of {network!r}. Got {other!r} instead. Distances are taken "
                 f"parameter by parameter."

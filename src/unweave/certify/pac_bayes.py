@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -215,61 +214,40 @@ def cluster_bound(
         problem = f"the samples are not nice: gamma must exceed {needed:.3g}"
     if problem:
         return infinite(loss, margin, problem, proved)
-    setting = _ClusterSetting(data.m, margin, input_norm, delta, cost)
     if proved:
         trained, initial = [balanced(n) for n in trained], [balanced(n) for n in initial]
     norms = [LayerNorms.of(n) for n in trained]
     betas = np.array([n.geometric_mean for n in norms])
     dimension = max(map(max, norms[0].shapes)) if proved else max(network.hidden, default=1)
     distances = np.array([[sum(layer_distances(a, b)) for b in initial] for a in trained])
-    result = _noise(setting, betas, len(norms[0].weights), dimension, proved)
-    if isinstance(result, str):
-        return infinite(loss, margin, result, proved)
-    sigmas, logs = result
+    d = len(norms[0].weights)
+    low = (margin / (2 * input_norm)) ** (1 / d)
+    if betas.min() < low:
+        reason = f"beta = {betas.min():.3g} is below {low:.3g}: no margin can be reached"
+        return infinite(loss, margin, reason, proved)
+    grid, share = _beta_grid(betas, low, delta, d, proved)
+    gamma = margin / (_MARGIN_PARTS if proved else 1)
+    sigmas = _cluster_sigmas(grid, gamma, input_norm, d, dimension, share)
     divergences = -(logsumexp(-distances / (2 * sigmas[:, None] ** 2), axis=1) - np.log(len(initial)))
     best = int(np.argmin(divergences))
-    complexity = kl_square_root(float(divergences[best]), data.m, logs)
-    return RiskBound(
-        loss + complexity,
-        loss,
-        complexity,
-        margin,
-        float(sigmas[best]),
-        float(divergences[best]),
-        1 - delta,
-        proved,
-    )
+    sigma, divergence = float(sigmas[best]), float(divergences[best])
+    complexity = kl_square_root(divergence, data.m, float(np.log(3 * data.m / share) + cost))
+    value, confidence = loss + complexity, 1 - delta
+    return RiskBound(value, loss, complexity, margin, sigma, divergence, confidence, proved)
 
 
-@dataclass(frozen=True)
-class _ClusterSetting:
-    m: int
-    margin: float
-    input_norm: float
-    delta: float
-    cost: float
+def _beta_grid(betas: Array, low: float, delta: float, d: int, proved: bool) -> tuple[Array, float]:
+    """Grid points next to the betas (k,), and the share of ``delta`` left for each possible choice.
 
-
-def _noise(
-    setting: _ClusterSetting, betas: Array, d: int, dimension: int, proved: bool
-) -> tuple[Array, float] | str:
-    """sigma_i (k,) and the logarithms to pay, or why there are none.
-
-    Proved: gamma/8, and the interval [low, 2^r low] with r paid for. As stated: gamma itself, and the
-    interval that just holds every beta.
+    Proved: in the interval [low, 2^r low] with r paid for. As stated: in the one that just holds every beta.
     """
-    low = (setting.margin / (2 * setting.input_norm)) ** (1 / d)
-    if betas.min() < low:
-        return f"beta = {betas.min():.3g} is below {low:.3g}: no margin can be reached"
     doublings = max(1, int(np.ceil(np.log2(betas.max() / low))))
     high = low * 2.0**doublings if proved else _CLUSTER_REACH * betas.max()
     points = max(1, int(np.ceil(d / 2 * high / low)))
     choices = points * (doublings * (doublings + 1) if proved else 1)
-    share = setting.delta / (_CLUSTER_ANGLES * choices)
-    grid = np.array([grid_point(beta, low, high, points) for beta in betas])
-    margin = setting.margin / (_MARGIN_PARTS if proved else 1)
-    sigmas = _cluster_sigmas(grid, margin, setting.input_norm, d, dimension, share)
-    return sigmas, float(np.log(3 * setting.m / share) + setting.cost)
+    return np.array([grid_point(beta, low, high, points) for beta in betas]), delta / (
+        _CLUSTER_ANGLES * choices
+    )
 
 
 def _cluster_sigmas(
