@@ -43,7 +43,7 @@ class CollectorOptions:
 class Collector:
     """Keep distinct directions until ``wanted`` are found, or further starts are not worth it.
 
-    Begins with directions ``known`` (k, D), of ``misalignment`` 1 - Phi (k,). ``on_round`` is called after every
+    Begins with directions ``known`` (k, D), of ``misalignment`` 1 - Phi (k,). Calls ``on_round`` after every
     round with (found, wanted, starts so far).
     """
 

@@ -107,10 +107,6 @@ class BiasFreeLinearisation(Linearisation):
         diagonal = np.asarray((self._slopes**2).T @ self._points**2, dtype=np.float64).reshape(-1)
         return np.asarray(1 / np.where(diagonal > 0, diagonal, 1.0))
 
-    def precondition(self, vector: RealArray) -> RealArray:
-        """Division by diag(J^T J)."""
-        return np.asarray(vector * self.preconditioner_diagonal())
-
 
 def gauss_newton_matrix(slopes: RealArray, points: RealArray, block_entries: int = 4_000_000) -> RealArray:
     """J^T J, (k d, k d) and symmetric, for slopes (n, k) and points (n, d): n (k d)^2 flops.

@@ -78,7 +78,8 @@ def gradient_descent(
             break
         linear = problem.linearise(vector)
         if count % _STEPS_PER_M0 == 0:
-            step = len(x) / _largest_eigenvalue(np.asarray(linear.gram(), dtype=np.float64))
+            gram, last = np.asarray(linear.gram(), dtype=np.float64), vector.size - 1
+            step = len(x) / float(scipy.linalg.eigvalsh(gram, subset_by_index=[last, last])[0])
         vector = vector + step / len(x) * linear.adjoint(residual)
     return Descent(problem.network(vector), np.array(history), float(step), bool(converged))
 
@@ -87,20 +88,14 @@ def gauss_newton(start: Network, x: Array, y: Array, steps: int = 60) -> tuple[N
     """Least squares in W from ``start``, output weights fixed; ends at rounding if the labels allow it."""
     weights, problem = _problem(start, x, y)
     floor = _FIT_ROUNDING * float(np.finfo(np.float64).eps) * _rms(problem.y)
-    fit = levenberg_marquardt(
-        problem, problem.vector(weights), LevenbergMarquardtOptions(steps=steps, rounding=floor)
-    )
+    options = LevenbergMarquardtOptions(steps=steps, rounding=floor)
+    fit = levenberg_marquardt(problem, problem.vector(weights), options)
     return problem.network(fit.vector), fit
 
 
 def _problem(start: Network, x: Array, y: Array) -> tuple[Array, BiasFreeFit]:
     weights, outer, activation = bias_free_parts(start)
     return weights, BiasFreeFit(activation, outer, np.asarray(x, dtype=np.float64), np.asarray(y).reshape(-1))
-
-
-def _largest_eigenvalue(matrix: Array) -> float:
-    last = len(matrix) - 1
-    return float(scipy.linalg.eigvalsh(matrix, subset_by_index=[last, last])[0])
 
 
 def _rms(values: Array) -> float:

@@ -24,7 +24,7 @@ rows, and its coefficients are read off: with q = sum_alpha beta_alpha He_alpha,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import factorial
 
 import numpy as np
@@ -178,17 +178,12 @@ class LowDegreeSums:
             features = np.concatenate(hermite_features(x[start : start + _FEATURE_ROWS], self.degree))
             gram += features @ features.T
             right += features @ y[start : start + _FEATURE_ROWS]
-        return LowDegreeSums(self.dimension, self.degree, self.rows + len(x), gram, right)
+        return replace(self, rows=self.rows + len(x), gram=gram, right=right)
 
     def merge(self, other: LowDegreeSums) -> LowDegreeSums:
         """The sums over the rows of both."""
-        return LowDegreeSums(
-            self.dimension,
-            self.degree,
-            self.rows + other.rows,
-            self.gram + other.gram,
-            self.right + other.right,
-        )
+        gram, right = self.gram + other.gram, self.right + other.right
+        return replace(self, rows=self.rows + other.rows, gram=gram, right=right)
 
     def solve(self) -> HermiteTensors:
         """The fitted polynomial, as its Hermite coefficients: call it for values, add it to other ones."""
@@ -197,17 +192,11 @@ class LowDegreeSums:
                 f"rows must be at least {len(self.right)} for a polynomial of degree {self.degree} in "
                 f"{self.dimension} variables. Got {self.rows} instead. Lower the degree or add samples."
             )
-        factorials = np.concatenate(
-            [factorial(k) / tensor_packing(self.dimension, k).multiplicity for k in range(self.degree + 1)]
-        )
-        # E He_alpha^2 = prod n_j!: with features of that length the Gram matrix is the identity up to
-        # sampling.
+        entries = [tensor_packing(self.dimension, k).multiplicity for k in range(self.degree + 1)]
+        factorials = np.concatenate([factorial(k) / multiplicity for k, multiplicity in enumerate(entries)])
+        # E He_alpha^2 = prod n_j!: features of that length have the identity as Gram matrix, up to sampling.
         length = np.sqrt(factorials)
         scaled = self.gram / np.outer(length, length) / self.rows
         beta = scipy.linalg.solve(scaled, self.right / length / self.rows, assume_a="sym") / length
-        packed, start = [], 0
-        for k in range(self.degree + 1):
-            size = tensor_packing(self.dimension, k).size
-            packed.append((beta * factorials)[start : start + size])
-            start += size
+        packed = np.split(beta * factorials, np.cumsum([len(entry) for entry in entries])[:-1])
         return HermiteTensors(self.dimension, tuple(packed))

@@ -48,10 +48,6 @@ class FormedJacobian(Linearisation):
         squares = np.einsum("ij,ij->j", self._matrix, self._matrix).astype(np.float64)
         return np.asarray(1 / np.where(squares > 0, squares, 1.0))
 
-    def precondition(self, vector: RealArray) -> RealArray:
-        """v over the squared column norms."""
-        return np.asarray(vector * self.preconditioner_diagonal().astype(vector.dtype))
-
 
 class DenseSolver(Solver):
     """QR of the stacked matrix: 2 rows P^2 flops a step."""

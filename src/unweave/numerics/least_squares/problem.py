@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Protocol
 
+import numpy as np
+
 from unweave.arrays import Array, RealArray
 
 
@@ -35,9 +37,9 @@ class Linearisation(ABC):
     def preconditioner_diagonal(self) -> Array:
         """Diagonal of M^{-1}, of the parameters for which error bars are wanted."""
 
-    @abstractmethod
     def precondition(self, vector: RealArray) -> RealArray:
-        """M^{-1} v for a symmetric positive definite M that resembles J^T J."""
+        """M^{-1} v for a symmetric positive definite M that resembles J^T J; here M is diagonal."""
+        return np.asarray(vector * self.preconditioner_diagonal().astype(vector.dtype))
 
 
 class LeastSquares(Protocol):
