@@ -204,9 +204,8 @@ def quadratic_descent(
     y = checked_labels(x, y)
     size = float(np.mean(y**2)) or 1.0
     # The Hessian of Lhat is at most 12 |x|^4 times the size of W W^T: this step is safe, and grows.
-    curvature = (
-        12 * float(np.mean(np.sum(x**2, axis=1) ** 2)) * max(float(np.linalg.norm(start, 2)) ** 2, 1e-300)
-    )
+    fourth = float(np.mean(np.sum(x**2, axis=1) ** 2))
+    curvature = 12 * fourth * max(float(np.linalg.norm(start, 2)) ** 2, 1e-300)
     found = armijo_descent(
         lambda weights: empirical_risk(x, y, weights),
         lambda weights: empirical_gradient(x, y, weights),

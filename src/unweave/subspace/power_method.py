@@ -19,7 +19,7 @@ reach Phi = 0.9996 near the limit while true ones stay within delta^2 of one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -63,15 +63,8 @@ class PowerMethodOptions(CollectorOptions):
     @staticmethod
     def published(min_objective: float = 0.9) -> PowerMethodOptions:
         """Power steps of gamma = 2 alone, uniform starts, a fixed threshold on Phi."""
-        return PowerMethodOptions(
-            gamma=2.0,
-            power_steps=3000,
-            power_tolerance=1e-8,
-            newton_steps=0,
-            residual_starts=False,
-            min_objective=min_objective,
-            angle=4.5e-2,
-        )
+        power = PowerMethodOptions(gamma=2.0, power_steps=3000, power_tolerance=1e-8, newton_steps=0)
+        return replace(power, residual_starts=False, min_objective=min_objective, angle=4.5e-2)
 
 
 def subspace_power_method(

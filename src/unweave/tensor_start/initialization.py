@@ -218,13 +218,9 @@ def tensor_start(x: Array, y: Array, width: int, activation: str) -> TensorStart
     directions = directions * np.where(signed >= 0, 1.0, -1.0)
     weights = frame @ directions * powers ** (1 / degree)
     explained = directions @ (constants[1] * outer * powers)
-    return TensorStart(
-        network=bias_free_network(weights, outer, function.name),
-        order=order,
-        gap=gap,
-        off_diagonal=off_diagonal,
-        first_order_misfit=float(np.linalg.norm(first - explained) / np.linalg.norm(first)),
-    )
+    misfit = float(np.linalg.norm(first - explained) / np.linalg.norm(first))
+    network = bias_free_network(weights, outer, function.name)
+    return TensorStart(network, order, gap, off_diagonal, misfit)
 
 
 def _common_directions(second: Array, high: Array) -> tuple[Array, float]:

@@ -287,11 +287,8 @@ def _agree(residuals: list[float]) -> bool:
 
 def _on_all(fit: ProjectedFit, search: _Search) -> ProjectedFit:
     """The last steps with all samples: fewer were enough to find the units."""
-    return search.whole().minimise(
-        fit.units,
-        ProjectionOptions(steps=30, floor=_ROUNDING, patience=3, worthwhile=_CONVERGED),
-        search.on_step,
-    )
+    settings = ProjectionOptions(steps=30, floor=_ROUNDING, patience=3, worthwhile=_CONVERGED)
+    return search.whole().minimise(fit.units, settings, search.on_step)
 
 
 def _told(
