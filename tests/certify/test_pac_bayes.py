@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unweave.certify import balanced, cluster_bound, dist_from_init_bound, margins, nbs_bound
-from unweave.certify.hypotheses import grid_point
+from unweave.certify.margins import grid_point
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 from unweave.networks.random import random_network

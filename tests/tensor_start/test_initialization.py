@@ -19,7 +19,7 @@ from unweave.tensor_start import (
     tensor_order,
     tensor_start,
 )
-from unweave.tensor_start.hermite_tensors import fourth_order_matrices, low_moments, third_order_slices
+from unweave.tensor_start.initialization import fourth_order_matrices, low_moments, third_order_slices
 
 
 def monic_hermite(order: int, z: np.ndarray) -> np.ndarray:

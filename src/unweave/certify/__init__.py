@@ -1,11 +1,9 @@
 """Guarantees for a given network: tolerated noise, bounds on its risk, pieces, curvature."""
 
-from unweave.certify.cluster import cluster_bound
 from unweave.certify.complexity import KinkEnd, LinePieces, kink_that_ends, line_pieces
 from unweave.certify.hessian import HessianMinimum, LossHessian, hessian_min_eig
-from unweave.certify.hypotheses import balanced
-from unweave.certify.margins import LabelledData, RiskBound, margins
-from unweave.certify.pac_bayes import dist_from_init_bound, nbs_bound
+from unweave.certify.margins import LabelledData, RiskBound, balanced, margins
+from unweave.certify.pac_bayes import cluster_bound, dist_from_init_bound, nbs_bound
 from unweave.certify.perturbation import (
     LayerNorms,
     deviation_bound,

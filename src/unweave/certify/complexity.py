@@ -80,11 +80,7 @@ def line_pieces(
 
 
 def kink_that_ends(
-    network: Network,
-    lines: int = 4,
-    probes: int = 4,
-    seed: int | np.random.Generator = 0,
-    scale: float = 1.0,
+    network: Network, lines: int = 4, probes: int = 4, seed: int | np.random.Generator = 0, scale: float = 1.0
 ) -> KinkEnd | None:
     """Look for a kink that does not fill its hyperplane, at ``probes`` points on it for every kink on a line.
 

@@ -68,11 +68,7 @@ class LayerNorms:
 
 
 def noise_resilience_sigma(
-    network: Network,
-    input_norm: float,
-    margin: float,
-    failure: float = 0.5,
-    form: Form = "recursion",
+    network: Network, input_norm: float, margin: float, failure: float = 0.5, form: Form = "recursion"
 ) -> float:
     """Standard deviation of Gaussian noise, the same on all parameters, that the network tolerates.
 

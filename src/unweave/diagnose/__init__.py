@@ -1,19 +1,21 @@
 """Checkable figures: how hard a network is to recover, and what the theory promises about a result."""
 
-from unweave.diagnose.certificates import DirectionCertificates, direction_certificates, subspace_error
 from unweave.diagnose.frame_theory import (
     CountOfMaximisers,
+    DirectionCertificates,
     DistanceToWeight,
     FrameTheory,
     MaximiserNearWeight,
     TwoLevels,
     count_guarantee,
+    direction_certificates,
     direction_distance,
     eigenvector_distance,
     frame_theory,
     maximiser_guarantee,
     power_method_guarantee,
     spectral_ascent_guarantee,
+    subspace_error,
 )
 from unweave.diagnose.incoherence import Incoherence, hadamard_gram, incoherence, unit_columns, welch_bound
 from unweave.diagnose.learnability import (

@@ -1,10 +1,12 @@
-"""Guarantees of the linear-regime theorems for nearly tight frames, with their hypotheses checked.
+"""Guarantees of the linear-regime theorems for nearly tight frames, with their hypotheses checked;
+certificates.
 
 Weights satisfy the frame condition with constant nu when (1 - nu)|x|^2 <= sum_k <w_k, x>^2 <= (1 + nu)|x|^2;
 delta is the error of the subspace, the norm of the difference of the projections onto span{w_k w_k^T} and
 its estimate. Each function returns whether the hypotheses hold, and the bounds: nan where they do not.
 The constants are sharp only for tiny nu and delta; the algorithms work far beyond, so a failed hypothesis
 is no verdict on the result.
+What needs no hypothesis are the certificates of found directions and spans: alignment, rate, sensitivity.
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 
+from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.subspace.rank_one_space import RankOneSpace
 
 
 @dataclass(frozen=True)
@@ -172,3 +177,44 @@ def _check(nu: float, delta: float) -> None:
         raise InvalidInput(
             f"frame constant and subspace error must be non-negative. Got {nu} and {delta} instead."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionCertificates:
+    """One entry per direction."""
+
+    misalignment: Array
+    """(n,) 1 - Phi(u), the squared distance of u u^T to the span: of the order of the span's squared error
+    for a true weight, of order one for anything else."""
+    stationarity: Array
+    """(n,) |P(u u^T) u - Phi(u) u|: zero at a maximizer; above the convergence tolerance the search stopped
+    early."""
+    rate: Array
+    """(n,) rho, contraction of the power step at u: one or more means that u is no isolated maximizer."""
+    sensitivity: Array
+    """(n,) 1/(1 - rho): how much an error of the span is magnified in u; inf when rho >= 1."""
+
+
+def direction_certificates(space: RankOneSpace, directions: Array) -> DirectionCertificates:
+    """Certificates of unit rows ``directions`` (n, D) in ``space``.
+
+    rho = max over unit v orthogonal to u of (2 |P(u v^T)|_F^2 + v^T P(u u^T) v) / Phi(u); with a finite
+    gamma the power method contracts by (1 + 2 gamma Phi rho)/(1 + 2 gamma Phi). Cost: O(m D^2 + D^3) flops
+    per direction.
+    """
+    misalignment = np.asarray(space.misalignment(directions), dtype=np.float64)
+    objective, image = space.objective_and_image(directions)
+    stationarity = np.linalg.norm(image - objective[:, None] * directions, axis=1)
+    rate = np.asarray(space.contraction_rates(directions), dtype=np.float64)
+    sensitivity = np.where(rate < 1, 1 / np.where(rate < 1, 1 - rate, 1.0), np.inf)
+    return DirectionCertificates(misalignment, stationarity, rate, sensitivity)
+
+
+def subspace_error(first: Array, second: Array) -> float:
+    """delta = ||P_1 - P_2||, the sine of the largest principal angle, of two orthonormal bases (p, m) of
+    one rank.
+
+    From the part of one basis that lies outside the other, so that small angles keep their digits.
+    """
+    outside = first - second @ (second.T @ first)
+    return float(min(1.0, scipy.linalg.svdvals(outside)[0]))

@@ -18,7 +18,7 @@ from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.comparison import compare
 from unweave.networks.signs import solve_signs
 from unweave.numerics.hermite.estimated_coefficients import Batches, estimate_coefficients
-from unweave.numerics.hermite.polynomials import hermite_polynomial, normal_density
+from unweave.numerics.hermite.tensors import hermite_polynomial, normal_density
 from unweave.published.relu.hermite_coefficients import (
     affine_surrogate_risk,
     gaussian_risk,

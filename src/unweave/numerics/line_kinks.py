@@ -197,12 +197,9 @@ def find_kinks(
 
 class _Search:
     def __init__(self, values: Values, precision: Precision, options: KinkOptions) -> None:
-        self._options = options
-        self._values = values
-        self._precision = precision
-        self._rows = 0
+        self._values, self._precision, self._options = values, precision, options
         self._kinks: list[float] = []
-        self._unresolved = 0
+        self._rows = self._unresolved = 0
 
     def run(self, low: float, high: float, cuts: tuple[float, ...]) -> LineKinks:
         window = self._options.window * (high - low)

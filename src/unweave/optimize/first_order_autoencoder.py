@@ -69,11 +69,21 @@ class TiedAutoencoder:
         return self._backward(parameters, values, open_units)
 
     def hessian_product(self, x: Array, v: Array) -> Array:
-        """H(x) v (P,)."""
-        parameters, moved = self._unpack(x), self._unpack(v)
+        """H(x) v (P,): every line of `_forward` and `_backward`, differentiated along v."""
+        parameters = self._unpack(x)
         values, open_units = self._forward(parameters, self.images)
-        rates = self._forward_rate(parameters, moved, values, open_units)
-        return self._backward_rate(parameters, moved, values, rates, open_units)
+        pairs = list(zip(self._layers(parameters), self._layers(self._unpack(v)), strict=True))
+        rates = [np.zeros_like(values[0])]
+        for ((matrix, _), (turn, shift)), value, is_open in zip(pairs, values, open_units, strict=False):
+            rates.append((rates[-1] @ matrix + value @ turn + shift) * is_open)
+        count = len(values[0])
+        signal, change = 2 * (values[-1] - values[0]) / count, 2 * rates[-1] / count
+        slopes = []
+        for index, ((matrix, _), (turn, _)) in reversed(list(enumerate(pairs))):
+            signal, change = signal * open_units[index], change * open_units[index]
+            slopes.append((rates[index].T @ signal + values[index].T @ change, change.sum(axis=0)))
+            signal, change = signal @ matrix.T, change @ matrix.T + signal @ turn.T
+        return self._packed(slopes[::-1])
 
     def network(self, x: Array) -> Network:
         """The autoencoder as a network."""
@@ -93,12 +103,9 @@ class TiedAutoencoder:
             raise InvalidInput(
                 f"x must be of shape ({self.n_parameters},). Got {x.shape} instead. start() gives one."
             )
-        parts, begin = [], 0
-        for shape in self._shapes():
-            size = int(np.prod(shape))
-            parts.append(x[begin : begin + size].reshape(shape))
-            begin += size
-        return parts
+        shapes = self._shapes()
+        parts = np.split(x, np.cumsum([np.prod(shape) for shape in shapes])[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def _layers(self, parameters: list[Array]) -> list[tuple[Array, Array]]:
         """(n_in, n_out) matrices and biases, in the order of the signal."""
@@ -117,16 +124,6 @@ class TiedAutoencoder:
             values.append(before * is_open)
         return values, open_units
 
-    def _forward_rate(
-        self, parameters: list[Array], moved: list[Array], values: list[Array], open_units: list[BoolArray]
-    ) -> list[Array]:
-        """Rates of change of all values as the parameters move."""
-        rates = [np.zeros_like(values[0])]
-        pairs = zip(self._layers(parameters), self._layers(moved), values, open_units, strict=False)
-        for (matrix, _), (turn, shift), value, is_open in pairs:
-            rates.append((rates[-1] @ matrix + value @ turn + shift) * is_open)
-        return rates
-
     def _backward(self, parameters: list[Array], values: list[Array], open_units: list[BoolArray]) -> Array:
         signal = 2 * (values[-1] - values[0]) / len(values[0])
         slopes = []
@@ -134,25 +131,6 @@ class TiedAutoencoder:
             signal = signal * open_units[index]
             slopes.append((values[index].T @ signal, signal.sum(axis=0)))
             signal = signal @ matrix.T
-        return self._packed(slopes[::-1])
-
-    def _backward_rate(
-        self,
-        parameters: list[Array],
-        moved: list[Array],
-        values: list[Array],
-        rates: list[Array],
-        open_units: list[BoolArray],
-    ) -> Array:
-        """The rate of change of the gradient: every line of `_backward`, differentiated."""
-        count = len(values[0])
-        signal, change = 2 * (values[-1] - values[0]) / count, 2 * rates[-1] / count
-        slopes = []
-        pairs = list(zip(self._layers(parameters), self._layers(moved), strict=True))
-        for index, ((matrix, _), (turn, _)) in reversed(list(enumerate(pairs))):
-            signal, change = signal * open_units[index], change * open_units[index]
-            slopes.append((rates[index].T @ signal + values[index].T @ change, change.sum(axis=0)))
-            signal, change = signal @ matrix.T, change @ matrix.T + signal @ turn.T
         return self._packed(slopes[::-1])
 
     def _packed(self, slopes: list[tuple[Array, Array]]) -> Array:

@@ -97,12 +97,7 @@ def certified_step(
     """
     if kind not in get_args(StepKind):
         raise InvalidInput(f"kind must be one of {get_args(StepKind)}. Got {kind!r} instead. Choose one.")
-    values = {
-        "smoothness": smoothness,
-        "gradient_bound": gradient_bound,
-        "gap": gap,
-        "accuracy": accuracy,
-    }
+    values = {"smoothness": smoothness, "gradient_bound": gradient_bound, "gap": gap, "accuracy": accuracy}
     for name, value in values.items():
         if not (np.isfinite(value) and value > 0):
             raise InvalidInput(

@@ -94,22 +94,17 @@ def track(
     if curvature and rng is None:
         raise InvalidInput("rng must be given with curvature. Got None instead. Lanczos starts at random.")
     product = hessian_product or gradient_differences(gradient)
-    times: list[int] = []
-    norms: list[float] = []
-    ranges: list[tuple[float, float]] = []
-    values: list[float] = []
+    records: list[tuple[float, ...]] = []
 
     def record(state: State, norm: float) -> None:
         if state.time % every and state.time != steps - 1:
             return
-        times.append(state.time)
-        norms.append(norm)
-        values.append(np.nan if measure is None else measure(state.x))
+        value = np.nan if measure is None else measure(state.x)
+        extremes = (np.nan, np.nan)
         if curvature and rng is not None:
-            ranges.append(curvature_range(product, state.x, rng, lanczos_steps))
-        else:
-            ranges.append((np.nan, np.nan))
+            extremes = curvature_range(product, state.x, rng, lanczos_steps)
+        records.append((state.time, norm, *extremes, value))
 
     found = descend(gradient, start, method, steps, tolerance, record)
-    low, high = np.array(ranges).T
-    return Track(found, np.array(times, dtype=np.int64), np.array(norms), low, high, np.array(values))
+    times, norms, low, high, values = np.array(records).T
+    return Track(found, times.astype(np.int64), norms, low, high, values)

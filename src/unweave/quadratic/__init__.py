@@ -1,28 +1,25 @@
 """Networks of quadratic units: exact solve, energy barrier, descent, counterexamples below the threshold."""
 
 from unweave.quadratic.counterexample import Counterexample, counterexample
-from unweave.quadratic.descent import (
-    QuadraticDescent,
-    QuadraticDescentOptions,
-    identity_start,
-    matched_scale,
-    quadratic_descent,
-    start_over_barrier,
-)
 from unweave.quadratic.energy import (
     InputMoments,
+    QuadraticDescent,
+    QuadraticDescentOptions,
     StationaryCertificate,
     barrier_point,
     empirical_barrier,
     empirical_gradient,
     empirical_risk,
+    identity_start,
+    matched_scale,
     population_barrier,
     population_risk,
+    quadratic_descent,
+    start_over_barrier,
     stationary_certificate,
 )
-from unweave.quadratic.exact_solve import QuadraticForm, factor, solve_quadratic_form
+from unweave.quadratic.exact_solve import QuadraticForm, SpanTest, factor, solve_quadratic_form, span_test
 from unweave.quadratic.recovery import quadratic_network, recover_quadratic, surplus_equations
-from unweave.quadratic.span_test import SpanTest, span_test
 
 __all__ = [
     "Counterexample",

@@ -22,8 +22,8 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 from unweave.quadratic.energy import GAUSSIAN, InputMoments, population_risk
+from unweave.quadratic.exact_solve import checked_inputs, packed_rows
 from unweave.quadratic.recovery import quadratic_network
-from unweave.quadratic.span_test import checked_inputs, packed_rows
 from unweave.subspace.symmetric import symmetric_packing
 
 

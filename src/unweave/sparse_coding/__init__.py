@@ -1,10 +1,13 @@
 """Sparse coding with a weight-tied autoencoder: certified supports, gradients, dictionaries by descent."""
 
 from unweave.sparse_coding.autoencoder import (
+    Criticality,
     ProxyGradient,
     autoencoder_gradient,
     autoencoder_loss,
     autoencoder_network,
+    loss_slice,
+    measure_criticality,
     proxy_gradient,
 )
 from unweave.sparse_coding.certificate import (
@@ -13,11 +16,12 @@ from unweave.sparse_coding.certificate import (
     certify_support_recovery,
     support_rates,
 )
-from unweave.sparse_coding.criticality import Criticality, loss_slice, measure_criticality
 from unweave.sparse_coding.descent import (
     AutoencoderFit,
     AutoencoderOptions,
+    DictionaryFit,
     atom_cosines,
+    refine_dictionary,
     sparse_autoencoder_fit,
     training_bias,
 )
@@ -29,7 +33,6 @@ from unweave.sparse_coding.generative import (
     near_dictionary,
     spikes_and_waves,
 )
-from unweave.sparse_coding.refinement import DictionaryFit, refine_dictionary
 
 __all__ = [
     "AutoencoderFit",

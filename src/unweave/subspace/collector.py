@@ -26,21 +26,25 @@ class RankOneDirections:
         return len(self.directions)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CollectorOptions:
+    """When directions are accepted, and when further starts are not worth it."""
+
+    max_restarts: float = 40.0
+    """Largest number of starts, in multiples of m log(m + 2)."""
+    patience: int = 30
+    """Number of rounds without a new direction after which the search ends."""
+    min_objective: float | None = None
+    """Accept by Phi >= this instead of by the distance to the subspace."""
+    angle: float = 1e-4
+    """Directions closer than this (radians) are the same."""
+
+
 class Collector:
     """Keep distinct directions until ``wanted`` are found, or further starts are not worth it.
 
-    Parameters
-    ----------
-    known, misalignment
-        (k, D) and (k,): directions to begin with, and 1 - Phi of each.
-    max_restarts
-        Largest number of starts, in multiples of m log(m + 2) for m wanted directions.
-    patience
-        Number of rounds without a new direction after which the search ends.
-    angle
-        Directions closer than this (radians) are the same.
-    on_round
-        Called after every round with (found, wanted, starts so far).
+    Begins with directions ``known`` (k, D), of ``misalignment`` 1 - Phi (k,). Calls ``on_round`` after every
+    round with (found, wanted, starts so far).
     """
 
     def __init__(
@@ -48,14 +52,11 @@ class Collector:
         wanted: int,
         known: Array,
         misalignment: Array,
-        *,
-        max_restarts: float,
-        patience: int,
-        angle: float,
+        options: CollectorOptions,
         on_round: Callable[[int, int, int], None] | None,
     ) -> None:
-        self._wanted, self._patience, self._angle, self._on_round = wanted, patience, angle, on_round
-        self._limit = int(max_restarts * wanted * np.log(wanted + 2)) + known.shape[1]
+        self._wanted, self._options, self._on_round = wanted, options, on_round
+        self._limit = int(options.max_restarts * wanted * np.log(wanted + 2)) + known.shape[1]
         self.found = known
         """(found, D)"""
         self._misalignment = misalignment
@@ -66,17 +67,14 @@ class Collector:
     @property
     def goes_on(self) -> bool:
         """Whether another round is worth it."""
-        return (
-            len(self.found) < self._wanted
-            and self.restarts < self._limit
-            and self._fruitless < self._patience
-        )
+        missing = len(self.found) < self._wanted
+        return missing and self.restarts < self._limit and self._fruitless < self._options.patience
 
     def add(self, ends: Array, misalignment: Array, accepted: BoolArray) -> None:
         """Take what is new of a round's end points (n, D), those with the smallest 1 - Phi (n,) first."""
         self._rejected.append(misalignment[~accepted])
         order = np.flatnonzero(accepted)[np.argsort(misalignment[accepted])]
-        new = order[distinct_directions(ends[order], self.found, self._angle)]
+        new = order[distinct_directions(ends[order], self.found, self._options.angle)]
         self.found = np.concatenate([self.found, ends[new]])
         self._misalignment = np.concatenate([self._misalignment, misalignment[new]])
         self.restarts += len(ends)
@@ -99,8 +97,7 @@ def distinct_directions(candidates: Array, known: Array, angle: float) -> IntArr
     modulo sign, exceeds ``angle`` (radians, small).
     """
     closeness = 1 - angle**2 / 2
-    unseen = np.abs(candidates @ known.T).max(axis=1, initial=0.0) < closeness
-    rows = np.flatnonzero(unseen)
+    rows = np.flatnonzero(np.abs(candidates @ known.T).max(axis=1, initial=0.0) < closeness)
     similar = np.abs(candidates[rows] @ candidates[rows].T) >= closeness
     chosen: list[int] = []
     taken = np.zeros(len(rows), dtype=bool)

@@ -19,7 +19,7 @@ reach Phi = 0.9996 near the limit while true ones stay within delta^2 of one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -27,7 +27,7 @@ from array_api_compat import array_namespace
 
 from unweave.arrays import AnyArray, Array
 from unweave.execution.executor import Executor, SerialExecutor
-from unweave.subspace.collector import Collector, RankOneDirections
+from unweave.subspace.collector import Collector, CollectorOptions, RankOneDirections
 from unweave.subspace.rank_one_space import RankOneSpace
 
 ROUNDING_MISALIGNMENT = 1e-9
@@ -44,7 +44,7 @@ _TRUSTED_MISALIGNMENT = 1e-3  # below it the Riemannian Hessian is definite: sol
 
 
 @dataclass(frozen=True)
-class PowerMethodOptions:
+class PowerMethodOptions(CollectorOptions):
     """Options of [identification] Alg. 2.2. ``published()`` gives the source's settings."""
 
     gamma: float = np.inf
@@ -57,29 +57,14 @@ class PowerMethodOptions:
     """A start is retired once a Newton step is shorter than this."""
     residual_starts: bool = True
     """Start from members of the subspace orthogonal to what was found, instead of uniformly."""
-    max_restarts: float = 40.0
-    """Largest number of starts, in multiples of m log(m + 2)."""
-    patience: int = 30
-    """Number of rounds without a new direction after which the search ends."""
-    min_objective: float | None = None
-    """Accept by Phi >= this instead of by the distance to the subspace."""
-    angle: float = 1e-4
-    """Directions closer than this (radians) are the same."""
     single_precision: bool = False
     """Power steps in float32 (half the time); Newton steps stay in the subspace's precision."""
 
     @staticmethod
     def published(min_objective: float = 0.9) -> PowerMethodOptions:
         """Power steps of gamma = 2 alone, uniform starts, a fixed threshold on Phi."""
-        return PowerMethodOptions(
-            gamma=2.0,
-            power_steps=3000,
-            power_tolerance=1e-8,
-            newton_steps=0,
-            residual_starts=False,
-            min_objective=min_objective,
-            angle=4.5e-2,
-        )
+        power = PowerMethodOptions(gamma=2.0, power_steps=3000, power_tolerance=1e-8, newton_steps=0)
+        return replace(power, residual_starts=False, min_objective=min_objective, angle=4.5e-2)
 
 
 def subspace_power_method(
@@ -112,15 +97,8 @@ def subspace_power_method(
     options, executor = options or PowerMethodOptions(), executor or SerialExecutor()
     dimension, wanted = space.packing.dimension, space.rank
     found = np.zeros((0, dimension)) if known is None else known
-    collector = Collector(
-        wanted,
-        found,
-        np.asarray(space.misalignment(_like(space, found)), dtype=np.float64),
-        max_restarts=options.max_restarts,
-        patience=options.patience,
-        angle=options.angle,
-        on_round=on_round,
-    )
+    misalignment = np.asarray(space.misalignment(space.asarray(found)), dtype=np.float64)
+    collector = Collector(wanted, found, misalignment, options, on_round)
     while collector.goes_on:
         found, first = collector.found, collector.restarts == 0
         count = wanted if first else min(wanted, max(2 * (wanted - len(found)), 16))
@@ -131,11 +109,9 @@ def subspace_power_method(
         ends, misalignment = _ascend_in_blocks(space, starts, options, executor)
         if first:
             acceptance = _sharpened(acceptance, misalignment)
-        accepted = (
-            misalignment <= acceptance
-            if options.min_objective is None
-            else 1 - misalignment >= options.min_objective
-        )
+        accepted = misalignment <= acceptance
+        if options.min_objective is not None:
+            accepted = 1 - misalignment >= options.min_objective
         collector.add(ends, misalignment, accepted)
     return collector.result()
 
@@ -172,43 +148,22 @@ def _sharpened(acceptance: float, misalignment: Array) -> float:
     return min(acceptance, max(ROUNDING_MISALIGNMENT, _MISALIGNMENT_SPREAD * typical))
 
 
-def _like(space: RankOneSpace, rows: Array) -> AnyArray:
-    xp = array_namespace(space.basis)
-    return xp.asarray(rows, dtype=space.basis.dtype, device=space.basis.device)
-
-
 def _ascend_in_blocks(
     space: RankOneSpace, starts: Array, options: PowerMethodOptions, executor: Executor
 ) -> tuple[Array, Array]:
     """End points (n, D) and their 1 - Phi (n,), every block of starts being one task."""
     blocks = [starts[i : i + _STARTS_PER_TASK] for i in range(0, len(starts), _STARTS_PER_TASK)]
     key = ("power method", space.basis, space.representation, options)
-    parts = list(executor.map(_ascend_task, blocks, shared=_Ascent(space, options), key=key))
+    parts = list(executor.map(_ascend, blocks, shared=(space, options), key=key))
     return np.concatenate([ends for ends, _ in parts]), np.concatenate([left for _, left in parts])
 
 
-@dataclass(frozen=True, eq=False)
-class _Ascent:
-    """Data shared by all blocks of starts."""
-
-    space: RankOneSpace
-    options: PowerMethodOptions
-
-
-def _ascend_task(ascent: _Ascent, starts: Array) -> tuple[Array, Array]:
-    return _ascend(ascent.space, starts, ascent.options)
-
-
-def _ascend(space: RankOneSpace, starts: Array, options: PowerMethodOptions) -> tuple[Array, Array]:
+def _ascend(shared: tuple[RankOneSpace, PowerMethodOptions], starts: Array) -> tuple[Array, Array]:
+    space, options = shared
     xp = array_namespace(space.basis)
     power_space = space.astype(xp.float32) if options.single_precision else space
-    directions = power_iterations(
-        power_space,
-        _like(power_space, starts),
-        options.gamma,
-        options.power_steps,
-        options.power_tolerance,
-    )
+    begin, steps = power_space.asarray(starts), options.power_steps
+    directions = power_iterations(power_space, begin, options.gamma, steps, options.power_tolerance)
     directions = xp.astype(directions, space.basis.dtype)
     if options.single_precision:
         directions = unit_rows(directions)
@@ -283,11 +238,8 @@ def _newton_step(space: RankOneSpace, current: AnyArray) -> tuple[AnyArray, AnyA
         step = xp.matmul(vectors, coordinates[:, :, None])[:, :, 0]
     step = step - current * xp.sum(step * current, axis=1)[:, None]
     length = xp.linalg.vector_norm(step, axis=1)
-    step = (
-        step
-        * (_LONGEST_NEWTON_STEP / xp.maximum(length, xp.full_like(length, _LONGEST_NEWTON_STEP)))[:, None]
-    )
-    return unit_rows(current + step), length
+    longest = xp.full_like(length, _LONGEST_NEWTON_STEP)
+    return unit_rows(current + step * (longest / xp.maximum(length, longest))[:, None]), length
 
 
 def unit_rows(rows: AnyArray) -> AnyArray:

@@ -78,6 +78,11 @@ class RankOneSpace:
         other._factor = other.basis if self.representation == "basis" else xp.astype(self._factor, dtype)
         return other
 
+    def asarray(self, rows: Array) -> AnyArray:
+        """``rows`` in the library, precision and device of the basis."""
+        xp = array_namespace(self.basis)
+        return xp.asarray(rows, dtype=self.basis.dtype, device=self.basis.device)
+
     def project(self, packed: AnyArray) -> AnyArray:
         """Orthogonal projection of packed matrices (n, p)."""
         if self.representation == "dense":

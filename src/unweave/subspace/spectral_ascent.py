@@ -18,20 +18,20 @@ drawn until every direction is found.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from unweave.arrays import AnyArray
 from unweave.errors import InvalidInput
-from unweave.subspace.collector import Collector, RankOneDirections
+from unweave.subspace.collector import Collector, CollectorOptions, RankOneDirections
 from unweave.subspace.power_method import ROUNDING_MISALIGNMENT, unit_rows
 from unweave.subspace.rank_one_space import RankOneSpace
 
 
 @dataclass(frozen=True)
-class SpectralAscentOptions:
+class SpectralAscentOptions(CollectorOptions):
     """Options of [identification] Alg. 2.1."""
 
     gamma: float = 2.0
@@ -40,14 +40,7 @@ class SpectralAscentOptions:
     """Steps after which a start is taken as it stands."""
     tolerance: float = 1e-8
     """A start is retired once a step of gamma = inf would move M by less than this (Frobenius norm)."""
-    max_restarts: float = 40.0
-    """Largest number of starts, in multiples of m log(m + 2)."""
-    patience: int = 30
-    """Number of rounds without a new direction after which the search ends."""
-    min_objective: float | None = None
-    """Accept by Phi >= this instead of by the distance to the subspace."""
-    angle: float = 1e-3
-    """Directions closer than this (radians) are the same."""
+    angle: float = field(default=1e-3, kw_only=True)
 
     def __post_init__(self) -> None:
         if not 0 < self.gamma < np.inf:
@@ -81,17 +74,10 @@ def spectral_ascent(
     options = options or SpectralAscentOptions()
     dimension, wanted = space.packing.dimension, space.rank
     accepted_level = acceptance if options.min_objective is None else 1 - options.min_objective
-    collector = Collector(
-        wanted,
-        np.zeros((0, dimension)),
-        np.zeros(0),
-        max_restarts=options.max_restarts,
-        patience=options.patience,
-        angle=options.angle,
-        on_round=on_round,
-    )
+    collector = Collector(wanted, np.zeros((0, dimension)), np.zeros(0), options, on_round)
     while collector.goes_on:
-        ends = ascend_spectral_norm(space, _random_members(space, wanted, rng), options)
+        members = space.asarray(rng.standard_normal((wanted, wanted)))
+        ends = ascend_spectral_norm(space, members, options)
         directions = np.asarray(ends, dtype=np.float64)
         misalignment = np.asarray(space.misalignment(ends), dtype=np.float64)
         collector.add(directions, misalignment, misalignment <= accepted_level)
@@ -125,13 +111,6 @@ def ascend_spectral_norm(
         if active.shape[0] == 0:
             break
     return xp.linalg.eigh(_matrices(space, current))[1][:, :, -1]
-
-
-def _random_members(space: RankOneSpace, count: int, rng: np.random.Generator) -> AnyArray:
-    """(count, m) Gaussian coefficients in the library, precision and device of the basis."""
-    xp = array_namespace(space.basis)
-    draws = rng.standard_normal((count, space.rank))
-    return xp.asarray(draws, dtype=space.basis.dtype, device=space.basis.device)
 
 
 def _matrices(space: RankOneSpace, coefficients: AnyArray) -> AnyArray:

@@ -80,18 +80,11 @@ class SymmetricPacking:
 @lru_cache(maxsize=64)
 def symmetric_packing(dimension: int) -> SymmetricPacking:
     """The packing of symmetric ``dimension`` x ``dimension`` matrices."""
-    rows, columns = np.triu_indices(dimension)
+    rows, columns = (index.astype(np.int64) for index in np.triu_indices(dimension))
     position = np.empty((dimension, dimension), dtype=np.int64)
     position[rows, columns] = position[columns, rows] = np.arange(len(rows))
     scale = np.where(rows == columns, 1.0, np.sqrt(2.0))
-    return SymmetricPacking(
-        dimension=dimension,
-        size=len(rows),
-        rows=rows.astype(np.int64),
-        columns=columns.astype(np.int64),
-        scale=scale,
-        position=position.reshape(-1),
-    )
+    return SymmetricPacking(dimension, len(rows), rows, columns, scale, position.reshape(-1))
 
 
 def rank_one_coefficients(directions: Array, hessians: Array) -> Array:

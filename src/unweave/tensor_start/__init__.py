@@ -1,15 +1,21 @@
 """Bias-free networks from Gaussian samples: tensor initialization, local strong convexity, descent."""
 
 from unweave.tensor_start.activation_properties import ActivationProperties, Rho, activation_properties, rho
-from unweave.tensor_start.descent import Descent, DescentOptions, gauss_newton, gradient_descent
-from unweave.tensor_start.initialization import TensorStart, hermite_constants, tensor_order, tensor_start
-from unweave.tensor_start.local_convexity import (
+from unweave.tensor_start.bias_free import (
     LocalConvexity,
     empirical_hessian,
     local_convexity,
     predicted_extremes,
 )
-from unweave.tensor_start.recovery import TensorRecovery, recover_from_tensors
+from unweave.tensor_start.initialization import TensorStart, hermite_constants, tensor_order, tensor_start
+from unweave.tensor_start.recovery import (
+    Descent,
+    DescentOptions,
+    TensorRecovery,
+    gauss_newton,
+    gradient_descent,
+    recover_from_tensors,
+)
 
 __all__ = [
     "ActivationProperties",

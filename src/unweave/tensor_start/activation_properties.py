@@ -183,8 +183,7 @@ def _growth(activation: Activation, order: int) -> int | None:
 
 def _graded_rule(sigma: float) -> tuple[Array, Array]:
     """Nodes and weights of E[f(Z)], panels cut at 0, at multiples of a half, and at powers of two of
-    1/sigma.
-    """
+    1/sigma."""
     uniform = np.arange(0, _LARGEST_Z + _WIDEST_PANEL / 2, _WIDEST_PANEL)
     graded = _FINEST_PANEL * 2.0 ** np.arange(0, 60) / sigma
     edges = np.unique(np.concatenate([uniform, graded[graded < _LARGEST_Z]]))

@@ -9,8 +9,6 @@ from unweave.errors import InvalidInput
 from unweave.numerics.hermite.contractions import (
     SampleContractions,
     directional_coefficients,
-    fourth_contraction,
-    third_contraction,
 )
 from unweave.numerics.hermite.estimated_coefficients import (
     EstimateOptions,
@@ -18,8 +16,7 @@ from unweave.numerics.hermite.estimated_coefficients import (
     fit_low_degree,
     in_batches,
 )
-from unweave.numerics.hermite.low_degree_fit import LowDegreeSums
-from unweave.numerics.hermite.moments import Moments
+from unweave.numerics.hermite.moments import LowDegreeSums, Moments
 from unweave.numerics.hermite.tensors import HermiteTensors, hermite_features
 from unweave.published.relu.hermite_coefficients import hermite_coefficients
 from unweave.published.relu.relu_units import ReLUUnits
@@ -73,8 +70,8 @@ def test_contractions_match_the_tensors():
     vector, matrix = rng.standard_normal(6), rng.standard_normal((6, 6))
     matrix = matrix + matrix.T
     third, fourth = tensors.dense(3) @ vector, np.tensordot(tensors.dense(4), matrix, 2)
-    np.testing.assert_allclose(third_contraction(x, y, vector), third, atol=1e-12)
-    np.testing.assert_allclose(fourth_contraction(x, y, matrix), fourth, atol=1e-12)
+    np.testing.assert_allclose(SampleContractions(x, y).third(vector), third, atol=1e-12)
+    np.testing.assert_allclose(SampleContractions(x, y).fourth(matrix), fourth, atol=1e-12)
     both = SampleContractions(x, y)
     np.testing.assert_allclose(both.second, tensors.dense(2), atol=1e-13)
     np.testing.assert_allclose(both.third(vector), third, atol=1e-12)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from unweave.errors import InvalidInput
-from unweave.numerics.hermite.polynomials import hermite_polynomial
 from unweave.numerics.hermite.symmetric_tensors import packed_position, tensor_packing
-from unweave.numerics.hermite.tensors import HermiteTensors, hermite_features
+from unweave.numerics.hermite.tensors import HermiteTensors, hermite_features, hermite_polynomial
 
 
 def planted(dimension, width, order, seed):

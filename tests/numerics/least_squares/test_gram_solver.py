@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, Linearisation, levenberg_marquardt
-from unweave.numerics.least_squares.dense_solver import DenseSolver
+from unweave.numerics.least_squares.formed_jacobian import DenseSolver
 from unweave.numerics.least_squares.gram_solver import GramSolver
 
 EPS = np.finfo(np.float64).eps

@@ -10,8 +10,7 @@ from scipy.integrate import quad
 
 import unweave
 from unweave.errors import InvalidInput
-from unweave.numerics.hermite.polynomials import hermite_polynomial, normal_density
-from unweave.numerics.hermite.tensors import hermite_features
+from unweave.numerics.hermite.tensors import hermite_features, hermite_polynomial, normal_density
 from unweave.published.relu.hermite_coefficients import (
     ROOT_SEPARATION,
     affine_surrogate_risk,

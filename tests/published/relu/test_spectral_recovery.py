@@ -9,7 +9,7 @@ import unweave
 from unweave.errors import InvalidInput
 from unweave.numerics.hermite.contractions import SampleContractions, directional_coefficients
 from unweave.numerics.hermite.estimated_coefficients import in_batches
-from unweave.numerics.hermite.polynomials import hermite_polynomial, normal_density
+from unweave.numerics.hermite.tensors import hermite_polynomial, normal_density
 from unweave.numerics.whitening import Whitening
 from unweave.published.relu.gaussian_samples import GaussianSampleOptions, recover_from_gaussian_samples
 from unweave.published.relu.hermite_coefficients import hermite_coefficients

@@ -14,19 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.numerics.hermite.polynomials import hermite_polynomial
+from unweave.numerics.hermite.tensors import hermite_polynomial
 
 _CONTRACTED_ROWS = 8192  # rows multiplied at once, so that the products of a block stay small
-
-
-def third_contraction(x: Array, y: Array, vector: Array) -> Array:
-    """T_3[g] (d, d) for g (d,)."""
-    return _third(x, y, y @ x / len(y), vector)
-
-
-def fourth_contraction(x: Array, y: Array, matrix: Array) -> Array:
-    """T_4[G] (d, d) for symmetric G (d, d)."""
-    return _fourth(x, y, _weighted_gram(x, y), matrix)
 
 
 def directional_coefficients(x: Array, y: Array, weights: Array, order: int) -> Array:
@@ -55,31 +45,20 @@ class SampleContractions:
         return np.asarray(self._second - self.mean * np.eye(len(self.first)))
 
     def third(self, vector: Array) -> Array:
-        """T_3[g] (d, d)."""
-        return _third(self._x, self._y, self.first, vector)
+        """T_3[g] (d, d) for g (d,)."""
+        cross = np.outer(self.first, vector)
+        raw = _weighted_gram(self._x, self._y * (self._x @ vector))
+        return np.asarray(raw - (vector @ self.first) * np.eye(len(vector)) - cross - cross.T)
 
     def fourth(self, matrix: Array) -> Array:
-        """T_4[G] (d, d) for symmetric G."""
-        return _fourth(self._x, self._y, self._second, matrix)
-
-
-def _third(x: Array, y: Array, first: Array, vector: Array) -> Array:
-    cross = np.outer(first, vector)
-    raw = _weighted_gram(x, y * (x @ vector))
-    return np.asarray(raw - (vector @ first) * np.eye(len(first)) - cross - cross.T)
-
-
-def _fourth(x: Array, y: Array, second: Array, matrix: Array) -> Array:
-    weights = y * np.einsum("ni,ni->n", x @ matrix, x)
-    identity, trace = np.eye(len(matrix)), np.trace(matrix)
-    mixed = second @ matrix
-    return np.asarray(
-        _weighted_gram(x, weights)
-        - trace * second
-        - weights.mean() * identity
-        - 2 * (mixed + mixed.T)
-        + y.mean() * (trace * identity + 2 * matrix)
-    )
+        """T_4[G] (d, d) for symmetric G (d, d)."""
+        weights = self._y * np.einsum("ni,ni->n", self._x @ matrix, self._x)
+        identity, trace = np.eye(len(matrix)), np.trace(matrix)
+        mixed = self._second @ matrix
+        correction = trace * self._second + weights.mean() * identity + 2 * (mixed + mixed.T)
+        return np.asarray(
+            _weighted_gram(self._x, weights) - correction + self.mean * (trace * identity + 2 * matrix)
+        )
 
 
 def _weighted_gram(x: Array, weights: Array) -> Array:

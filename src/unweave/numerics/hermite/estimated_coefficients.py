@@ -1,7 +1,7 @@
 """Hermite coefficients from Gaussian samples, with their noise, in two passes over batches.
 
-Pass one fits a polynomial q of low degree (`low_degree_fit`); pass two sums the raw moments
-of y - q in two halves of every batch (`moments`). The estimate is T(q) plus the mean over
+Pass one fits a polynomial q of low degree (`LowDegreeSums`); pass two sums the raw moments of y - q
+in two halves of every batch (`moments`). The estimate is T(q) plus the mean over
 both halves, and half the difference of the halves,
 
     nu_k = | T_k^(A) - T_k^(B) |_op / 2        (flattened as it will be used),
@@ -18,8 +18,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.numerics.hermite.low_degree_fit import LowDegreeSums
-from unweave.numerics.hermite.moments import Moments
+from unweave.numerics.hermite.moments import LowDegreeSums, Moments
 from unweave.numerics.hermite.tensors import HermiteTensors
 
 Batches = Callable[[], Iterable[tuple[Array, Array]]]
@@ -99,10 +98,7 @@ def estimate_coefficients(
             halves = (Moments.empty(x.shape[1], order), Moments.empty(x.shape[1], order))
         labels = y if low_degree is None else y - low_degree(x)
         middle = len(x) // 2
-        halves = (
-            halves[0].add(x[:middle], labels[:middle]),
-            halves[1].add(x[middle:], labels[middle:]),
-        )
+        halves = (halves[0].add(x[:middle], labels[:middle]), halves[1].add(x[middle:], labels[middle:]))
     if halves is None or min(halves[0].rows, halves[1].rows) == 0:
         raise InvalidInput("batches must hold at least two samples. Got fewer instead. Check the source.")
     both = halves[0].merge(halves[1])

@@ -8,20 +8,34 @@ for instance T_2 = R_2 - R_0 I and T_4 = R_4 - Sym_6(R_2 (x) I) + R_0 Sym_3(I (x
 summed over the data, and the correction is made once at the end. With h = ceil(K / 2) and the packed
 monomials Z_j of order j, one product (y Z_h) [Z_1 .. Z_{K-h}]^T per block holds all the orders above h: 2
 p_h (p_1 + .. + p_{K-h}) flops per row (d = 10: 7 000 at K = 4, 125 000 at K = 6).
+
+A least-squares polynomial of low degree is taken off the labels before moments are formed. Hermite components
+of different orders are orthogonal, so
+
+    T_k(f) = T_k(q) + T_k(f - q)
+
+for any q, and with q the best polynomial of degree g the mean of (f - q)(x) He_k(x) has the variance of f - q
+instead of that of f: for a ReLU network the tensors' error falls about fivefold with g = 2, worth 25 times
+the samples. q is fitted in the Hermite basis, where the normal equations are close to diagonal for Gaussian
+rows, and its coefficients are read off: with q = sum_alpha beta_alpha He_alpha,
+
+    T_alpha(q) = beta_alpha prod_j n_j(alpha)!.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import factorial
 
 import numpy as np
+import scipy.linalg
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.numerics.hermite.symmetric_tensors import packed_position, tensor_packing
-from unweave.numerics.hermite.tensors import HermiteTensors, monomial_features
+from unweave.numerics.hermite.tensors import HermiteTensors, hermite_features, monomial_features
 
-_MONOMIAL_ROWS = 4096  # rows whose monomials are formed at once: they stay in the cache
+_FEATURE_ROWS = 4096  # rows whose features are formed at once: they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +81,8 @@ class Moments:
                 f"instead. Give one row per sample and one output at a time."
             )
         low, high = [entry.copy() for entry in self.low], self.high.copy()
-        for start in range(0, len(x), _MONOMIAL_ROWS):
-            part, labels = x[start : start + _MONOMIAL_ROWS], y[start : start + _MONOMIAL_ROWS]
+        for start in range(0, len(x), _FEATURE_ROWS):
+            part, labels = x[start : start + _FEATURE_ROWS], y[start : start + _FEATURE_ROWS]
             features = monomial_features(part, self.half)
             for k, entry in enumerate(features):
                 low[k] += entry @ labels
@@ -137,3 +151,52 @@ def _pairings(positions: tuple[int, ...]) -> list[tuple[tuple[int, int], ...]]:
         remaining = others[:i] + others[i + 1 :]
         result += [((first, partner), *pairs) for pairs in _pairings(remaining)]
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class LowDegreeSums:
+    """Sums of the normal equations of the fit over ``rows`` samples; mergeable like `Moments`."""
+
+    dimension: int
+    degree: int
+    rows: int
+    gram: Array
+    """(p, p) sums of feature products, p = C(d + degree, degree)."""
+    right: Array
+    """(p,) sums of features times labels."""
+
+    @staticmethod
+    def empty(dimension: int, degree: int) -> LowDegreeSums:
+        """Sums over no rows."""
+        size = sum(tensor_packing(dimension, k).size for k in range(degree + 1))
+        return LowDegreeSums(dimension, degree, 0, np.zeros((size, size)), np.zeros(size))
+
+    def add(self, x: Array, y: Array) -> LowDegreeSums:
+        """These sums and those over rows x (n, d), y (n,)."""
+        gram, right = self.gram.copy(), self.right.copy()
+        for start in range(0, len(x), _FEATURE_ROWS):
+            features = np.concatenate(hermite_features(x[start : start + _FEATURE_ROWS], self.degree))
+            gram += features @ features.T
+            right += features @ y[start : start + _FEATURE_ROWS]
+        return replace(self, rows=self.rows + len(x), gram=gram, right=right)
+
+    def merge(self, other: LowDegreeSums) -> LowDegreeSums:
+        """The sums over the rows of both."""
+        gram, right = self.gram + other.gram, self.right + other.right
+        return replace(self, rows=self.rows + other.rows, gram=gram, right=right)
+
+    def solve(self) -> HermiteTensors:
+        """The fitted polynomial, as its Hermite coefficients: call it for values, add it to other ones."""
+        if self.rows < len(self.right):
+            raise InvalidInput(
+                f"rows must be at least {len(self.right)} for a polynomial of degree {self.degree} in "
+                f"{self.dimension} variables. Got {self.rows} instead. Lower the degree or add samples."
+            )
+        entries = [tensor_packing(self.dimension, k).multiplicity for k in range(self.degree + 1)]
+        factorials = np.concatenate([factorial(k) / multiplicity for k, multiplicity in enumerate(entries)])
+        # E He_alpha^2 = prod n_j!: features of that length have the identity as Gram matrix, up to sampling.
+        length = np.sqrt(factorials)
+        scaled = self.gram / np.outer(length, length) / self.rows
+        beta = scipy.linalg.solve(scaled, self.right / length / self.rows, assume_a="sym") / length
+        packed = np.split(beta * factorials, np.cumsum([len(entry) for entry in entries])[:-1])
+        return HermiteTensors(self.dimension, tuple(packed))

@@ -12,8 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array, RealArray
-from unweave.numerics.least_squares.problem import Linearisation
-from unweave.numerics.least_squares.solver import Solver
+from unweave.numerics.least_squares.problem import Linearisation, Solver
 
 
 class ConjugateGradientSolver(Solver):

@@ -23,8 +23,7 @@ import numpy as np
 from unweave.arrays import Array, RealArray
 from unweave.numerics.lanczos import lanczos_extremes
 from unweave.numerics.least_squares.cholesky_factor import CholeskyFactor, cholesky_factor, smallest_ridge
-from unweave.numerics.least_squares.problem import Linearisation
-from unweave.numerics.least_squares.solver import Solver
+from unweave.numerics.least_squares.problem import Linearisation, Solver
 
 _WORN_OUT_ITERATIONS = 20  # after which a kept or float32 factor is replaced; a new one costs more than they
 _DIVERGED_RATIO = 1e4  # of the squared gradient to its smallest: beyond, the iteration only gets worse

@@ -119,33 +119,30 @@ def _add_diagonal_block(block: RealArray, own: RealArray, sensitivity: RealArray
     """The same for l = k, with half of both factors; ``block`` is filled for i <= j and all r, s."""
     width = sensitivity.shape[2]
     result = np.take(_half_products(own) @ _half_coupling(sensitivity), _unpacking(width), axis=1)
-    begin = 0
-    for i in range(len(own)):
-        end = begin + len(own) - i
-        block[i, :, i:] += result[begin:end].reshape(end - begin, width, width).transpose(1, 0, 2)
-        begin = end
+    for i, part in _triangle_rows(len(own)):
+        block[i, :, i:] += result[part].reshape(-1, width, width).transpose(1, 0, 2)
 
 
 def _add_last_block(block: RealArray, own: RealArray, slopes: RealArray) -> None:
     result = _half_products(own) @ (slopes * slopes)
     outputs = np.arange(slopes.shape[1])
-    begin = 0
-    for i in range(len(own)):
-        end = begin + len(own) - i
-        block[i, outputs, i:, outputs] += result[begin:end].T
-        begin = end
+    for i, part in _triangle_rows(len(own)):
+        block[i, outputs, i:, outputs] += result[part].T
 
 
 def _half_products(own: RealArray) -> RealArray:
     """y_i y_j for i <= j, row by row: (p (p + 1) / 2, N)."""
     size = len(own)
     result = np.empty((size * (size + 1) // 2, own.shape[1]), dtype=own.dtype)
-    begin = 0
-    for i in range(size):
-        end = begin + size - i
-        np.multiply(own[i:], own[i], out=result[begin:end])
-        begin = end
+    for i, part in _triangle_rows(size):
+        np.multiply(own[i:], own[i], out=result[part])
     return result
+
+
+def _triangle_rows(size: int) -> list[tuple[int, slice]]:
+    """Every i with the places of its pairs (i, j >= i) among all of them."""
+    ends = np.cumsum(np.arange(size, 0, -1))
+    return [(i, slice(int(end) - size + i, int(end))) for i, end in enumerate(ends)]
 
 
 def _unpacking(width: int) -> IntArray:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -97,16 +97,8 @@ class LevenbergMarquardtOptions:
         cls, steps: int, *, last_ratio: float = 1.0, needed: float = 1.0
     ) -> LevenbergMarquardtOptions:
         """Gauss-Newton: full steps until one is refused."""
-        return cls(
-            steps=steps,
-            last_ratio=last_ratio,
-            needed=needed,
-            stalls=None,
-            damping=0.0,
-            damping_rise=1.0,
-            least_raised=0.0,
-            max_damping=0.0,
-        )
+        full = cls(stalls=None, damping=0.0, damping_rise=1.0, least_raised=0.0, max_damping=0.0)
+        return replace(full, steps=steps, last_ratio=last_ratio, needed=needed)
 
 
 class Point(Protocol):

@@ -1,9 +1,11 @@
-"""What a nonlinear least-squares problem must provide."""
+"""What a nonlinear least-squares problem and the solver of its damped normal equations must provide."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Protocol
+
+import numpy as np
 
 from unweave.arrays import Array, RealArray
 
@@ -35,9 +37,9 @@ class Linearisation(ABC):
     def preconditioner_diagonal(self) -> Array:
         """Diagonal of M^{-1}, of the parameters for which error bars are wanted."""
 
-    @abstractmethod
     def precondition(self, vector: RealArray) -> RealArray:
-        """M^{-1} v for a symmetric positive definite M that resembles J^T J."""
+        """M^{-1} v for a symmetric positive definite M that resembles J^T J; here M is diagonal."""
+        return np.asarray(vector * self.preconditioner_diagonal().astype(vector.dtype))
 
 
 class LeastSquares(Protocol):
@@ -52,3 +54,18 @@ class LeastSquares(Protocol):
 
     def linearise(self, vector: Array) -> Linearisation:
         """The model's Jacobian at x."""
+
+
+class Solver(ABC):
+    """Solves (J^T J + lambda M) d = J^T r, again and again as J, r and lambda change."""
+
+    iterations = 0
+    """Inner iterations so far."""
+
+    @abstractmethod
+    def step(self, linear: Linearisation, residual: Array, damping: float) -> Array:
+        """Solution d (P,). The same ``linear`` object twice means that the step before was refused."""
+
+    @abstractmethod
+    def conditioning(self, linear: Linearisation) -> tuple[float, Array | None]:
+        """Condition number of the scaled Jacobian and the diagonal of (J^T J)^{-1}, None if singular."""

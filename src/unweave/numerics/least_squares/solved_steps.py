@@ -21,7 +21,7 @@ import numpy as np
 from unweave.arrays import Array, BoolArray
 from unweave.errors import InvalidInput
 from unweave.numerics.least_squares.conjugate_gradient_solver import ConjugateGradientSolver
-from unweave.numerics.least_squares.dense_solver import DenseSolver
+from unweave.numerics.least_squares.formed_jacobian import DenseSolver
 from unweave.numerics.least_squares.gram_solver import GramSolver
 from unweave.numerics.least_squares.levenberg_marquardt import (
     LevenbergMarquardtOptions,
@@ -29,8 +29,7 @@ from unweave.numerics.least_squares.levenberg_marquardt import (
     Steps,
     minimise,
 )
-from unweave.numerics.least_squares.problem import LeastSquares, Linearisation
-from unweave.numerics.least_squares.solver import Solver
+from unweave.numerics.least_squares.problem import LeastSquares, Linearisation, Solver
 from unweave.numerics.memory import allowed_bytes
 
 _STRAIGHT_RATIO = 0.1  # of |r| after and before a step, up to which steps need not be bent

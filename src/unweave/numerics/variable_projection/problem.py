@@ -189,16 +189,9 @@ class ProjectedProblem:
 
     def linearised(self, point: _Point, dtype: type[np.floating[Any]] = np.float64) -> Linearised:
         """What the Jacobian at ``point`` is made of, its slopes in the precision of ``dtype``."""
-        slopes = self.slopes(point.units, dtype)
+        units, slopes, free = point.units, self.slopes(point.units, dtype), self.feature.homogeneous
         return Linearised(
-            point.units,
-            self.inputs,
-            self.polynomial,
-            point.basis,
-            slopes,
-            point.heights,
-            point.residual,
-            free_lengths=self.feature.homogeneous,
+            units, self.inputs, self.polynomial, point.basis, slopes, point.heights, point.residual, free
         )
 
     def single(self) -> SingleInputs:

@@ -60,13 +60,7 @@ def prune_exact(
     options = ProjectionOptions(floor=floor / 100, steps=40, patience=3)
     if problem.polynomial_residual <= floor:
         return problem.minimise(fit.units[:, :0], options, on_step)
-    units = fit.units
-    while units.shape[1] > 1:
-        costs = removal_costs(problem, units)
-        if costs.min() > _SURPLUS:
-            break
-        units = np.delete(units, int(costs.argmin()), axis=1)
-    best = problem.minimise(units, options, on_step)
+    best = problem.minimise(_without_cheap(problem, fit.units, _SURPLUS), options, on_step)
     if best.residual > floor:
         best = fit
     brief = ProjectionOptions(floor=floor / 100, steps=_TRIAL_STEPS, patience=2)
@@ -86,12 +80,12 @@ def without_idle(problem: ProjectedProblem, fit: ProjectedFit) -> Array:
 
     Little is the square root of the residual: half way, in digits, between it and what true units are worth.
     """
-    units = fit.units
-    little = min(np.sqrt(fit.residual), _LARGEST_LITTLE)
-    while units.shape[1] > 1:
-        costs = removal_costs(problem, units)
-        if costs.min() > little:
-            break
+    return _without_cheap(problem, fit.units, min(np.sqrt(fit.residual), _LARGEST_LITTLE))
+
+
+def _without_cheap(problem: ProjectedProblem, units: Array, most: float) -> Array:
+    """``units`` (d+1, m) less the cheapest one while its relative residual is at most ``most``."""
+    while units.shape[1] > 1 and (costs := removal_costs(problem, units)).min() <= most:
         units = np.delete(units, int(costs.argmin()), axis=1)
     return units
 
@@ -141,9 +135,7 @@ def repaired(problem: ProjectedProblem, fit: ProjectedFit, count: int, rng: np.r
     if units.shape[1] > 2:
         sizes = np.linalg.norm(fit.heights, axis=1)
         blown_up = sizes > _BLOWN_UP * np.median(sizes)
-        costs = removal_costs(problem, units)
-        surplus = costs < _IDLE * max(fit.residual, _SURPLUS)
-        drop = surplus.copy()
+        drop = removal_costs(problem, units) < _IDLE * max(fit.residual, _SURPLUS)
         if blown_up.any():
             drop[np.flatnonzero(blown_up)[0]] = True
         units = units[:, ~drop]

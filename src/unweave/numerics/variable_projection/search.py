@@ -287,19 +287,12 @@ def _agree(residuals: list[float]) -> bool:
 
 def _on_all(fit: ProjectedFit, search: _Search) -> ProjectedFit:
     """The last steps with all samples: fewer were enough to find the units."""
-    return search.whole().minimise(
-        fit.units,
-        ProjectionOptions(steps=30, floor=_ROUNDING, patience=3, worthwhile=_CONVERGED),
-        search.on_step,
-    )
+    settings = ProjectionOptions(steps=30, floor=_ROUNDING, patience=3, worthwhile=_CONVERGED)
+    return search.whole().minimise(fit.units, settings, search.on_step)
 
 
 def _told(
-    search: _Search,
-    fit: ProjectedFit,
-    exact: bool,
-    out_of_time: bool = False,
-    exact_width: int | None = None,
+    search: _Search, fit: ProjectedFit, exact: bool, out_of_time: bool = False, exact_width: int | None = None
 ) -> UnitSearch:
     needed = fit.units.shape[1] if exact and exact_width is None else exact_width
     return UnitSearch(

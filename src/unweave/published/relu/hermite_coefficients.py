@@ -16,9 +16,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from unweave.arrays import Array
-from unweave.numerics.hermite.polynomials import hermite_polynomial, normal_density
 from unweave.numerics.hermite.symmetric_tensors import tensor_packing
-from unweave.numerics.hermite.tensors import HermiteTensors
+from unweave.numerics.hermite.tensors import HermiteTensors, hermite_polynomial, normal_density
 from unweave.published.relu.relu_units import ReLUUnits
 
 ROOT_SEPARATION = (1.0, 0.618, 0.903, 1.428, 2.784, 5.985, 14.16, 36.70, 100.2)

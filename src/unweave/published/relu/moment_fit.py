@@ -21,9 +21,8 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.numerics.hermite.polynomials import normal_density
 from unweave.numerics.hermite.symmetric_tensors import tensor_packing
-from unweave.numerics.hermite.tensors import HermiteTensors
+from unweave.numerics.hermite.tensors import HermiteTensors, normal_density
 from unweave.numerics.least_squares import (
     FormedJacobian,
     LevenbergMarquardtOptions,

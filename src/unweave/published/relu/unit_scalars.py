@@ -22,9 +22,8 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.numerics.hermite.polynomials import hermite_polynomial, normal_density
 from unweave.numerics.hermite.symmetric_tensors import tensor_packing
-from unweave.numerics.hermite.tensors import HermiteTensors
+from unweave.numerics.hermite.tensors import HermiteTensors, hermite_polynomial, normal_density
 
 _CLIPPED_BIAS = 5.0  # |b| is clipped before exp(b^2 / 2): beyond, a unit is affine on Gaussian inputs to 1e-7
 
