@@ -3,7 +3,8 @@
 What is said about a level rests on attacks that were run. That an attack of ours fails shows nothing about
 others. The one limit that no attack passes is a count: with P parameters, up to symmetry, and K numbers per
 answer, fewer than P / K answers are fewer equations than unknowns, and leave a continuum of networks that
-fit."""
+fit.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,6 @@ from unweave.audits.answer_log import LogCheck
 from unweave.audits.curve import LevelSummary, Point
 from unweave.audits.level import Level, OwnPrecision
 from unweave.audits.result import Defence
-from unweave.audits.words import about, listed, percent
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.network import Network
 from unweave.recovery.result import Recovery, Status
@@ -24,6 +24,7 @@ _CAVEAT = (
     "attack may need fewer queries."
 )
 _HARDLY_KNOWN_ERROR = 0.5  # median weight error above which weights are not worth a figure
+NO_NETWORK = "no network"
 
 
 def advise(
@@ -250,3 +251,41 @@ def _notes(
             f"{check.rows:,} of {recovery.queries:,} answers were kept for the check of the stand-in"
         )
     return tuple(notes)
+
+
+def percent(share: float) -> str:
+    """Return a relative error in words: per cent down to a hundredth, then as a power of ten.
+
+    >>> percent(0.0123), percent(4.2e-4), percent(2.2e-15), percent(0.967), percent(1.0)
+    ('1.2 %', '0.042 %', '2e-15', '97 %', '100 %')
+    """
+    if math.isnan(share):
+        return NO_NETWORK
+    if share >= 0.1:
+        return f"{100 * share:.0f} %"
+    if share >= 1e-4:
+        return f"{100 * share:.2g} %"
+    return f"{share:.0e}".replace("e-0", "e-")
+
+
+def about(count: float) -> str:
+    """Return a count rounded to two digits, for predictions.
+
+    >>> about(123456), about(98)
+    ('120,000', '98')
+    """
+    if count < 100:
+        return f"{count:.0f}"
+    unit = 10 ** (math.floor(math.log10(count)) - 1)
+    return f"{round(count / unit) * unit:,}"
+
+
+def listed(parts: list[str], last: str = "and") -> str:
+    """Return ``a, b and c``.
+
+    >>> listed(["a", "b", "c"]), listed(["a"])
+    ('a, b and c', 'a')
+    """
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} {last} {parts[-1]}"
