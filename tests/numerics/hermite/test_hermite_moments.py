@@ -21,8 +21,7 @@ from unweave.numerics.hermite.estimated_coefficients import (
 from unweave.numerics.hermite.low_degree_fit import LowDegreeSums
 from unweave.numerics.hermite.moments import Moments
 from unweave.numerics.hermite.tensors import HermiteTensors, hermite_features
-from unweave.published.relu.hermite_coefficients import hermite_coefficients
-from unweave.published.relu.relu_units import ReLUUnits
+from unweave.published.relu.relu_units import ReLUUnits, hermite_coefficients
 
 
 def sample(rows, dimension, seed):

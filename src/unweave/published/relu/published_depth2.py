@@ -92,14 +92,10 @@ def published_directions(
 ) -> SpectralDirections:
     """Steps 1-4 of [hermite] Alg. 1 (``noise`` None: exact coefficients) or of Alg. 4.
 
-    Parameters
-    ----------
-    coefficients
-        T_0 .. T_{2l+2}.
-    width
-        m if known; else `count_units` decides.
-    noise
-        nu_k by order k, of the flattenings (l, k - l): `EstimatedCoefficients.noise_levels`.
+    Args:
+        coefficients: T_0 .. T_{2l+2}.
+        width: m if known; else `count_units` decides.
+        noise: nu_k by order k, of the flattenings (l, k - l): `EstimatedCoefficients.noise_levels`.
     """
     options = options or SpectralOptions()
     if coefficients.order < 2 * order + 2:
