@@ -24,6 +24,7 @@ _CAVEAT = (
     "attack may need fewer queries."
 )
 _HARDLY_KNOWN_ERROR = 0.5  # median weight error above which weights are not worth a figure
+_FOUND = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
 NO_NETWORK = "no network"
 
 
@@ -40,7 +41,7 @@ def advise(
     """Return verdict, recommendations, defences and notes."""
     network = recovery.network
     notes = _notes(recovery, own, check, levels)
-    if network is None or check is None or not check.agrees or not _found(recovery):
+    if network is None or not may_stand_in(recovery, check):
         return _not_found(recovery, check), _for_unknown(recovery, check), _defences(None, None), notes
     here = f"{_shape(network)} network with {network.n_parameters:,} parameters"
     exactly = f"all parameters of this {here} can be computed from its answers"
@@ -56,12 +57,13 @@ def advise(
     return verdict, tuple(advice), _defences(network, summaries), notes
 
 
-def _found(recovery: Recovery) -> bool:
-    return recovery.status in (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
+def may_stand_in(recovery: Recovery, check: LogCheck | None) -> bool:
+    """Whether the network found may stand in for the target: recovered, and like every answer given."""
+    return recovery.status in _FOUND and check is not None and check.agrees
 
 
 def _not_found(recovery: Recovery, check: LogCheck | None) -> str:
-    if _found(recovery) and check is not None and not check.agrees:
+    if recovery.status in _FOUND and check is not None and not check.agrees:
         return (
             "Not decided: a network was found that agrees with fresh answers, but not with all answers that "
             "were given on the way, so that it may not stand in for the target."

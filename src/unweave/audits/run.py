@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.audits.advice import advise
-from unweave.audits.answer_log import LogCheck, MemoryStore, answers_on_disk, check_log, logged_answers
+from unweave.audits.advice import advise, may_stand_in
+from unweave.audits.answer_log import MemoryStore, answers_on_disk, check_log, logged_answers
 from unweave.audits.attack import FRESH_ROWS, StandIn
 from unweave.audits.curve import LeakageCurve, LevelSummary, Point
 from unweave.audits.level import OwnPrecision, checked_levels
@@ -23,7 +23,7 @@ from unweave.execution.store import Checkpoint
 from unweave.networks.network import Network
 from unweave.probing.look import look
 from unweave.recovery.recover import recover
-from unweave.recovery.result import Recovery, Status
+from unweave.recovery.result import Recovery
 from unweave.search.journal import Progress
 from unweave.search.request import checked_widths
 from unweave.targets.queries import Queries
@@ -35,7 +35,6 @@ ALARM = 0.01
 """Median relative error of the weights at which they count as given away."""
 _FRESH_STREAM = 0x61756469  # keeps fresh rows apart from everything that a recovery draws
 _STAND_IN_SEED = 1  # added to the seed: an attacker does not draw the auditor's random numbers
-_FOUND = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
 
 
 def audit(
@@ -110,7 +109,7 @@ def audit(
         check = check_log(recovery.network, answers, own, recovery.error, digits)
     notes: list[str] = []
     curve = _Collected()
-    if _may_stand_in(recovery, check) and recovery.network is not None:
+    if may_stand_in(recovery, check) and recovery.network is not None:
         allowed = allowed or default_budgets(recovery.network.n_parameters)
         rows = _fresh_rows(recovery.network, seed, domain, examples)
         stand_in = StandIn(recovery.network, own, rows, seed + _STAND_IN_SEED, known)
@@ -193,10 +192,6 @@ def _recovered(
         return recovery, lambda: logged_answers(store, queries.n_inputs)
     path = checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint
     return recovery, lambda: answers_on_disk(path, queries.n_inputs)
-
-
-def _may_stand_in(recovery: Recovery, check: LogCheck | None) -> bool:
-    return recovery.status in _FOUND and check is not None and check.agrees
 
 
 def _fresh_rows(network: Network, seed: int, domain: Any, examples: Any) -> Array:

@@ -175,7 +175,7 @@ class ReluGateLearner:
     def _begin(self) -> GateConstants:
         """Fix constants and step, and learn from the rows held back."""
         self._constants = constants = self._given or self._moments.constants()
-        if not isinstance(self._rule, float):
+        if not isinstance(self._rule, float):  # rules are named after the steps of GateConstants
             self._step = getattr(constants, f"{self._rule}_step")
         if not self._step > 0:
             raise InvalidInput(

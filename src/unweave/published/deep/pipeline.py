@@ -37,7 +37,7 @@ from unweave.published.deep.layer_assignment import (
 )
 from unweave.published.deep.options import PublishedDeepOptions
 from unweave.published.deep.range_test import RepairedLayers, range_residuals, repair_by_swaps
-from unweave.published.deep.reparametrization import Reparametrisation, reparametrise
+from unweave.published.deep.reparametrization import reparametrise
 from unweave.published.deep.sources import DerivativeSource, DifferencedFunction
 
 
@@ -226,16 +226,13 @@ class _Run:
                 self._source.hessians(here)[0],
             )
         else:
-            self._fit = self._trained(model)
+            points = self._rng.standard_normal((training_count(model, self._options), len(self._anchor)))
+            answers = self._source.values(points)
+            self._fit = complete(model, points, answers, self._rng, self._options, clock=self._clock)
             parameters = self._fit.parameters
             self._figures["training rms"] = self._fit.history[-1]
         self._network = model.to_network(parameters)
         self._meter.lap("completion")
-
-    def _trained(self, model: Reparametrisation) -> CompletionFit:
-        points = self._rng.standard_normal((training_count(model, self._options), len(self._anchor)))
-        answers = self._source.values(points)
-        return complete(model, points, answers, self._rng, self._options, clock=self._clock)
 
     def result(self, outcome: Outcome) -> PublishedDeepResult:
         """Everything found so far."""
