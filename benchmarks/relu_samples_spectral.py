@@ -30,8 +30,7 @@ from harness import Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, s
 from unweave.arrays import Array
 from unweave.numerics.hermite.estimated_coefficients import Batches, EstimateOptions
 from unweave.published.relu.gaussian_samples import GaussianSampleOptions, recover_from_gaussian_samples
-from unweave.published.relu.hermite_coefficients import hermite_coefficients
-from unweave.published.relu.relu_units import ReLUUnits
+from unweave.published.relu.relu_units import ReLUUnits, hermite_coefficients
 from unweave.published.relu.spectral_recovery import DirectionMethod, recover_from_coefficients
 
 EXACT = ((10, 5), (10, 10), (20, 10), (20, 20), (8, 16), (10, 20))

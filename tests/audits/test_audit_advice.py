@@ -8,9 +8,8 @@ import pytest
 
 import unweave
 from unweave.audits import Level
-from unweave.audits.advice import advise, fewest_answers
+from unweave.audits.advice import about, advise, fewest_answers, listed, percent
 from unweave.audits.curve import LevelSummary, Point
-from unweave.audits.words import about, listed, percent
 
 
 def point(level, budget, error, way="averaging"):

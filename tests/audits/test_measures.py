@@ -7,7 +7,7 @@ import pytest
 
 import unweave
 from unweave.audits import Level, weight_errors
-from unweave.audits.measures import knowledge, share_alike
+from unweave.audits.attack import knowledge, share_alike
 
 
 def rebuilt(network, first, bias, second):

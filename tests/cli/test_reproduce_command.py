@@ -17,7 +17,7 @@ from unweave.cli.command import as_app
 from unweave.cli.output.figures import number
 from unweave.cli.reproduce import run_reproduce
 from unweave.experiments import EXPERIMENTS, Experiment
-from unweave.experiments.rules import at_most, equal, shown
+from unweave.experiments.experiment import at_most, equal, shown
 from unweave.numerics.threads import single_threaded_blas
 
 RIGHT, WRONG = equal("pieces", 8, 8, note="corrected: printed as 4"), at_most("error", 1e-4, 0.5)

@@ -9,7 +9,7 @@ from planted_units import planted
 
 from unweave.exact import Absolute, Huber, Logistic, Squared, hyperplane_dichotomies
 from unweave.exact.cone_program import cone_program, predictions, solve
-from unweave.exact.lawson_hanson import _careful, nonnegative_least_squares
+from unweave.exact.cone_projection import _careful, nonnegative_least_squares
 
 PRECISION = 1e-7  # of the zero network's loss
 ORACLE = 1e-5  # of the same: what the oracle's own tolerance of 1e-8 allows on flat programs
@@ -100,7 +100,9 @@ def test_careful_solver_alone():
 
 
 def test_solver_that_lies_is_found_out(monkeypatch):
-    monkeypatch.setattr("unweave.exact.lawson_hanson.nnls", lambda a, b, maxiter: (np.ones(a.shape[1]), 0.0))
+    monkeypatch.setattr(
+        "unweave.exact.cone_projection.nnls", lambda a, b, maxiter: (np.ones(a.shape[1]), 0.0)
+    )
     rng = np.random.default_rng(1002)
     matrix, right = rng.standard_normal((5, 12)), rng.standard_normal(5)
     x = nonnegative_least_squares(matrix, right)

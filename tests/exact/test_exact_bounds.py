@@ -10,9 +10,8 @@ from planted_units import planted
 
 from unweave.exact import Absolute, Huber, Logistic, Squared, hyperplane_dichotomies
 from unweave.exact.cone_program import cone_program, solve
-from unweave.exact.convex_bounds import ConvexBounds
+from unweave.exact.pattern_bounds import ConvexBounds, all_signs, design, squared_bounds
 from unweave.exact.pattern_tree import level_sizes, pattern_tree
-from unweave.exact.squared_bounds import all_signs, design, squared_bounds
 
 
 def tree_of(inputs=2, samples=12, width=2, seed=1000, noise=0.3, **options):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unweave.experiments import agree
-from unweave.experiments.rules import at_least, at_most, close, equal, printed, shown, vanishes
+from unweave.experiments.experiment import at_least, at_most, close, equal, printed, shown, vanishes
 
 RIGHT = (
     equal("n", 3, np.int64(3)),

@@ -6,10 +6,9 @@ jinja2 and matplotlib are loaded when a page is made, not when this package is i
 """
 
 from unweave.audits.answer_log import LogCheck
-from unweave.audits.attack import Attack, StandIn, attack
+from unweave.audits.attack import Attack, Knowledge, StandIn, attack, weight_errors
 from unweave.audits.curve import LevelSummary, Point
 from unweave.audits.level import Level, OwnPrecision, Published
-from unweave.audits.measures import Knowledge, weight_errors
 from unweave.audits.result import Audit, Defence
 from unweave.audits.run import audit
 

@@ -3,7 +3,8 @@
 What is said about a level rests on attacks that were run. That an attack of ours fails shows nothing about
 others. The one limit that no attack passes is a count: with P parameters, up to symmetry, and K numbers per
 answer, fewer than P / K answers are fewer equations than unknowns, and leave a continuum of networks that
-fit."""
+fit.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,6 @@ from unweave.audits.answer_log import LogCheck
 from unweave.audits.curve import LevelSummary, Point
 from unweave.audits.level import Level, OwnPrecision
 from unweave.audits.result import Defence
-from unweave.audits.words import about, listed, percent
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.network import Network
 from unweave.recovery.result import Recovery, Status
@@ -24,6 +24,8 @@ _CAVEAT = (
     "attack may need fewer queries."
 )
 _HARDLY_KNOWN_ERROR = 0.5  # median weight error above which weights are not worth a figure
+_FOUND = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
+NO_NETWORK = "no network"
 
 
 def advise(
@@ -39,7 +41,7 @@ def advise(
     """Return verdict, recommendations, defences and notes."""
     network = recovery.network
     notes = _notes(recovery, own, check, levels)
-    if network is None or check is None or not check.agrees or not _found(recovery):
+    if network is None or not may_stand_in(recovery, check):
         return _not_found(recovery, check), _for_unknown(recovery, check), _defences(None, None), notes
     here = f"{_shape(network)} network with {network.n_parameters:,} parameters"
     exactly = f"all parameters of this {here} can be computed from its answers"
@@ -55,12 +57,13 @@ def advise(
     return verdict, tuple(advice), _defences(network, summaries), notes
 
 
-def _found(recovery: Recovery) -> bool:
-    return recovery.status in (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
+def may_stand_in(recovery: Recovery, check: LogCheck | None) -> bool:
+    """Whether the network found may stand in for the target: recovered, and like every answer given."""
+    return recovery.status in _FOUND and check is not None and check.agrees
 
 
 def _not_found(recovery: Recovery, check: LogCheck | None) -> str:
-    if _found(recovery) and check is not None and not check.agrees:
+    if recovery.status in _FOUND and check is not None and not check.agrees:
         return (
             "Not decided: a network was found that agrees with fresh answers, but not with all answers that "
             "were given on the way, so that it may not stand in for the target."
@@ -250,3 +253,41 @@ def _notes(
             f"{check.rows:,} of {recovery.queries:,} answers were kept for the check of the stand-in"
         )
     return tuple(notes)
+
+
+def percent(share: float) -> str:
+    """Return a relative error in words: per cent down to a hundredth, then as a power of ten.
+
+    >>> percent(0.0123), percent(4.2e-4), percent(2.2e-15), percent(0.967), percent(1.0)
+    ('1.2 %', '0.042 %', '2e-15', '97 %', '100 %')
+    """
+    if math.isnan(share):
+        return NO_NETWORK
+    if share >= 0.1:
+        return f"{100 * share:.0f} %"
+    if share >= 1e-4:
+        return f"{100 * share:.2g} %"
+    return f"{share:.0e}".replace("e-0", "e-")
+
+
+def about(count: float) -> str:
+    """Return a count rounded to two digits, for predictions.
+
+    >>> about(123456), about(98)
+    ('120,000', '98')
+    """
+    if count < 100:
+        return f"{count:.0f}"
+    unit = 10 ** (math.floor(math.log10(count)) - 1)
+    return f"{round(count / unit) * unit:,}"
+
+
+def listed(parts: list[str], last: str = "and") -> str:
+    """Return ``a, b and c``.
+
+    >>> listed(["a", "b", "c"]), listed(["a"])
+    ('a, b and c', 'a')
+    """
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} {last} {parts[-1]}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from unweave.audits.attack import FIRST_ROWS, Attack, Plan, StandIn, Way, attack
 from unweave.audits.level import Level
@@ -187,18 +187,13 @@ class LeakageCurve:
 
 
 def _point(level: Level, budget: int, made: Attack, rows_per_parameter: float | None = None) -> Point:
-    taught = made.knowledge
     return Point(
         level=level,
         budget=budget,
         way=made.way,
         status=made.recovery.status.name,
         queries=made.recovery.queries,
-        parameter_error=taught.parameter_error,
-        median_weight_error=taught.median_weight_error,
-        worst_weight_error=taught.worst_weight_error,
-        fresh_error=taught.fresh_error,
-        share_alike=taught.share_alike,
         rows_per_parameter=rows_per_parameter,
         message=made.recovery.message,
+        **asdict(made.knowledge),
     )

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.audits.advice import advise
-from unweave.audits.answer_log import LogCheck, MemoryStore, answers_on_disk, check_log, logged_answers
+from unweave.audits.advice import advise, may_stand_in
+from unweave.audits.answer_log import MemoryStore, answers_on_disk, check_log, logged_answers
 from unweave.audits.attack import FRESH_ROWS, StandIn
 from unweave.audits.curve import LeakageCurve, LevelSummary, Point
-from unweave.audits.level import Level, OwnPrecision, checked_levels
+from unweave.audits.level import OwnPrecision, checked_levels
 from unweave.audits.result import Audit
 from unweave.errors import BudgetExhausted, InvalidInput
 from unweave.execution.store import Checkpoint
 from unweave.networks.network import Network
 from unweave.probing.look import look
 from unweave.recovery.recover import recover
-from unweave.recovery.result import Recovery, Status
+from unweave.recovery.result import Recovery
 from unweave.search.journal import Progress
 from unweave.search.request import checked_widths
 from unweave.targets.queries import Queries
@@ -35,7 +35,6 @@ ALARM = 0.01
 """Median relative error of the weights at which they count as given away."""
 _FRESH_STREAM = 0x61756469  # keeps fresh rows apart from everything that a recovery draws
 _STAND_IN_SEED = 1  # added to the seed: an attacker does not draw the auditor's random numbers
-_FOUND = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
 
 
 def audit(
@@ -63,48 +62,29 @@ def audit(
     every answer of the target, stands in for it: for every level (decimals published, or noise added) and
     every budget, the stand-in is attacked by a recovery of its own, which costs the target nothing.
 
-    Parameters
-    ----------
-    target
-        As in `unweave.recover`; the arguments that are not explained here too. What is said about the network
-        (``hidden``, ``activation``, ``domain``, ``examples``, ...) the attackers know as well.
-    decimals
-        Numbers of decimals that might be published.
-    noise
-        Standard deviations of noise that might be added, fresh for every answer.
-    budgets
-        Queries that a client might be allowed; None for three powers of ten from the number of parameters on.
-    alarm
-        Median relative error of the weights at which they count as given away.
-    max_queries
-        Rows that may be sent to the target.
-    deadline
-        Seconds for everything; points that are not done by then are left out, and the result says so.
-    checkpoint
-        Keeps every answer of the target on disk.
+    Args:
+        target: as in `unweave.recover`; the arguments that are not explained here too. What is said about the
+            network (``hidden``, ``activation``, ``domain``, ``examples``, ...) the attackers know as well.
+        decimals: numbers of decimals that might be published.
+        noise: standard deviations of noise that might be added, fresh for every answer.
+        budgets: queries that a client might be allowed; None for three powers of ten from the number of
+            parameters on.
+        alarm: median relative error of the weights at which they count as given away.
+        max_queries: rows that may be sent to the target.
+        deadline: seconds for everything; points that are not done by then are left out, and the result says
+            so.
+        checkpoint: keeps every answer of the target on disk.
 
-    Returns
-    -------
-    Audit
-        Verdict, recommendations, points of the curve; ``to_dict()``, ``save_html(path)``.
+    Ctrl-C during the recovery of the target raises `Interrupted`. During the attacks it ends them, and the
+    points that are done are returned. Cost: the queries of one recovery of the target, and the time of about
+    two recoveries of the stand-in per point.
 
-    Raises
-    ------
-    Interrupted
-        On Ctrl-C during the recovery of the target. During the attacks, Ctrl-C ends them, and the points that
-        are done are returned.
-
-    Cost
-    ----
-    Queries: those of one recovery of the target. Time: about two recoveries of the stand-in per point.
-
-    Example
-    -------
-    >>> import unweave
-    >>> net = unweave.random_network([4, 3, 1], activation="tanh", seed=1, outer="normal")
-    >>> found = unweave.audit(net, decimals=[3], budgets=[10_000])
-    >>> found.target_queries == found.recovery.queries, sorted({point.way for point in found.points})
-    (True, ['averaging', 'bisection', 'direct'])
+    Example:
+        >>> import unweave
+        >>> net = unweave.random_network([4, 3, 1], activation="tanh", seed=1, outer="normal")
+        >>> found = unweave.audit(net, decimals=[3], budgets=[10_000])
+        >>> found.target_queries == found.recovery.queries, sorted({point.way for point in found.points})
+        (True, ['averaging', 'bisection', 'direct'])
     """
     levels = checked_levels(decimals, noise)
     allowed = None if budgets is None else _checked_budgets(budgets)
@@ -129,7 +109,7 @@ def audit(
         check = check_log(recovery.network, answers, own, recovery.error, digits)
     notes: list[str] = []
     curve = _Collected()
-    if _may_stand_in(recovery, check) and recovery.network is not None:
+    if may_stand_in(recovery, check) and recovery.network is not None:
         allowed = allowed or default_budgets(recovery.network.n_parameters)
         rows = _fresh_rows(recovery.network, seed, domain, examples)
         stand_in = StandIn(recovery.network, own, rows, seed + _STAND_IN_SEED, known)
@@ -214,10 +194,6 @@ def _recovered(
     return recovery, lambda: answers_on_disk(path, queries.n_inputs)
 
 
-def _may_stand_in(recovery: Recovery, check: LogCheck | None) -> bool:
-    return recovery.status in _FOUND and check is not None and check.agrees
-
-
 def _fresh_rows(network: Network, seed: int, domain: Any, examples: Any) -> Array:
     """Return rows (n, D) from the region in which the network acts, found by asking it."""
     rng = np.random.default_rng([_FRESH_STREAM, seed])
@@ -235,6 +211,3 @@ def _checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
             "For example (1000, 10000, 100000)."
         )
     return tuple(sorted(set(whole)))
-
-
-__all__ = ["ALARM", "DECIMALS", "Level", "audit", "default_budgets"]

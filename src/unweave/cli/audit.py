@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 
 from unweave.audits import Audit, audit
+from unweave.audits.advice import percent
 from unweave.audits.level import Level
 from unweave.audits.run import ALARM, DECIMALS
-from unweave.audits.words import percent
 from unweave.cli.arguments import PAGE_ENDINGS, check_outputs
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, NOT_EXACT, USAGE
 from unweave.cli.option_groups import TargetOptions

@@ -9,9 +9,8 @@ from unweave.construct.algebra import add, affine_network, compose, pad, stack
 from unweave.construct.boolean import AndreevLayout, andreev, andreev_net, ltf_gate, parity_net, vertex_net
 from unweave.construct.cones import Cone, arrangement_cones, zonotope_maps
 from unweave.construct.exactness import as_exact, as_float, depth, size
-from unweave.construct.maximum import max_net, max_net_size
 from unweave.construct.pieces import Piece, affine_map_at, distinct_maps, pieces_1d, pieces_on_line
-from unweave.construct.pwl import pwl1d_to_relu, pwl_to_relu
+from unweave.construct.pwl import max_net, max_net_size, pwl1d_to_relu, pwl_to_relu
 
 __all__ = [
     "AndreevLayout",

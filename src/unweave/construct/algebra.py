@@ -79,7 +79,11 @@ def stack(*networks: Network) -> Network:
     Networks of relu layers may differ in depth: the shallower ones are padded.
     """
     _require_networks(networks)
-    _require_same_inputs(networks)
+    if len({network.n_inputs for network in networks}) != 1:
+        raise InvalidInput(
+            f"networks must read the same inputs. Got {[n.n_inputs for n in networks]} of them instead. "
+            f"Compose with an affine_network that selects the inputs of each."
+        )
     layers = max(depth(network) for network in networks)
     padded = [pad(network, layers) for network in alike(networks)]
     activations = padded[0].activations
@@ -139,7 +143,11 @@ def pad(network: Network, layers: int) -> Network:
         )
     if missing == 0:
         return network
-    _require_relu(network)
+    if set(network.activations[:-1]) - {RELU} or network.activations[-1] != IDENTITY:
+        raise InvalidInput(
+            f"network must have relu units and an identity output to be made deeper. Got {network!r} "
+            f"instead. Only relu passes a number on: z = relu(z) - relu(-z)."
+        )
     exact, n_outputs = network.is_exact, network.n_outputs
     unit = identity(n_outputs, exact)
     last = np.concatenate([network.weights[-1], -network.weights[-1]], axis=1)
@@ -184,19 +192,3 @@ def _require_networks(networks: Sequence[Any]) -> None:
                 f"networks must have no skip matrix. Got {network!r} instead. Drop the skip, and add an "
                 f"affine_network in its place."
             )
-
-
-def _require_same_inputs(networks: Sequence[Network]) -> None:
-    if len({network.n_inputs for network in networks}) != 1:
-        raise InvalidInput(
-            f"networks must read the same inputs. Got {[n.n_inputs for n in networks]} of them instead. "
-            f"Compose with an affine_network that selects the inputs of each."
-        )
-
-
-def _require_relu(network: Network) -> None:
-    if set(network.activations[:-1]) - {RELU} or network.activations[-1] != IDENTITY:
-        raise InvalidInput(
-            f"network must have relu units and an identity output to be made deeper. Got {network!r} "
-            f"instead. Only relu passes a number on: z = relu(z) - relu(-z)."
-        )

@@ -38,23 +38,15 @@ def exact_erm(
 ) -> ExactFit:
     """The network of ``width`` ReLU units with the least loss on samples x (N, d), y (N,).
 
-    Parameters
-    ----------
-    width
-        Hidden units, 1 to 3. A unit may turn out to be superfluous.
-    loss
-        "squared", "absolute", "huber", "logistic" (labels -1 and 1), or a `ConvexLoss`.
-    tolerance
-        Certified gap, relative to the loss of the zero network. 1e-9 for the squared and absolute losses,
-        1e-6 for others, whose optima may lie at infinity. Below 1e-10, rounding decides.
-    time_limit
-        Seconds after which the best so far is returned, with a lower bound, not certified.
-    starts
-        Starts of the local search that provides the first upper bound.
-    executor
-        Maps blocks of patterns and programs; in this process by default.
-    progress
-        Called with an `ExactProgress` after every block.
+    Args:
+        width: hidden units, 1 to 3. A unit may turn out to be superfluous.
+        loss: "squared", "absolute", "huber", "logistic" (labels -1 and 1), or a `ConvexLoss`.
+        tolerance: certified gap, relative to the loss of the zero network. 1e-9 for the squared and absolute
+            losses, 1e-6 for others, whose optima may lie at infinity. Below 1e-10, rounding decides.
+        time_limit: seconds after which the best so far is returned, with a lower bound, not certified.
+        starts: starts of the local search that provides the first upper bound.
+        executor: maps blocks of patterns and programs; in this process by default.
+        progress: called with an `ExactProgress` after every block.
 
     An interrupt raises `SearchInterrupted`, whose ``result`` is the best so far. Lower bounds are computed in
     floating point, with elimination only where pivots are large; they are sharp to about 1e-10 of the loss

@@ -27,35 +27,27 @@ class ConvexLoss(Protocol):
     @property
     def strictly_convex(self) -> bool:
         """Whether optimal predictions are unique for given patterns and signs."""
-        ...
 
     def value(self, f: Array, y: Array) -> Array:
         """l(f, y), never negative."""
-        ...
 
     def derivative(self, f: Array, y: Array) -> Array:
         """dl/df."""
-        ...
 
     def curvature(self, f: Array, y: Array) -> Array:
         """d^2l/df^2 where it exists, not negative."""
-        ...
 
     def weight(self, f: Array, y: Array) -> Array:
         """Curvature of a parabola that touches l at f and lies above it; positive."""
-        ...
 
     def conjugate(self, v: Array, y: Array) -> Array:
         """l*(v, y) for v within `dual_range`."""
-        ...
 
     def dual_range(self, y: Array) -> tuple[Array, Array]:
         """Least and greatest v (n,) with finite l*(v, y); 0 lies between them."""
-        ...
 
     def check_labels(self, y: Array) -> None:
         """Raise `InvalidInput` for labels without meaning."""
-        ...
 
 
 class _Regression:

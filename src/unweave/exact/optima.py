@@ -109,14 +109,11 @@ def enumerate_optima(
 ) -> Optima:
     """List all networks of ``width`` ReLU units with the least loss on samples x (N, d), y (N,).
 
-    Parameters
-    ----------
-    loss
-        One that is strictly convex in the prediction: "squared" or "logistic".
-    tolerance
-        Networks whose loss exceeds the least by at most this, relative to the zero network, are optima.
-    max_optima
-        The list ends here, incomplete.
+    Args:
+        loss: one that is strictly convex in the prediction: "squared" or "logistic".
+        tolerance: networks whose loss exceeds the least by at most this, relative to the zero network, are
+            optima.
+        max_optima: the list ends here, incomplete.
 
     The others are those of `exact_erm`.
 

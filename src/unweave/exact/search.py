@@ -18,10 +18,9 @@ import numpy as np
 
 from unweave.arrays import Array, IntArray
 from unweave.exact.cone_program import ConeFit, cone_program, solve
-from unweave.exact.convex_bounds import ConvexBounds
 from unweave.exact.losses import ConvexLoss, Squared
+from unweave.exact.pattern_bounds import ConvexBounds, all_signs, squared_bounds
 from unweave.exact.pattern_tree import PatternTree
-from unweave.exact.squared_bounds import all_signs, squared_bounds
 
 _ROOT_BLOCKS = 64  # tasks made of the surviving roots, fixed so that results do not depend on the workers
 _CHILDREN_PER_STEP = 100_000  # children bounded at once: limits memory
@@ -35,7 +34,6 @@ class Executor(Protocol):
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
         """Results in the order of the items."""
-        ...
 
 
 class Serial:
@@ -51,11 +49,9 @@ class Bounds(Protocol):
 
     def bounds(self, tuples: IntArray, /) -> Array:
         """(K,) for tuples (K, w)."""
-        ...
 
     def sign_bounds(self, tuples: IntArray, bounds: Array, /) -> Array:
         """(K, 2^w) for all signs, not below ``bounds`` (K,)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,13 +17,12 @@ _MATHEMATICS = "Study of the mathematics of deep learning"
 _QUADRATIC_SOURCE = "Stationary points of quadratic networks"
 
 
-_Row = tuple[str, str, str, str, float]
-"""Name, place in the source, claim, setting, seconds."""
-
-
-def _rows(module: str, source: str, *rows: _Row) -> Iterator[Experiment]:
-    for name, place, claim, setting, seconds in rows:
-        yield Experiment(name, f"{source}, {place}", claim, setting, seconds, _run(module, name))
+def _rows(module: str, source: str, table: str) -> Iterator[Experiment]:
+    """The experiments of a table, three lines each: name | place in the source | seconds; claim; setting."""
+    lines = [line.strip() for line in table.strip().splitlines()]
+    for head, claim, setting in zip(lines[::3], lines[1::3], lines[2::3], strict=True):
+        name, place, seconds = head.split(" | ")
+        yield Experiment(name, f"{source}, {place}", claim, setting, float(seconds), _run(module, name))
 
 
 def _run(module: str, name: str) -> Run:
@@ -39,227 +38,137 @@ _EXPERIMENT_ROWS = (
     *_rows(
         "shallow",
         _IDENTIFICATION,
-        (
-            "wide-layers",
-            "Table 3.2",
-            "Tanh layers of up to 2/5 D^2 units are recovered within seconds.",
-            "6 of the 63 cells, D = 20 to 30; one network each, width told",
-            12,
-        ),
-        (
-            "published-pipeline",
-            "Figures 3.3 and 3.4",
-            "The printed algorithms find weights and signs, nearly the shifts.",
-            "D = 20, m = 100 and 160, printed constants, without the final descent",
-            6,
-        ),
-        (
-            "rank-one-components",
-            "section 2.7",
-            "The power method finds all 2/5 D^2 rank-one matrices of a span.",
-            "D = 20 and 35, exact spans",
-            3,
-        ),
-        (
-            "learnability",
-            "Theorem 3.5",
-            "Hessians show every unit: their learnability is bounded below.",
-            "D = 20, m = 100 and 160",
-            1,
-        ),
+        """
+        wide-layers | Table 3.2 | 12
+            Tanh layers of up to 2/5 D^2 units are recovered within seconds.
+            6 of the 63 cells, D = 20 to 30; one network each, width told
+        published-pipeline | Figures 3.3 and 3.4 | 6
+            The printed algorithms find weights and signs, nearly the shifts.
+            D = 20, m = 100 and 160, printed constants, without the final descent
+        rank-one-components | section 2.7 | 3
+            The power method finds all 2/5 D^2 rank-one matrices of a span.
+            D = 20 and 35, exact spans
+        learnability | Theorem 3.5 | 1
+            Hessians show every unit: their learnability is bounded below.
+            D = 20, m = 100 and 160
+        """,
     ),
     *_rows(
         "deep",
         _IDENTIFICATION,
-        (
-            "entangled-weights",
-            "Tables 4.3 and 4.5",
-            "Hessians near one point show the entangled weights of all layers.",
-            "50-25-10 units on 50 inputs, exact derivatives, one network per output activation",
-            8,
-        ),
-        (
-            "deep-networks",
-            "Figures 1.5 and 4.5 to 4.7",
-            "Deep networks are recovered from queries.",
-            "50-25-10 and 50-35-25-10 units on 50 inputs, tanh outputs, widths told",
-            10,
-        ),
+        """
+        entangled-weights | Tables 4.3 and 4.5 | 8
+            Hessians near one point show the entangled weights of all layers.
+            50-25-10 units on 50 inputs, exact derivatives, one network per output activation
+        deep-networks | Figures 1.5 and 4.5 to 4.7 | 10
+            Deep networks are recovered from queries.
+            50-25-10 and 50-35-25-10 units on 50 inputs, tanh outputs, widths told
+        """,
     ),
     *_rows(
         "hermite",
         _RELU,
-        (
-            "hermite-coefficients",
-            "Lemmas 3.5, 4.3 and D.13, Proposition B.1",
-            "The Hermite coefficients of a ReLU unit have a closed form.",
-            "orders 0 to 8 at 12 biases, against quadrature",
-            1,
-        ),
-        (
-            "relu-from-coefficients",
-            "Algorithms 1 to 3 and 6",
-            "Exact coefficients give all parameters back, signs included.",
-            "5 to 20 units on 8 to 20 inputs, biases 0 and 1 among them",
-            0.2,
-        ),
-        (
-            "sampled-coefficients",
-            "Algorithms 4 and 6",
-            "From samples, coefficients and directions err like N^-1/2.",
-            "5 units on 10 inputs, five networks, N = 100,000 and 1,600,000",
-            9,
-        ),
-        (
-            "sign-ambiguity",
-            "Claim 4.8",
-            "Dependent units can have two sets of signs for one function.",
-            "5 units on 3 inputs, with and without biases",
-            0.1,
-        ),
+        """
+        hermite-coefficients | Lemmas 3.5, 4.3 and D.13, Proposition B.1 | 1
+            The Hermite coefficients of a ReLU unit have a closed form.
+            orders 0 to 8 at 12 biases, against quadrature
+        relu-from-coefficients | Algorithms 1 to 3 and 6 | 0.2
+            Exact coefficients give all parameters back, signs included.
+            5 to 20 units on 8 to 20 inputs, biases 0 and 1 among them
+        sampled-coefficients | Algorithms 4 and 6 | 9
+            From samples, coefficients and directions err like N^-1/2.
+            5 units on 10 inputs, five networks, N = 100,000 and 1,600,000
+        sign-ambiguity | Claim 4.8 | 0.1
+            Dependent units can have two sets of signs for one function.
+            5 units on 3 inputs, with and without biases
+        """,
     ),
     *_rows(
         "tensors",
         _GUARANTEES,
-        (
-            "activation-table",
-            "table of rho",
-            "rho(sigma) > 0 for ReLU and its kin, erf, tanh; not for z and z^2.",
-            "sigma = 0.1, 1 and 10, by quadrature",
-            0.1,
-        ),
-        (
-            "tensor-initialisation",
-            "algorithm",
-            "Tensors give v exactly and W nearly, a local method the rest.",
-            "5 units on 10 and 20 inputs, 10,000 and 30,000 samples",
-            0.2,
-        ),
-        (
-            "descent-rate",
-            "theorem on gradient descent",
-            "A step of 1/M0 leaves at most 1 - m0/M0 of the squared error.",
-            "5 units on 10 inputs, squared ReLU and ReLU",
-            0.4,
-        ),
-        (
-            "flat-directions",
-            "two examples without convexity",
-            "For z and z^2 the Hessian is singular at the truth.",
-            "6 units on 6 inputs, W = I",
-            0.1,
-        ),
+        """
+        activation-table | table of rho | 0.1
+            rho(sigma) > 0 for ReLU and its kin, erf, tanh; not for z and z^2.
+            sigma = 0.1, 1 and 10, by quadrature
+        tensor-initialisation | algorithm | 0.2
+            Tensors give v exactly and W nearly, a local method the rest.
+            5 units on 10 and 20 inputs, 10,000 and 30,000 samples
+        descent-rate | theorem on gradient descent | 0.4
+            A step of 1/M0 leaves at most 1 - m0/M0 of the squared error.
+            5 units on 10 inputs, squared ReLU and ReLU
+        flat-directions | two examples without convexity | 0.1
+            For z and z^2 the Hessian is singular at the truth.
+            6 units on 6 inputs, W = I
+        """,
     ),
     *_rows(
         "risk_minima",
         _MATHEMATICS,
-        (
-            "dichotomies",
-            "Theorem 2.4.1",
-            "A unit has as many patterns on N points as Cover's number says.",
-            "1 to 5 inputs, 10 to 100 points",
-            0.2,
-        ),
-        (
-            "exact-erm",
-            "Theorem 2.4.1 and Algorithm 1",
-            "Two ReLU units of globally least loss are found, with a proof.",
-            "1 and 2 inputs, 20 to 60 samples, with and without noise",
-            0.2,
-        ),
+        """
+        dichotomies | Theorem 2.4.1 | 0.2
+            A unit has as many patterns on N points as Cover's number says.
+            1 to 5 inputs, 10 to 100 points
+        exact-erm | Theorem 2.4.1 and Algorithm 1 | 0.2
+            Two ReLU units of globally least loss are found, with a proof.
+            1 and 2 inputs, 20 to 60 samples, with and without noise
+        """,
     ),
     *_rows(
         "constructions",
         _MATHEMATICS,
-        (
-            "piece-counts",
-            "Theorems 2.3.1, 2.3.2 and 2.3.10",
-            "Deep networks have w^k pieces that cost shallow ones many gates.",
-            "sawteeth of up to 243 pieces, zonotopes in up to 3 dimensions, exact fractions",
-            0.3,
-        ),
-        (
-            "network-sizes",
-            "Theorems 2.2.1 and 2.2.2, section 2.5",
-            "Piecewise linear functions, maxima and parities take few gates.",
-            "10 and 50 pieces, maxima of up to 100, 3 and 8 bits, exact fractions",
-            0.2,
-        ),
+        """
+        piece-counts | Theorems 2.3.1, 2.3.2 and 2.3.10 | 0.3
+            Deep networks have w^k pieces that cost shallow ones many gates.
+            sawteeth of up to 243 pieces, zonotopes in up to 3 dimensions, exact fractions
+        network-sizes | Theorems 2.2.1 and 2.2.2, section 2.5 | 0.2
+            Piecewise linear functions, maxima and parities take few gates.
+            10 and 50 pieces, maxima of up to 100, 3 and 8 bits, exact fractions
+        """,
     ),
     *_rows(
         "gates",
         _MATHEMATICS,
-        (
-            "relu-gate",
-            "Theorem 3.3.1",
-            "A ReLU gate is learned from a stream at a linear rate.",
-            "20 Gaussian inputs, 200 streams",
-            1,
-        ),
-        (
-            "poisoned-gate",
-            "chapter 3",
-            "Poisoned labels leave an error no larger than theta kappa/lambda.",
-            "10 Gaussian inputs, three attacks, theta = 0.05 and 0.2",
-            1,
-        ),
-        (
-            "glm-tron",
-            "Lemma 3.5.1 and Theorem 3.5.2",
-            "GLM-Tron learns a gate whose labels an adversary moves.",
-            "10 inputs, 500 samples, theta = 0 and 0.002",
-            0.2,
-        ),
+        """
+        relu-gate | Theorem 3.3.1 | 1
+            A ReLU gate is learned from a stream at a linear rate.
+            20 Gaussian inputs, 200 streams
+        poisoned-gate | chapter 3 | 1
+            Poisoned labels leave an error no larger than theta kappa/lambda.
+            10 Gaussian inputs, three attacks, theta = 0.05 and 0.2
+        glm-tron | Lemma 3.5.1 and Theorem 3.5.2 | 0.2
+            GLM-Tron learns a gate whose labels an adversary moves.
+            10 inputs, 500 samples, theta = 0 and 0.002
+        """,
     ),
     *_rows(
         "certificates",
         _MATHEMATICS,
-        (
-            "support-recovery",
-            "Theorem 4.3.1",
-            "One ReLU layer recovers the support of every sparse code.",
-            "256 and 1024 inputs, 2 and 3 of twice as many atoms, 2000 codes",
-            3,
-        ),
-        (
-            "certified-steps",
-            "Theorems 5.4.1 and 5.4.3",
-            "RMSProp and ADAM reach a small gradient in a known time.",
-            "sum of x^2/(1 + x^2) in 10 variables",
-            0.1,
-        ),
-        (
-            "noise-resilience",
-            "Theorem 6.2.1",
-            "Noise of a known size on the weights moves no answer far.",
-            "two layers of 30 units, 100 draws",
-            0.2,
-        ),
+        """
+        support-recovery | Theorem 4.3.1 | 3
+            One ReLU layer recovers the support of every sparse code.
+            256 and 1024 inputs, 2 and 3 of twice as many atoms, 2000 codes
+        certified-steps | Theorems 5.4.1 and 5.4.3 | 0.1
+            RMSProp and ADAM reach a small gradient in a known time.
+            sum of x^2/(1 + x^2) in 10 variables
+        noise-resilience | Theorem 6.2.1 | 0.2
+            Noise of a known size on the weights moves no answer far.
+            two layers of 30 units, 100 draws
+        """,
     ),
     *_rows(
         "quadratic",
         _QUADRATIC_SOURCE,
-        (
-            "quadratic-threshold",
-            "theorems on generalisation",
-            "d (d + 1)/2 samples determine a network, one fewer does not.",
-            "d = 10 and 20, twice as many units",
-            0.1,
-        ),
-        (
-            "energy-barrier",
-            "theorem on the energy barrier",
-            "Weights of deficient rank have a risk of at least C s_min^4.",
-            "d = 3, 5 and 10, by minimisation",
-            0.1,
-        ),
-        (
-            "quadratic-descent",
-            "theorems on initialisation and descent",
-            "A known start is below the barrier, and descent from it arrives.",
-            "d = 10, m = 1600 and 20",
-            0.6,
-        ),
+        """
+        quadratic-threshold | theorems on generalisation | 0.1
+            d (d + 1)/2 samples determine a network, one fewer does not.
+            d = 10 and 20, twice as many units
+        energy-barrier | theorem on the energy barrier | 0.1
+            Weights of deficient rank have a risk of at least C s_min^4.
+            d = 3, 5 and 10, by minimisation
+        quadratic-descent | theorems on initialisation and descent | 0.6
+            A known start is below the barrier, and descent from it arrives.
+            d = 10, m = 1600 and 20
+        """,
     ),
 )
 

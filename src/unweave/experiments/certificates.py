@@ -10,8 +10,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.certify import draw_noise, noise_resilience_sigma
 from unweave.certify.perturbation import Form
-from unweave.experiments.experiment import Figure, Progress
-from unweave.experiments.rules import at_most, equal
+from unweave.experiments.experiment import Figure, Progress, at_most, equal
 from unweave.networks.network import Network
 from unweave.optimize.first_order import State, descend
 from unweave.optimize.first_order_steps import CertifiedStep, StepKind, certified_step

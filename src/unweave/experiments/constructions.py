@@ -22,8 +22,7 @@ from unweave.construct import (
     zonotope_maps,
 )
 from unweave.construct.bounds import min_size
-from unweave.experiments.experiment import Figure, Progress
-from unweave.experiments.rules import at_least, at_most, equal
+from unweave.experiments.experiment import Figure, Progress, at_least, at_most, equal
 
 
 def run_piece_counts(seed: int, progress: Progress) -> Iterator[Figure]:

@@ -10,9 +10,8 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.derivatives.entangled import entangled_weights
-from unweave.experiments.experiment import Figure, Progress
+from unweave.experiments.experiment import Figure, Progress, at_least, at_most, equal, shown
 from unweave.experiments.planted import deep_network, distances
-from unweave.experiments.rules import at_least, at_most, equal, shown
 from unweave.networks.comparison import compare
 from unweave.networks.network import Network
 from unweave.published.deep import ExactDerivatives, PublishedDeepOptions, recover_deep_as_published

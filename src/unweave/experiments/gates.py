@@ -8,8 +8,7 @@ from typing import get_args
 
 import numpy as np
 
-from unweave.experiments.experiment import Figure, Progress
-from unweave.experiments.rules import at_least, at_most, close, vanishes
+from unweave.experiments.experiment import Figure, Progress, at_least, at_most, close, vanishes
 from unweave.gates import Attack, error_floor, gate_constants, gate_update, glm_tron, poison, relu_gate_ols
 
 _STREAMS = 200  # independent streams that are averaged

@@ -11,21 +11,20 @@ from scipy.linalg import null_space
 from scipy.special import ndtr
 
 from unweave.arrays import Array
-from unweave.experiments.experiment import Figure, Progress
+from unweave.experiments.experiment import Figure, Progress, equal, printed, shown, vanishes
 from unweave.experiments.planted import distances
-from unweave.experiments.rules import equal, printed, shown, vanishes
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.comparison import compare
 from unweave.networks.signs import solve_signs
 from unweave.numerics.hermite.estimated_coefficients import Batches, estimate_coefficients
 from unweave.numerics.hermite.tensors import hermite_polynomial, normal_density
-from unweave.published.relu.hermite_coefficients import (
+from unweave.published.relu.relu_units import (
+    ReLUUnits,
     affine_surrogate_risk,
     gaussian_risk,
     hermite_coefficients,
     relu_coefficient,
 )
-from unweave.published.relu.relu_units import ReLUUnits
 from unweave.published.relu.spectral_recovery import DirectionMethod, recover_from_coefficients
 
 _LARGEST_Z = 14.0  # end of the quadrature: exp(-z^2/2) is 3e-43 there

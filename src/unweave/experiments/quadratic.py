@@ -8,8 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from unweave.arrays import Array
-from unweave.experiments.experiment import Figure, Progress
-from unweave.experiments.rules import at_least, at_most, close, equal, vanishes
+from unweave.experiments.experiment import Figure, Progress, at_least, at_most, close, equal, vanishes
 from unweave.quadratic import (
     counterexample,
     identity_start,

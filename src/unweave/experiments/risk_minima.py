@@ -9,8 +9,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.exact import exact_erm, hyperplane_dichotomies
-from unweave.experiments.experiment import Figure, Progress
-from unweave.experiments.rules import at_most, equal, shown, vanishes
+from unweave.experiments.experiment import Figure, Progress, at_most, equal, shown, vanishes
 from unweave.networks.comparison import compare
 from unweave.networks.network import Network
 

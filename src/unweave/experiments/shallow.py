@@ -10,9 +10,8 @@ import numpy as np
 
 from unweave.derivatives import network_hessians
 from unweave.diagnose import expected_learnability, learnability_estimate
-from unweave.experiments.experiment import Figure, Progress
+from unweave.experiments.experiment import Figure, Progress, at_least, at_most, equal, shown
 from unweave.experiments.planted import distances
-from unweave.experiments.rules import at_least, at_most, equal, shown
 from unweave.networks.activations import get_activation
 from unweave.networks.comparison import compare
 from unweave.networks.random import random_network

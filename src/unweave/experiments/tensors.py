@@ -10,8 +10,7 @@ import scipy.linalg
 from scipy.optimize import linear_sum_assignment
 
 from unweave.arrays import Array, IntArray
-from unweave.experiments.experiment import Figure, Progress
-from unweave.experiments.rules import at_most, close, equal, printed, shown, vanishes
+from unweave.experiments.experiment import Figure, Progress, at_most, close, equal, printed, shown, vanishes
 from unweave.networks.comparison import compare
 from unweave.networks.network import Network
 from unweave.tensor_start import (

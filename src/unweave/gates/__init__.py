@@ -11,9 +11,8 @@
 Each has a class with `partial_fit` behind it, for data that does not fit into memory.
 """
 
-from unweave.gates.attacks import Attack, poison
+from unweave.gates.common import gate_network
 from unweave.gates.constants import GateConstants, GateMoments, error_curve, error_floor, gate_constants
-from unweave.gates.gate_network import gate_network
 from unweave.gates.glm_tron import LIPSCHITZ, GlmTron, GlmTronFit, glm_tron
 from unweave.gates.least_squares import GateLeastSquares, ReluGateLeastSquares, relu_gate_ols
 from unweave.gates.noisy_descent import (
@@ -25,9 +24,11 @@ from unweave.gates.noisy_descent import (
     noisy_gd_gate,
 )
 from unweave.gates.stochastic import (
+    Attack,
     GateFit,
     ReluGateLearner,
     gate_update,
+    poison,
     relu_gate_sgd,
     relu_gate_sgd_robust,
 )

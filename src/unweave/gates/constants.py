@@ -32,7 +32,7 @@ import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.errors import InvalidInput
-from unweave.gates.checks import checked_rows, checked_theta, checked_vector
+from unweave.gates.common import checked_rows, checked_theta, checked_vector
 
 _FIXED_POINT_TOLERANCE = 1e-12  # relative distance to the fixed point: nearer, the curve is constant
 

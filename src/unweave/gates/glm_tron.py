@@ -31,10 +31,8 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.gates.checks import checked_positive, checked_rows, checked_theta, checked_vector
-from unweave.gates.gate_network import gate_network
+from unweave.gates.common import GateResult, checked_positive, checked_rows, checked_theta, checked_vector
 from unweave.networks.activations import get_activation
-from unweave.networks.network import Network
 
 LIPSCHITZ = {
     "relu": 1.0,
@@ -50,7 +48,7 @@ _RADIUS_ROUNDING = 1e-12  # relative excess of |x| over the radius: smaller ones
 
 
 @dataclass(frozen=True, eq=False)
-class GlmTronFit:
+class GlmTronFit(GateResult):
     """The best iterate, with the loss that theory predicts."""
 
     weights: Array
@@ -70,11 +68,6 @@ class GlmTronFit:
     errors: Array | None
     """(passes,) |w - w*| of every iterate; None if w* is not known."""
     activation: str
-
-    @property
-    def network(self) -> Network:
-        """The gate as a network."""
-        return gate_network(self.weights, self.activation)
 
     @property
     def effective_loss(self) -> float | None:

@@ -22,15 +22,13 @@ import scipy.linalg
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.gates.checks import checked_rows, checked_theta, checked_vector
-from unweave.gates.gate_network import gate_network
-from unweave.networks.network import Network
+from unweave.gates.common import GateResult, checked_rows, checked_theta, checked_vector
 
 _ROWS_PER_FACTORIZATION = 4096  # rows folded into R at once: limits memory
 
 
 @dataclass(frozen=True, eq=False)
-class GateLeastSquares:
+class GateLeastSquares(GateResult):
     """The gate, and how well the rows determine it."""
 
     weights: Array
@@ -52,11 +50,6 @@ class GateLeastSquares:
     def determined(self) -> bool:
         """Whether no other gate fits the open rows as well."""
         return self.rank == len(self.weights)
-
-    @property
-    def network(self) -> Network:
-        """The gate as a network."""
-        return gate_network(self.weights)
 
 
 class ReluGateLeastSquares:

@@ -38,9 +38,7 @@ from scipy.special import gammaincc
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.gates.checks import checked_positive, checked_rows, checked_vector
-from unweave.gates.gate_network import gate_network
-from unweave.networks.network import Network
+from unweave.gates.common import GateResult, checked_positive, checked_rows, checked_vector
 
 _JUMP_GRID = np.linspace(0.05, 0.999, 200)  # values of b / sqrt(n) over which the second bound is minimized
 
@@ -72,7 +70,7 @@ class Confinement:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyDescentFit:
+class NoisyDescentFit(GateResult):
     """Best and last iterate, with losses and distances on the way."""
 
     weights: Array
@@ -85,11 +83,6 @@ class NoisyDescentFit:
     distances: Array | None
     """(steps + 1,) |w_t - w*|, the start first; None if w* is not known."""
     step: float
-
-    @property
-    def network(self) -> Network:
-        """The gate as a network."""
-        return gate_network(self.weights)
 
 
 class NoisyDescent:

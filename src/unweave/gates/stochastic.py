@@ -39,17 +39,16 @@ import scipy.linalg
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
-from unweave.gates.checks import checked_positive, checked_rows, checked_theta, checked_vector
+from unweave.gates.common import GateResult, checked_positive, checked_rows, checked_theta, checked_vector
 from unweave.gates.constants import GateConstants, GateMoments, error_curve, error_floor
-from unweave.gates.gate_network import gate_network
-from unweave.networks.network import Network
 
+Attack = Literal["random", "biased", "adaptive"]
 StepRule = Literal["theorem", "sharper", "robust"]
 _ROWS_PER_SOLVE = 64  # rows per triangular solve, where it is fastest; also the spacing of the history
 
 
 @dataclass(frozen=True, eq=False)
-class GateFit:
+class GateFit(GateResult):
     """A gate learned from a stream, with the errors that theory predicts."""
 
     weights: Array
@@ -69,11 +68,6 @@ class GateFit:
     floor: float
     """The limit of the bounds: zero for clean labels."""
 
-    @property
-    def network(self) -> Network:
-        """The gate as a network."""
-        return gate_network(self.weights)
-
 
 class ReluGateLearner:
     """Learns a gate from blocks of samples, none of which is kept.
@@ -81,11 +75,10 @@ class ReluGateLearner:
     Args:
         step: "theorem" (lambda/c1), "sharper" (lambda/Lambda), "robust" (lambda/(4 Lambda)) or a number;
             by default sharper for clean and robust for poisoned labels.
-        theta: bound on the error of a label. poisoned_fraction: bound on the share of labels with an error,
-        drawn independently of x. constants: of `gate_constants`; otherwise estimated from the first
-        ``warm_up`` n active rows, which are
-            held back until then.
-        warm_up: active rows per input for that estimate.
+        theta: bound on the error of a label.
+        poisoned_fraction: bound on the share of labels with an error, drawn independently of x.
+        constants: of `gate_constants`; otherwise estimated from the first ``warm_up`` n active rows, which
+            are held back until then.
         start: w_1 (n,), zero if not given.
         radius: a bound on |w_1 - w*|, from which the predicted errors start when the truth is not known.
         truth: w* (n,), to record errors; never used for learning.
@@ -163,10 +156,7 @@ class ReluGateLearner:
         """The gate as learned so far."""
         if self._weights is None:
             raise InvalidInput("partial_fit must be called before fit. Got no samples instead. Give some.")
-        if self._constants is None:
-            self._begin()
-        assert self._constants is not None
-        constants = self._constants
+        constants = self._constants or self._begin()
         times = np.array(self._times, dtype=np.int64)
         first = self._errors[0] if self._errors else self._radius
         bounds = None if first is None else error_curve(constants, self._step, first, times, self._fraction)
@@ -182,16 +172,11 @@ class ReluGateLearner:
             floor=error_floor(constants, self._step, self._fraction),
         )
 
-    def _begin(self) -> None:
+    def _begin(self) -> GateConstants:
         """Fix constants and step, and learn from the rows held back."""
-        self._constants = self._given or self._moments.constants()
-        if not isinstance(self._rule, float):
-            steps = {
-                "theorem": self._constants.theorem_step,
-                "sharper": self._constants.sharper_step,
-                "robust": self._constants.robust_step,
-            }
-            self._step = steps[self._rule]
+        self._constants = constants = self._given or self._moments.constants()
+        if not isinstance(self._rule, float):  # rules are named after the steps of GateConstants
+            self._step = getattr(constants, f"{self._rule}_step")
         if not self._step > 0:
             raise InvalidInput(
                 f"x must span all {len(self._weights if self._weights is not None else [])} inputs where the "
@@ -201,6 +186,7 @@ class ReluGateLearner:
         held, self._held = self._held, []
         for x, y in held:
             self._learn(x, y)
+        return constants
 
     def _learn(self, x: Array, y: Array) -> None:
         assert self._weights is not None
@@ -240,6 +226,26 @@ def relu_gate_sgd_robust(x: Any, y: Any, theta: float, **options: Any) -> GateFi
     ``GateFit.floor`` bounds the error that remains. ``options`` are those of `ReluGateLearner`.
     """
     return ReluGateLearner(theta=theta, **options).partial_fit(x, y).fit()
+
+
+def poison(
+    attack: Attack, theta: float, x: Array, weights: Array, truth: Array, rng: np.random.Generator
+) -> Array:
+    """xi (N,) with |xi| = theta for rows x (N, n), against the iterate ``weights``, (n,) or one per row.
+
+    - "random": a fair sign;
+    - "biased": always upwards;
+    - "adaptive": sign((w_t - w*) . x), the sign that pushes w_t away from w* at this very row.
+    """
+    theta = checked_theta(theta)
+    if attack not in get_args(Attack):
+        raise InvalidInput(f"attack must be one of {get_args(Attack)}. Got {attack!r} instead. Choose one.")
+    if attack == "random":
+        return theta * rng.choice([-1.0, 1.0], len(x))
+    if attack == "biased":
+        return np.full(len(x), theta)
+    push = np.sum((weights - truth) * x, axis=1)
+    return np.asarray(theta * np.where(push < 0, -1.0, 1.0))
 
 
 def gate_update(weights: Array, x: Array, y: Array, step: float, theta: float = 0.0) -> Array:

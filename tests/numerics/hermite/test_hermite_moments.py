@@ -18,8 +18,7 @@ from unweave.numerics.hermite.estimated_coefficients import (
 )
 from unweave.numerics.hermite.moments import LowDegreeSums, Moments
 from unweave.numerics.hermite.tensors import HermiteTensors, hermite_features
-from unweave.published.relu.hermite_coefficients import hermite_coefficients
-from unweave.published.relu.relu_units import ReLUUnits
+from unweave.published.relu.relu_units import ReLUUnits, hermite_coefficients
 
 
 def sample(rows, dimension, seed):

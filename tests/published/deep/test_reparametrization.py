@@ -9,7 +9,7 @@ import unweave
 from unweave.derivatives.entangled import entangled_weights
 from unweave.errors import InvalidInput
 from unweave.published.deep import exact_parameters, flip_signs, reparametrise
-from unweave.published.deep.reparametrized_model import forward, gradient, jacobian
+from unweave.published.deep.reparametrization import forward, gradient, jacobian
 
 CASES = {
     "two layers": (7, (6, 3), "tanh", "tanh"),

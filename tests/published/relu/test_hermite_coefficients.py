@@ -11,14 +11,14 @@ from scipy.integrate import quad
 import unweave
 from unweave.errors import InvalidInput
 from unweave.numerics.hermite.tensors import hermite_features, hermite_polynomial, normal_density
-from unweave.published.relu.hermite_coefficients import (
+from unweave.published.relu.relu_units import (
     ROOT_SEPARATION,
+    ReLUUnits,
     affine_surrogate_risk,
     gaussian_risk,
     hermite_coefficients,
     relu_coefficient,
 )
-from unweave.published.relu.relu_units import ReLUUnits
 
 
 def random_units(dimension, width, seed, offset=0.0):

@@ -9,7 +9,6 @@ from unweave.errors import InvalidInput
 from unweave.numerics.hermite.estimated_coefficients import estimate_coefficients, in_batches
 from unweave.numerics.hermite.symmetric_tensors import tensor_packing
 from unweave.published.relu.gaussian_samples import GaussianSampleOptions, recover_from_gaussian_samples
-from unweave.published.relu.hermite_coefficients import hermite_coefficients
 from unweave.published.relu.moment_fit import (
     MomentProblem,
     fit_moments,
@@ -17,7 +16,7 @@ from unweave.published.relu.moment_fit import (
     power_gradients,
     strongest,
 )
-from unweave.published.relu.relu_units import ReLUUnits
+from unweave.published.relu.relu_units import ReLUUnits, hermite_coefficients
 
 
 def planted(dimension, width, seed):

@@ -12,10 +12,7 @@ from unweave.numerics.hermite.estimated_coefficients import in_batches
 from unweave.numerics.hermite.tensors import hermite_polynomial, normal_density
 from unweave.numerics.whitening import Whitening
 from unweave.published.relu.gaussian_samples import GaussianSampleOptions, recover_from_gaussian_samples
-from unweave.published.relu.hermite_coefficients import hermite_coefficients
-from unweave.published.relu.jennrich import jennrich
-from unweave.published.relu.overcomplete import overcomplete_directions
-from unweave.published.relu.pencil import pencil_directions
+from unweave.published.relu.jennrich import jennrich, pencil_directions
 from unweave.published.relu.published_depth2 import count_units, published_directions
 from unweave.published.relu.regression import (
     RegressionBounds,
@@ -23,10 +20,11 @@ from unweave.published.relu.regression import (
     regress_on_units,
     without_affine_part,
 )
-from unweave.published.relu.relu_units import ReLUUnits
-from unweave.published.relu.signs import fix_signs, fix_signs_by_affine_rest
-from unweave.published.relu.spectral_recovery import recover_from_coefficients
+from unweave.published.relu.relu_units import ReLUUnits, hermite_coefficients
+from unweave.published.relu.spectral_recovery import overcomplete_directions, recover_from_coefficients
 from unweave.published.relu.unit_scalars import (
+    fix_signs,
+    fix_signs_by_affine_rest,
     hermite_sequence_solution,
     recover_scalars,
     scalars_from_terms,

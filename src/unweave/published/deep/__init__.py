@@ -1,7 +1,6 @@
 """The published pipeline for deep networks, kept as a reference: entangled weights, layers, completion."""
 
-from unweave.published.deep.closed_form_completion import complete_in_closed_form
-from unweave.published.deep.completion import CompletionFit, complete
+from unweave.published.deep.completion import CompletionFit, complete, complete_in_closed_form
 from unweave.published.deep.entangled_recovery import (
     EntangledRecovery,
     recover_entangled_weights,

@@ -84,12 +84,9 @@ def recover_entangled_weights(
 ) -> EntangledRecovery:
     """Entangled weights at ``anchor`` (D,) from Hessians around it.
 
-    Parameters
-    ----------
-    rank
-        m*: all units, those of the output layer only if its activation is curved.
-    units
-        m: all units, output layer included; the number of Hessians and of starts follow from it.
+    Args:
+        rank: m*: all units, those of the output layer only if its activation is curved.
+        units: m: all units, output layer included; the number of Hessians and of starts follow from it.
     """
     options = options or PublishedDeepOptions()
     n_inputs = len(anchor)

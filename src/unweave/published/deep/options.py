@@ -21,87 +21,64 @@ class PublishedDeepOptions:
     m counts all units, those of the output layer included. `as_printed` gives the source's values where the
     defaults depart from them.
 
-    Example
-    -------
-    >>> PublishedDeepOptions().hessian_count(85)
-    340
-    >>> PublishedDeepOptions.as_printed().far_radius
-    1000.0
+    Example:
+        >>> PublishedDeepOptions().hessian_count(85)
+        340
+        >>> PublishedDeepOptions.as_printed().far_radius
+        1000.0
     """
 
     hessians: int | None = None
     """N_h, points near x*. Source: 4 m."""
-
     spread: float | None = None
     """Standard deviation of the points around x*. Source: 1 / (10 sqrt(D))."""
-
     step: float = 5e-3
     """Step of all differences. Source: 5e-3."""
-
     scheme: Scheme = "four-point"
     """Source: four points for every entry, 2 D (D + 1) rows. Here the diagonal is taken from the axes."""
-
     gamma: float = 1.5
     """Step of the power iteration. Source: 1.5 in section 4.2.3, not stated in 4.4."""
-
     restarts: int | None = None
     """N_SPM, starts of the power iteration. Source: 5 m log(m)."""
-
     power_steps: int = 10_000
     """Steps per start at most. Source: 1e4, all of them always made."""
-
     power_tolerance: float = 1e-8
     """Movement of a start at which it is retired; 80 to 600 steps reach it. Source: none."""
-
     newton_steps: int = 0
     """Newton steps after the power steps, at most, for starts that have not converged: the same maximizers,
     sooner where the power step contracts slowly (small D). Source: none."""
-
     threshold: float = 0.5
     """beta, the least Phi of an accepted direction. Source: 0.5."""
-
     angle: float = 0.05
     """Directions closer than this (radians) are one line. Source: the distance at which it counts a weight
     as found."""
-
     output_distance: float = 0.1
     """delta: a direction this close to an output gradient belongs to the last layer. Source: "small"."""
-
     grouping: Grouping = "lines"
     """How to merge duplicates: k-means on lines through the origin, started from the distinct ones, or
     k-means++ after a flip into the half sphere u_1 > 0 (source), which splits a cluster at u_1 = 0."""
-
     far_radius: float = 100.0
     """R of the sphere that separates first-layer weights from the others. Source: 1e3, where some unit is
     so rarely unsaturated that 1 network of 10 succeeded here; 100 with normalized Hessians: 10 of 10."""
-
     far_normalised: bool = True
     """Far Hessians to norm one before their span is taken, so that rarely unsaturated units count as much as
     the others. Source: no."""
-
     far_hessians: int | None = None
     """Points on that sphere. Source: 4 m."""
-
     repair: bool = True
     """Swap units between neighboring layers while that lets the entangled weights of each layer lie in the
     range of those before ([identification] Prop. 4.3 read backwards). Source: no."""
-
     completion: Completion = "levenberg-marquardt"
     """How to find the remaining 3 m - m_L + D numbers. Source: stochastic gradients."""
-
     training_samples: int | None = None
     """Gaussian inputs of the completion. Source: m D^2. None: that many for stochastic gradients, four
     equations per unknown (and at least 200 points) for Levenberg-Marquardt."""
-
     learning_rate: float | None = None
     """None: 0.05 for SGD (source: that in its table, 0.005 in its text), 0.01 falling to 0 for Adam."""
-
     batch: int = 64
     """Rows per stochastic gradient. Source: 64."""
-
     seconds: float = 1200.0
     """Seconds after which the completion stops. Source: 20 minutes."""
-
     max_steps: int | None = None
     """Steps of the completion after which it stops: gradients, or 100 of Levenberg-Marquardt."""
 

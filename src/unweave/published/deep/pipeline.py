@@ -26,8 +26,7 @@ from unweave.derivatives.stencils import Function
 from unweave.errors import InvalidInput
 from unweave.networks.activations import get_activation
 from unweave.networks.network import Network
-from unweave.published.deep.closed_form_completion import complete_in_closed_form
-from unweave.published.deep.completion import CompletionFit, complete, training_count
+from unweave.published.deep.completion import CompletionFit, complete, complete_in_closed_form, training_count
 from unweave.published.deep.entangled_recovery import EntangledRecovery, recover_entangled_weights
 from unweave.published.deep.layer_assignment import (
     LayerAssignment,
@@ -38,7 +37,7 @@ from unweave.published.deep.layer_assignment import (
 )
 from unweave.published.deep.options import PublishedDeepOptions
 from unweave.published.deep.range_test import RepairedLayers, range_residuals, repair_by_swaps
-from unweave.published.deep.reparametrization import Reparametrisation, reparametrise
+from unweave.published.deep.reparametrization import reparametrise
 from unweave.published.deep.sources import DerivativeSource, DifferencedFunction
 
 
@@ -101,13 +100,12 @@ def recover_deep_as_published(
 ) -> PublishedDeepResult:
     """Run the pipeline on answers, (n, D) to (n, m_L), or on a source of exact derivatives.
 
-    Example
-    -------
-    >>> from unweave.networks.random import random_network
-    >>> target = random_network([8, 8, 6], seed=2, outer="unit", bias=0.1, output_activation="tanh")
-    >>> result = recover_deep_as_published(target, 8, (8, 6))
-    >>> result.outcome.name, result.network
-    ('COMPLETED', Network(8-8-6, tanh, tanh output, 126 parameters))
+    Example:
+        >>> from unweave.networks.random import random_network
+        >>> target = random_network([8, 8, 6], seed=2, outer="unit", bias=0.1, output_activation="tanh")
+        >>> result = recover_deep_as_published(target, 8, (8, 6))
+        >>> result.outcome.name, result.network
+        ('COMPLETED', Network(8-8-6, tanh, tanh output, 126 parameters))
     """
     options = options or PublishedDeepOptions()
     widths = _checked_widths(widths)
@@ -228,16 +226,13 @@ class _Run:
                 self._source.hessians(here)[0],
             )
         else:
-            self._fit = self._trained(model)
+            points = self._rng.standard_normal((training_count(model, self._options), len(self._anchor)))
+            answers = self._source.values(points)
+            self._fit = complete(model, points, answers, self._rng, self._options, clock=self._clock)
             parameters = self._fit.parameters
             self._figures["training rms"] = self._fit.history[-1]
         self._network = model.to_network(parameters)
         self._meter.lap("completion")
-
-    def _trained(self, model: Reparametrisation) -> CompletionFit:
-        points = self._rng.standard_normal((training_count(model, self._options), len(self._anchor)))
-        answers = self._source.values(points)
-        return complete(model, points, answers, self._rng, self._options, clock=self._clock)
 
     def result(self, outcome: Outcome) -> PublishedDeepResult:
         """Everything found so far."""

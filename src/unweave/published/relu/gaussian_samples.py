@@ -25,8 +25,8 @@ from unweave.numerics.hermite.estimated_coefficients import (
     EstimateOptions,
     estimate_coefficients,
 )
+from unweave.published.relu.jennrich import active_subspace
 from unweave.published.relu.moment_fit import fit_entries, fit_moments, fit_moments_with_restarts
-from unweave.published.relu.pencil import active_subspace
 from unweave.published.relu.published_depth2 import SpectralOptions
 from unweave.published.relu.relu_units import ReLUUnits
 from unweave.published.relu.spectral_recovery import (

@@ -9,7 +9,7 @@ sigma_k being the noise of an entry of T_k. Levenberg-Marquardt from the eigenve
 of moments, where the number of samples no longer enters. Every unit a relu(w . x + b) is written with the d
 + 1 free parameters (|a| w, |a| b), its sign of a being kept. Orders k >= 2 do not see the sign of (w, b);
 with order 1 it must be right. The derivatives are those of the closed form: c_k' = c_{k+1} for the
-coefficients c_k(b) of a unit (`unweave.published.relu.hermite_coefficients.relu_coefficient`).
+coefficients c_k(b) of a unit (`unweave.published.relu.relu_units.relu_coefficient`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from unweave.numerics.least_squares import (
     Linearisation,
     levenberg_marquardt,
 )
-from unweave.published.relu.hermite_coefficients import relu_coefficient
-from unweave.published.relu.relu_units import ReLUUnits
+from unweave.published.relu.relu_units import ReLUUnits, relu_coefficient
 
 _ADDED_OUTER_WEIGHT = 0.3  # output weight of a random unit over the typical one: small enough to be dropped
 _ADDED_BIAS_SPREAD = 0.5  # standard deviation of its bias: kinks among the inputs
@@ -47,10 +46,7 @@ class MomentFit:
 
 
 def fit_moments(
-    coefficients: HermiteTensors,
-    deviations: Mapping[int, float],
-    units: ReLUUnits,
-    steps: int = 40,
+    coefficients: HermiteTensors, deviations: Mapping[int, float], units: ReLUUnits, steps: int = 40
 ) -> MomentFit:
     """Fit units to the orders that ``deviations`` names, sigma_k by k >= 1; the offset is kept.
 

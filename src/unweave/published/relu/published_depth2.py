@@ -54,8 +54,6 @@ class SpectralDirections:
     """(m,) order of the coefficient that each was taken from."""
     strengths: Array
     """(m,) |coefficient of its term| over the noise of that order."""
-    ranks: tuple[int, int]
-    """Terms seen in T_{2l+1} and T_{2l+2}."""
     gaps: tuple[float, float]
     """Relative eigenvalue gaps of the two pencils."""
 
@@ -92,14 +90,10 @@ def published_directions(
 ) -> SpectralDirections:
     """Steps 1-4 of [hermite] Alg. 1 (``noise`` None: exact coefficients) or of Alg. 4.
 
-    Parameters
-    ----------
-    coefficients
-        T_0 .. T_{2l+2}.
-    width
-        m if known; else `count_units` decides.
-    noise
-        nu_k by order k, of the flattenings (l, k - l): `EstimatedCoefficients.noise_levels`.
+    Args:
+        coefficients: T_0 .. T_{2l+2}.
+        width: m if known; else `count_units` decides.
+        noise: nu_k by order k, of the flattenings (l, k - l): `EstimatedCoefficients.noise_levels`.
     """
     options = options or SpectralOptions()
     if coefficients.order < 2 * order + 2:
@@ -110,7 +104,7 @@ def published_directions(
     if width is None:
         width = count_units(coefficients, order, noise, options)
     dimension = coefficients.dimension
-    found, strengths, orders, ranks, gaps = [], [], [], [], []
+    found, strengths, orders, gaps = [], [], [], []
     for k in (2 * order + 1, 2 * order + 2):
         tensor = coefficients.flattened(order, order, k - 2 * order)
         matrix = tensor.reshape(len(tensor), -1)
@@ -124,7 +118,6 @@ def published_directions(
         found.append(weights[:, keep])
         strengths.append(size[keep] / level)
         orders.append(np.full(int(keep.sum()), k))
-        ranks.append(rank)
         gaps.append(terms.gap)
     candidates, strength = np.concatenate(found, axis=1), np.concatenate(strengths)
     ranked = np.argsort(-strength)
@@ -133,7 +126,6 @@ def published_directions(
         weights=candidates[:, chosen],
         orders=np.concatenate(orders)[chosen].astype(np.int64),
         strengths=strength[chosen],
-        ranks=(ranks[0], ranks[1]),
         gaps=(gaps[0], gaps[1]),
     )
 

@@ -88,13 +88,13 @@ def recover_published(
 
     ``function`` maps (n, D) to (n, 1). Rows: N_h (D^2 + D + 1) + 4 m + 1 + N_train; see `PublishedOptions`.
 
-    Example
-    -------
-    >>> from unweave.networks.random import random_network
-    >>> target = random_network([6, 9, 1], seed=1)
-    >>> found = recover_published(target, 6, 9, options=PublishedOptions(seconds=0.5, training_samples=500))
-    >>> found.complete
-    True
+    Example:
+        >>> from unweave.networks.random import random_network
+        >>> target = random_network([6, 9, 1], seed=1)
+        >>> options = PublishedOptions(seconds=0.5, training_samples=500)
+        >>> found = recover_published(target, 6, 9, options=options)
+        >>> found.complete
+        True
     """
     options = options or PublishedOptions()
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Checks of the arguments of all gate learners."""
+"""What all gate learners share: checks of their arguments, and the gate as a network."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from unweave.arrays import Array, real_numbers
 from unweave.errors import InvalidInput
+from unweave.networks.network import Network
 
 
 def checked_rows(x: Any, y: Any, inputs: int | None = None) -> tuple[Array, Array]:
@@ -65,3 +66,28 @@ def checked_positive(value: float, name: str, meaning: str) -> float:
     if not isinstance(value, int | float | np.number) or not math.isfinite(value) or value <= 0:
         raise InvalidInput(f"{name} must be a finite number above 0. Got {value!r} instead. It is {meaning}.")
     return float(value)
+
+
+def gate_network(weights: Array, activation: str = "relu") -> Network:
+    """x -> act(w . x), w (n,), as a hidden layer of one unit and an output of weight one.
+
+    This is the form in which `unweave.recover` returns a single unit, so that both compare.
+
+    Example:
+        >>> import numpy as np
+        >>> gate_network(np.array([1.0, -2.0]))
+        Network(2-1-1, relu, identity output, 5 parameters)
+    """
+    return Network([weights[:, None], [[1.0]]], [[0.0], [0.0]], [activation, "identity"])
+
+
+class GateResult:
+    """A fit of a gate; ``weights`` (n,) are those of the gate."""
+
+    weights: Array
+    activation: str = "relu"
+
+    @property
+    def network(self) -> Network:
+        """The gate as a network."""
+        return gate_network(self.weights, self.activation)
