@@ -24,7 +24,6 @@ _CAVEAT = (
     "attack may need fewer queries."
 )
 _HARDLY_KNOWN_ERROR = 0.5  # median weight error above which weights are not worth a figure
-_FOUND = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
 NO_NETWORK = "no network"
 
 
@@ -59,11 +58,11 @@ def advise(
 
 def may_stand_in(recovery: Recovery, check: LogCheck | None) -> bool:
     """Whether the network found may stand in for the target: recovered, and like every answer given."""
-    return recovery.status in _FOUND and check is not None and check.agrees
+    return recovery.status.is_recovered and check is not None and check.agrees
 
 
 def _not_found(recovery: Recovery, check: LogCheck | None) -> str:
-    if recovery.status in _FOUND and check is not None and not check.agrees:
+    if recovery.status.is_recovered and check is not None and not check.agrees:
         return (
             "Not decided: a network was found that agrees with fresh answers, but not with all answers that "
             "were given on the way, so that it may not stand in for the target."
