@@ -15,7 +15,7 @@ from unweave.audits.curve import Point
 from unweave.audits.level import Level
 from unweave.audits.result import Audit
 from unweave.audits.words import percent
-from unweave.report.drawing import ACCENT, INK, QUIET, Picture, draw
+from unweave.report.picture import ACCENT, INK, QUIET, Picture, draw
 
 _NOTHING_KNOWN_ERROR = 1.0  # drawn where there is no network: a guess of 0 errs by 100 %
 _LEAST_DRAWN = 1e-16  # smaller errors cannot be told from rounding

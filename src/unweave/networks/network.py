@@ -197,7 +197,7 @@ class Network:
             True
         """
         try:
-            from unweave.networks.torch_reading import from_torch  # torch is optional and slow to import
+            from unweave.networks.torch_modules import from_torch  # torch is optional and slow to import
         except ModuleNotFoundError as error:
             raise UnweaveError(
                 f"torch must be installed for from_torch. Got {error} instead. Install it: pip install "

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unweave.recovery.result import FRESH_CHECKS, Certificate, Recovery
-from unweave.report.drawing import (
+from unweave.report.facts import Facts
+from unweave.report.picture import (
     ACCENT,
     INK,
     QUIET,
@@ -22,7 +23,6 @@ from unweave.report.drawing import (
     thinned,
     whole_numbers,
 )
-from unweave.report.facts import Facts
 from unweave.search import Bars, Chart, Mark, Series
 
 _ROOM = 1.8  # factor left above and below the points of a logarithmic axis
@@ -31,6 +31,8 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "crosses": {"marker": "x", "ls": "", "color": ACCENT, "ms": 4.5},
     "circles": {"marker": "o", "ls": "", "color": ACCENT, "mfc": "white", "ms": 5},
     "line": {"ls": "-", "color": INK},
+    "dashed": {"ls": "--", "color": INK},
+    "dotted": {"ls": ":", "color": INK},
     "steps": {"marker": "o", "ls": "-", "color": INK},
     "ticks": {"marker": "|", "ls": "", "color": ACCENT, "ms": 9},
 }
@@ -92,7 +94,7 @@ def _draw_series(axes: Axes, series: Series, chart: Chart) -> None:
         return
     x = positive(series.x) if chart.log_x else series.x
     y = positive(series.y) if chart.log_y else series.y
-    index = np.arange(len(x)) if series.style == "line" else thinned(len(x))
+    index = np.arange(len(x)) if series.style in ("line", "dashed", "dotted") else thinned(len(x))
     axes.plot(x[index], y[index], label=series.label, **look)
 
 

@@ -11,7 +11,8 @@ from matplotlib.ticker import MaxNLocator
 from unweave.arrays import Array
 from unweave.networks.network import Network
 from unweave.recovery.result import Recovery
-from unweave.report.drawing import (
+from unweave.report.facts import Facts
+from unweave.report.picture import (
     ACCENT,
     INK,
     QUIET,
@@ -23,7 +24,6 @@ from unweave.report.drawing import (
     thinned,
     whole_numbers,
 )
-from unweave.report.facts import Facts
 
 _MOST_BARS = 60  # parameters drawn with error bars
 _LINE_STYLES = ("-", "--", ":")

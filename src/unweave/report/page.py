@@ -48,7 +48,7 @@ def _content(recovery: Recovery) -> dict[str, Any]:
     from unweave.report.charts import evidence_pictures, place_of
     from unweave.report.facts import Facts
     from unweave.report.network_pictures import network_pictures, stage_picture
-    from unweave.report.repeating import python_call, shell_command
+    from unweave.report.repeat import python_call, shell_command
     from unweave.report.weight_pictures import weight_picture
 
     facts = Facts(recovery.to_dict())

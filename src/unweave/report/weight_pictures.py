@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from unweave.arrays import Array
 from unweave.networks.network import Network
 from unweave.recovery.result import Recovery
-from unweave.report.drawing import WIDE, Picture, draw, whole_numbers
 from unweave.report.facts import Facts
+from unweave.report.picture import WIDE, Picture, draw, whole_numbers
 
 MOST_CELLS = 24_000
 """Cells of one image: more are drawn block by block, by the entry of largest size."""

@@ -107,11 +107,7 @@ def _span(values: Array) -> str:
 def _incoherence_rows(weights: WeightDiagnostics) -> list[tuple[str, Cell, str]]:
     figures = weights.incoherence
     return [
-        (
-            "inputs, units",
-            f"{figures.dimension}, {figures.width}",
-            "Hessians can show up to D(D-1)/2 units",
-        ),
+        ("inputs, units", f"{figures.dimension}, {figures.width}", "Hessians can show up to D(D-1)/2 units"),
         ("norms of the weights", _span(weights.norms), "faint units show last"),
         ("coherence", figure(figures.coherence), "1: two units share a direction"),
         ("least possible", figure(figures.welch_bound), "Welch bound on the coherence"),

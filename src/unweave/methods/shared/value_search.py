@@ -27,7 +27,7 @@ from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.variable_projection.features import SmoothFeature
 from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
-from unweave.numerics.variable_projection.pruning import prune_exact, prune_noisy, random_units
+from unweave.numerics.variable_projection.prune import prune_exact, prune_noisy, random_units
 from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.numerics.whitening import Whitening
 
