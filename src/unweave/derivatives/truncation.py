@@ -64,8 +64,11 @@ def _odd_derivatives(activation: Activation, z: Array) -> tuple[Array, Array, Ar
 
 def hessian_truncation(model: NetworkParameters, jets: Jets, scheme: Scheme) -> Array:
     """Leading truncation error (n, K, p) of the packed Hessians of ``jets`` if ``model`` were the target."""
-    packing = symmetric_packing(model.weights[0].shape[0])
-    w = model.weights[0]
+    w, outgoing = model.weights
+    packing = symmetric_packing(len(w))
+    result = np.zeros((len(jets), outgoing.shape[1], packing.size))
+    if scheme == "richardson":
+        return result  # cancelled already
     first, second = w[packing.rows], w[packing.columns]
     diagonal = (packing.rows == packing.columns)[:, None]
     if scheme == "four-point":
@@ -77,9 +80,6 @@ def hessian_truncation(model: NetworkParameters, jets: Jets, scheme: Scheme) -> 
     delta = _FOURTH_DERIVATIVE_STEP
     above, below = model.activation.jet(z + delta, 3)[3], model.activation.jet(z - delta, 3)[3]
     fourth = (above - below) / (2 * delta)
-    if scheme == "richardson":
-        return np.zeros((len(jets), model.weights[1].shape[1], packing.size))  # cancelled already
-    result = np.empty((len(jets), model.weights[1].shape[1], packing.size))
-    for output in range(model.weights[1].shape[1]):
-        result[:, output] = jets.step**2 * (fourth * model.weights[1][:, output]) @ quartic.T
+    for output, weight in enumerate(outgoing.T):
+        result[:, output] = jets.step**2 * (fourth * weight) @ quartic.T
     return result

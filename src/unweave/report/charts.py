@@ -41,8 +41,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
 def evidence_pictures(recovery: Recovery, facts: Facts) -> list[Picture]:
     """Draw what the method measured, and the errors on fresh rows."""
     charts = recovery.evidence.charts(recovery.network)
-    fresh = _fresh_errors(recovery)
-    return [picture_of(chart, facts) for chart in (*charts, *([] if fresh is None else [fresh]))]
+    return [picture_of(chart, facts) for chart in (*charts, _fresh_errors(recovery)) if chart is not None]
 
 
 def place_of(certificate: Certificate, *names: str) -> int | None:
@@ -135,28 +134,18 @@ def _draw_mark(axes: Axes, mark: Mark, chart: Chart) -> None:
         axes.axvline(mark.value, color=QUIET, ls="--", lw=1)
         low, high = axes.get_xlim()
         left = mark.value > low + 0.4 * (high - low)  # where a falling curve leaves room
-        axes.annotate(
-            mark.note,
-            (mark.value, 0.03 if left else 0.97),
-            (-5 if left else 5, 0),
-            xycoords=axes.get_xaxis_transform(),
-            textcoords="offset points",
-            ha="right" if left else "left",
-            va="bottom" if left else "top",
-        )
+        place, shift = (mark.value, 0.03 if left else 0.97), (-5 if left else 5, 0)
+        look: Any = {"ha": "right", "va": "bottom"} if left else {"ha": "left", "va": "top"}
+        across = axes.get_xaxis_transform()
+        axes.annotate(mark.note, place, shift, xycoords=across, textcoords="offset points", **look)
         return
     axes.axhline(mark.value, color=ACCENT, ls="--", lw=1.2)
     first = chart.series[0].y[0] if chart.series else np.inf
     above = mark.value > first / _ROOM**2  # on the side where no point comes
-    axes.annotate(
-        mark.note,
-        (0.02, mark.value),
-        (0, 3 if above else -3),
-        xycoords=axes.get_yaxis_transform(),
-        textcoords="offset points",
-        va="bottom" if above else "top",
-        color=ACCENT,
-    )
+    place, shift = (0.02, mark.value), (0, 3 if above else -3)
+    look = {"va": "bottom" if above else "top", "color": ACCENT}
+    across = axes.get_yaxis_transform()
+    axes.annotate(mark.note, place, shift, xycoords=across, textcoords="offset points", **look)
 
 
 def _fresh_errors(recovery: Recovery) -> Chart | None:

@@ -76,10 +76,8 @@ def shell_command(settings: dict[str, Any]) -> str:
     arguments = settings.get("arguments", {})
     before = []
     if kind == "samples":
-        before, spec = (
-            ["# write inputs and answers to samples.npz, as arrays x and y"],
-            ["--table", "samples.npz"],
-        )
+        before = ["# write inputs and answers to samples.npz, as arrays x and y"]
+        spec = ["--table", "samples.npz"]
     elif kind in ("file", "url", "import"):
         spec = [name]
     else:

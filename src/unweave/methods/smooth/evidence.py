@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unweave.derivatives.derivative_check import LARGEST_MISMATCH
+from unweave.derivatives.jet_sources import LARGEST_MISMATCH
 from unweave.methods.shared.span_evidence import SpanEvidence
 from unweave.search import Check
 

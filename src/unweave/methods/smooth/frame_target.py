@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.derivatives.jet_sources import AutodiffJets, DifferenceJets, JetSource
+from unweave.derivatives.jet_sources import AutodiffJets, DifferenceJets, JetSource, difference_steps
 from unweave.derivatives.stencils import Jets
-from unweave.derivatives.steps import difference_steps
 from unweave.networks.parameters import NetworkParameters
 from unweave.search.journal import Journal
 from unweave.targets.placement import points_at_units

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.derivatives.closed_form import network_gradients, network_hessians
+from unweave.derivatives.entangled import network_gradients, network_hessians
 from unweave.networks.network import Network
 from unweave.targets.differentiation import Derivatives
 

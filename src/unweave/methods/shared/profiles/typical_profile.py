@@ -25,7 +25,7 @@ _MARGIN = 0.05  # of the samples' range, that the curve goes beyond them
 def typical_profile(
     projections: Array, samples: Array, profiles: Profiles, activation: Activation, order: int
 ) -> dict[str, Any]:
-    """The fields of `unweave.search.candidate.Evidence` that show one neuron; empty if there is none.
+    """The fields of `unweave.search.Evidence` that show one neuron; empty if there is none.
 
     Parameters
     ----------
