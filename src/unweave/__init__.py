@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from unweave.recovery.plan import Plan, plan
     from unweave.recovery.recover import recover
     from unweave.recovery.result import Certificate, Recovery, Status
-    from unweave.search.check import Check
+    from unweave.search.evidence import Check
     from unweave.search.journal import Progress, Stage
     from unweave.targets.adapters.command_target import CommandTarget
     from unweave.targets.queries import Queries
@@ -95,7 +95,7 @@ _HOMES = {
     "recovery.plan": ("Plan", "plan"),
     "recovery.recover": ("recover",),
     "recovery.result": ("Certificate", "Recovery", "Status"),
-    "search.check": ("Check",),
+    "search.evidence": ("Check",),
     "search.journal": ("Progress", "Stage"),
     "targets.adapters.command_target": ("CommandTarget",),
     "targets.queries": ("Queries",),

@@ -5,7 +5,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from unweave.derivatives.closed_form import network_gradients, network_hessians
+from unweave.derivatives.entangled import network_gradients, network_hessians
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 from unweave.networks.random import random_network

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_allclose
 
-from unweave.derivatives.directional import directional_derivatives
+from unweave.derivatives.stencils import directional_derivatives
 from unweave.networks.activations import get_activation
 from unweave.networks.random import random_network
 

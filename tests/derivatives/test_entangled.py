@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from unweave.derivatives.closed_form import network_gradients, network_hessians
 from unweave.derivatives.entangled import (
     coefficient_bounds,
     derivative_bound,
@@ -12,6 +11,8 @@ from unweave.derivatives.entangled import (
     entangled_norm_bounds,
     entangled_weights,
     hessian_terms,
+    network_gradients,
+    network_hessians,
 )
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network

@@ -10,11 +10,14 @@ import unweave
 from unweave import Network, Queries
 from unweave.derivatives import network_gradients, network_hessians
 from unweave.derivatives.active_subspace import active_subspace
-from unweave.derivatives.derivative_check import LARGEST_MISMATCH, derivative_mismatch
 from unweave.derivatives.gradient_rules import odd_power_gradient, odd_power_jacobian
-from unweave.derivatives.jet_sources import AutodiffJets
+from unweave.derivatives.jet_sources import (
+    LARGEST_MISMATCH,
+    AutodiffJets,
+    derivative_mismatch,
+    difference_steps,
+)
 from unweave.derivatives.stencils import Jets
-from unweave.derivatives.steps import difference_steps
 from unweave.methods.smooth.frame_target import FrameTarget
 from unweave.search.journal import Journal
 from unweave.subspace.symmetric import symmetric_packing

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from unweave.derivatives.closed_form import network_gradients, network_hessians
+from unweave.derivatives.entangled import network_gradients, network_hessians
 from unweave.derivatives.site_differences import (
     GRADIENT_REACH,
     HESSIAN_REACH,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from unweave.derivatives.closed_form import network_gradients, network_hessians
+from unweave.derivatives.entangled import network_gradients, network_hessians
 from unweave.derivatives.gradient_rules import odd_power_gradient, odd_power_jacobian
 from unweave.derivatives.stencils import Jets, gradient_jets, hessian_jets
 from unweave.errors import InvalidInput

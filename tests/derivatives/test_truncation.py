@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from random_models import random_model, sites_of
-from unweave.derivatives.closed_form import network_hessians
+from unweave.derivatives.entangled import network_hessians
 from unweave.derivatives.stencils import hessian_jets
 from unweave.derivatives.truncation import difference_gradients, hessian_truncation
 from unweave.networks.activations import get_activation

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from unweave.derivatives.closed_form import network_hessians
+from unweave.derivatives.entangled import network_hessians
 from unweave.diagnose import derivative_gram, expected_learnability, hermite_tail, learnability_estimate
 from unweave.errors import InvalidInput
 from unweave.networks.activations import get_activation

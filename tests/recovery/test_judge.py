@@ -106,7 +106,7 @@ def test_the_true_network_is_recovered(name: str) -> None:
     t = trial(name)
     verdict = t.verdict(t.network)
     assert verdict.status is Status.RECOVERED
-    assert verdict.error <= verdict.threshold
+    assert verdict.trial.error <= verdict.trial.threshold
 
 
 @EACH
@@ -165,8 +165,8 @@ def test_the_reason_names_error_and_threshold() -> None:
     verdict = t.verdict(next(perturbed(t.network, 1e-6)), problem="the search ended early")
     assert verdict.status is Status.APPROXIMATE
     assert verdict.reason.startswith("the search ended early; the error on fresh rows is")
-    assert f"{verdict.error:.2g}" in verdict.reason
-    assert f"{verdict.threshold:.2g}" in verdict.reason
+    assert f"{verdict.trial.error:.2g}" in verdict.reason
+    assert f"{verdict.trial.threshold:.2g}" in verdict.reason
 
 
 def sharp_neurons(layers: list[int], seed: int) -> Network:
@@ -226,7 +226,7 @@ def test_a_tolerance_replaces_the_threshold() -> None:
     wrong = replace(t.candidate, network=next(perturbed(t.network, 1e-6)))
     verdicts = [judged(wrong, t.view, t.findings, tolerance) for tolerance in (1e-4, 1e-9)]
     assert [verdict.status for verdict in verdicts] == [Status.RECOVERED, Status.APPROXIMATE]
-    assert [verdict.threshold for verdict in verdicts] == [1e-4, 1e-9]
+    assert [verdict.trial.threshold for verdict in verdicts] == [1e-4, 1e-9]
 
 
 def test_no_tolerance_excuses_an_error_as_large_as_the_answers() -> None:
@@ -277,7 +277,7 @@ def test_no_network_fails_without_a_row() -> None:
     t = trial("tanh")
     sent = t.view.sent
     verdict = t.verdict(None, problem="nothing was found")
-    assert (verdict.status, verdict.rows, verdict.reason) == (Status.FAILED, 0, "nothing was found")
+    assert (verdict.status, verdict.trial.rows, verdict.reason) == (Status.FAILED, 0, "nothing was found")
     assert t.view.sent == sent
 
 
@@ -286,7 +286,11 @@ def test_every_row_is_fresh(name: str) -> None:
     t = trial(name)
     sent, hits = t.view.sent, t.view.cache_hits
     verdict = t.verdict(t.network, seed=99_991)
-    assert t.view.sent - sent == verdict.rows == max(FEWEST_ROWS, ROWS_PER_PARAMETER * t.network.n_parameters)
+    assert (
+        t.view.sent - sent
+        == verdict.trial.rows
+        == max(FEWEST_ROWS, ROWS_PER_PARAMETER * t.network.n_parameters)
+    )
     assert t.view.cache_hits == hits
 
 

@@ -10,7 +10,7 @@ import torch
 
 import unweave
 from unweave import InvalidInput, Status, recover
-from unweave.report.repeating import python_call, shell_command
+from unweave.report.repeat import python_call, shell_command
 
 EXACT = 1e-9
 """What is asked for; typical errors are 1e-13."""

@@ -17,8 +17,8 @@ from unweave.audits.attack import FRESH_ROWS
 from unweave.audits.curve import Point
 from unweave.audits.level import Level
 from unweave.audits.result import Audit
-from unweave.report.drawing import ACCENT, INK, QUIET, Picture, draw
 from unweave.report.facts import Facts
+from unweave.report.picture import ACCENT, INK, QUIET, Picture, draw
 
 _NOTHING_KNOWN_ERROR = 1.0  # drawn where there is no network: a guess of 0 errs by 100 %
 _LEAST_DRAWN = 1e-16  # smaller errors cannot be told from rounding

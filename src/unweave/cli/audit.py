@@ -19,7 +19,7 @@ from unweave.cli.arguments import PAGE_ENDINGS, check_outputs
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, NOT_EXACT, USAGE
 from unweave.cli.option_groups import TargetOptions
 from unweave.cli.options import AsJson, Deadline, MaxQueries, OutputActivation, Quiet, TargetArgument, Verbose
-from unweave.cli.output.console import print_line, print_pairs, print_table, stdout_console
+from unweave.cli.output.console import print_heading, print_line, print_pairs, print_table, stdout_console
 from unweave.cli.output.document import print_json
 from unweave.cli.output.progress import watching
 from unweave.errors import InvalidInput, UnweaveError
@@ -144,11 +144,9 @@ def _show(options: AuditOptions, found: Audit, problem: str) -> None:
         console.print(found.verdict, style="bold")
         if found.points:
             _show_curve(console, found)
-        console.print()
-        console.print("What follows", style="bold")
+        print_heading(console, "What follows")
         print_pairs(console, (("-", line) for line in (*found.recommendations, *found.notes)))
-        console.print()
-        console.print("What a defender can do", style="bold")
+        print_heading(console, "What a defender can do")
         print_pairs(console, (("-", f"{defence.name}: {defence.worth}") for defence in found.defences))
         console.print()
         if options.out is not None and not problem:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from unweave.cli.exits import DONE, NOT_EXACT
 from unweave.cli.options import AsJson, LayerActivations
-from unweave.cli.output.console import print_line, print_pairs, stdout_console
+from unweave.cli.output.console import print_line, print_pairs, sentence, stdout_console
 from unweave.cli.output.document import print_json
 from unweave.files import load, names_activations
 from unweave.networks.comparison import SAME_PARAMETERS, Comparison, compare
@@ -67,8 +67,7 @@ def load_network(path: Path, activations: str | None) -> Network:
 
 def _show(console: Console, comparison: Comparison, rows: list[tuple[str, str]]) -> None:
     style = "bold green" if comparison.is_same else "bold red"
-    verdict = str(comparison).partition(":")[0]
-    print_line(console, f"{verdict[:1].upper()}{verdict[1:]}.", style)
+    print_line(console, sentence(str(comparison).partition(":")[0]), style)
     console.print()
     print_pairs(console, [*rows, *comparison_rows(comparison)])
     console.print()
@@ -94,15 +93,8 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, str]]:
         f"weights {comparison.weight_error:.2g}, biases {comparison.bias_error:.2g}, "
         f"output layer {comparison.output_error:.2g}"
     )
-    return [
-        (
-            "parameter error",
-            f"{comparison.parameter_error:.2g}, the same network up to {comparison.tolerance:.2g}",
-        ),
-        ("", parts),
-        function,
-        ("units matched", f"{units:,}"),
-    ]
+    error = f"{comparison.parameter_error:.2g}, the same network up to {comparison.tolerance:.2g}"
+    return [("parameter error", error), ("", parts), function, ("units matched", f"{units:,}")]
 
 
 def _measured(value: float) -> str:

@@ -15,7 +15,7 @@ from unweave.cli.arguments import PAGE_ENDINGS, check_outputs
 from unweave.cli.compare import comparison_dict, comparison_rows
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, NOT_EXACT
 from unweave.cli.options import AsJson, Quiet, Report, Seed, Verbose
-from unweave.cli.output.console import print_line, print_pairs, stdout_console
+from unweave.cli.output.console import print_heading, print_line, print_pairs, stdout_console
 from unweave.cli.output.document import print_json
 from unweave.cli.output.progress import watching
 from unweave.cli.output.recovery import print_summary, show_recovery, show_result
@@ -117,8 +117,7 @@ def _show(
     if not quiet:
         show_recovery(console, recovery)
         if comparison is not None:
-            console.print()
-            console.print("Against the truth, which only this comparison sees", style="bold")
+            print_heading(console, "Against the truth, which only this comparison sees")
             print_pairs(console, comparison_rows(comparison))
         if report is not None:
             console.print()

@@ -14,7 +14,7 @@ from unweave.cli.output.console import stdout_console
 from unweave.cli.output.diagnosis import Choice, show_findings, show_methods, show_network
 from unweave.cli.output.document import print_json
 from unweave.cli.output.progress import watching
-from unweave.diagnose import WeightDiagnostics, diagnose_network
+from unweave.diagnose import diagnose_network
 from unweave.methods.table import METHODS
 from unweave.networks.activations import get_activation
 from unweave.probing.look import Findings, look
@@ -50,37 +50,26 @@ def run_diagnose(options: DiagnoseOptions) -> int:
         findings = look(queries, rng=rng, domain=told["domain"], examples=told["examples"])
     choices = _choices(Request(checked_widths(told["hidden"]), activation), findings)
     network = target.network
-    weights = None
-    if network is not None and len(network.hidden) == 1:
-        weights = diagnose_network(network)
+    weights = diagnose_network(network) if network is not None and len(network.hidden) == 1 else None
     if options.as_json:
-        print_json(
-            {"target": options.target, **_findings_dict(findings), "methods": choices, "network": weights}
-        )
-    else:
-        _show(options.target, findings, choices, weights)
-    return DONE
-
-
-def _show(target: str, findings: Findings, choices: list[Choice], weights: WeightDiagnostics | None) -> None:
+        found = {"target": options.target, **_findings_dict(findings)}
+        print_json({**found, "methods": choices, "network": weights})
+        return DONE
     console = stdout_console()
-    show_findings(console, target, findings)
+    show_findings(console, options.target, findings)
     show_methods(console, choices)
     if weights is not None:
         show_network(console, weights)
+    return DONE
 
 
 def _choices(request: Request, findings: Findings) -> list[Choice]:
     """Return every method of the table, with whether it would be tried and why."""
     tried, reasons = choose(request, findings)
-    result = []
-    for method in (each for each in METHODS if each.asks == "queries"):
-        would = method in tried
-        reason = (
-            method.description if would else reasons.get(method.name, "only tried when asked for by name")
-        )
-        result.append(Choice(method.name, would, reason))
-    return result
+    reasons = {**reasons, **{method.name: method.description for method in tried}}
+    unnamed = "only tried when asked for by name"
+    asking = [each for each in METHODS if each.asks == "queries"]
+    return [Choice(each.name, each in tried, reasons.get(each.name, unnamed)) for each in asking]
 
 
 def _findings_dict(findings: Findings) -> dict[str, Any]:

@@ -19,8 +19,7 @@ Hidden = Annotated[
 ]
 Activation = Annotated[str | None, typer.Option(metavar="NAME", help="Activation if known, e.g. tanh.")]
 Inputs = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="D", help="Number of inputs, if not declared by TARGET."),
+    int | None, typer.Option(min=1, metavar="D", help="Number of inputs, if not declared by TARGET.")
 ]
 Domain = Annotated[
     str | None, typer.Option(metavar="LOW,HIGH", help="Ask no rows outside, e.g. --domain=-1,1.")
@@ -35,8 +34,7 @@ OutputActivation = Annotated[
 ]
 Port = Annotated[int, typer.Option(min=0, max=65535, metavar="P", help="Port; 0 for any free one.")]
 TokenEnv = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Environment variable that holds the key to ask for."),
+    str | None, typer.Option(metavar="NAME", help="Environment variable that holds the key to ask for.")
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="S", help="Random seed; same seed, same result.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the last line.")]

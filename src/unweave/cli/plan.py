@@ -50,39 +50,22 @@ def run_plan(options: PlanOptions) -> int:
             target.function, outputs=options.outputs, precision=options.precision, look=options.look, **told
         )
     if options.as_json:
-        print_json({"target": options.target, **_plan_dict(made)})
+        methods = [_entry_dict(entry) for entry in made.methods]
+        print_json({"target": options.target, **vars(made), "methods": methods})
     else:
         _show(options.target, made)
     return DONE
 
 
-def _plan_dict(made: Plan) -> dict[str, Any]:
-    return {
-        "inputs": made.inputs,
-        "outputs": made.outputs,
-        "precision": made.precision,
-        "sent": made.sent,
-        "seconds_per_row": made.seconds_per_row,
-        "methods": [_entry_dict(entry) for entry in made.methods],
-        "assumptions": list(made.assumptions),
-    }
-
-
 def _entry_dict(entry: MethodPlan) -> dict[str, Any]:
+    names = ("method", "hidden", "parameters", "tried", "why", "rows", "rows_per_parameter", "look_rows")
+    cost = entry.cost
     return {
-        "method": entry.method,
-        "hidden": list(entry.hidden),
-        "parameters": entry.parameters,
-        "tried": entry.tried,
-        "why": entry.why,
-        "rows": entry.rows,
-        "rows_per_parameter": entry.rows_per_parameter,
-        "look_rows": entry.look_rows,
-        "verification_rows": entry.verification_rows,
-        "computing_seconds": entry.cost.seconds,
+        **{name: getattr(entry, name) for name in (*names, "verification_rows")},
+        "computing_seconds": cost.seconds,
         "seconds": entry.seconds,
-        "megabytes": entry.cost.megabytes,
-        "how": entry.cost.how,
+        "megabytes": cost.megabytes,
+        "how": cost.how,
     }
 
 
@@ -91,15 +74,9 @@ def _show(target: str, made: Plan) -> None:
     asked = f"{made.sent:,} rows were asked" if made.sent else "nothing was asked"
     shape = f"{made.inputs} inputs, {made.outputs} output{'s' if made.outputs > 1 else ''}, {made.precision}"
     print_line(console, f"{target}: {shape}; {asked}.", "bold")
-    tried = [entry for entry in made.methods if entry.tried]
     headings = ("method", "hidden", "parameters", "rows", "per parameter", "seconds", "MB", "how")
-    print_table(
-        console,
-        "Would be tried, in this order",
-        headings,
-        [_row(entry) for entry in tried],
-        right=headings[2:7],
-    )
+    tried = [_row(entry) for entry in made.methods if entry.tried]
+    print_table(console, "Would be tried, in this order", headings, tried, right=headings[2:7])
     others = {entry.method: entry.why for entry in made.methods if not entry.tried}
     if others:
         print_table(console, "Would not be tried", ("method", "because"), list(others.items()))

@@ -71,9 +71,7 @@ class RecoverOptions(TargetOptions):
         typer.Option(metavar="FILE", help="Write the network here (.npz, .json, .onnx, .safetensors)."),
     ] = None
     dtype: OutDtype = "float64"
-    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the whole result here (.npz).")] = (
-        None
-    )
+    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result here (.npz).")] = None
     report: Report = None
     quiet: Quiet = False
     verbose: Verbose = 0

@@ -27,9 +27,7 @@ class ServeModelOptions:
     host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1"
     decimals: Annotated[int | None, typer.Option(metavar="D", help="Round the answers.")] = None
     noise: Annotated[float, typer.Option(min=0, metavar="S", help="Add Gaussian noise of this size.")] = 0.0
-    drop: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Requests left unanswered.")] = (
-        0.0
-    )
+    drop: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Requests unanswered.")] = 0.0
     delay: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Requests answered late.")] = 0.0
     delay_seconds: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How late.")] = 0.5
     corrupt: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Answers damaged.")] = 0.0

@@ -170,13 +170,10 @@ def _askable(value: Any, spec: str) -> AnswerSource:
     """Open ``value`` if it can be asked; the text of a file name is not what a module is imported for."""
     if is_target(value) and not isinstance(value, str | os.PathLike):
         return open_target(value)
-    what = (
-        f"the class {value.__name__}"
-        if isinstance(value, type)
-        else f"an object of type {type(value).__name__}"
-    )
+    what = f"an object of type {type(value).__name__}"
     hint = f"Give one of its methods, for example {spec}.predict." if hasattr(value, "predict") else ""
-    hint = "Give an instance of it, or a function." if isinstance(value, type) else hint
+    if isinstance(value, type):
+        what, hint = f"the class {value.__name__}", "Give an instance of it, or a function."
     raise InvalidInput(
         f"{spec} must be callable on arrays of shape (n, inputs). Got {what} instead. {hint}".rstrip()
     )

@@ -120,6 +120,16 @@ def hessian_terms(network: Network, points: Array) -> HessianTerms:
     return HessianTerms(entangled, tuple(reversed(coefficients)))
 
 
+def network_gradients(network: Network, points: Array) -> Array:
+    """Gradients (n, K, D) of all outputs at ``points`` (n, D)."""
+    return entangled_weights(network, points).gradients()
+
+
+def network_hessians(network: Network, points: Array) -> Array:
+    """Hessians (n, K, D, D) of all outputs at ``points`` (n, D): O(n K D^2 sum of widths) flops."""
+    return hessian_terms(network, points).hessians()
+
+
 def derivative_bound(network: Network) -> float:
     """kappa: the largest |g'|, |g''|, |g'''| of the network's activations, on a fine grid.
 

@@ -151,13 +151,15 @@ def forward_differences(answers: Array, d: int, step: float) -> tuple[Array, Arr
     cube = _third_difference(every, d) / step**3
     mixed = np.einsum("kiij->kij", cube)
     square = _second_difference(every, d) / step**2 - step / 2 * (mixed + mixed.transpose(0, 2, 1))
-    return _packed(square, cube, d)
+    packing = symmetric_packing(d)
+    return np.asarray(packing.pack(square)), np.asarray(packing.pack(cube))
 
 
 def central_differences(answers: Array, mirrored: Array, d: int, step: float) -> tuple[Array, Array]:
     """The same from the answers of a lattice and of its mirror image."""
     odd, even = _by_index((answers - mirrored) / 2, d), _by_index((answers + mirrored) / 2, d)
-    return _packed(_second_difference(even, d) / step**2, _third_difference(odd, d) / step**3, d)
+    square, cube = _second_difference(even, d) / step**2, _third_difference(odd, d) / step**3
+    return _packed(square, cube, d)
 
 
 def _by_index(answers: Array, d: int) -> Array:

@@ -91,8 +91,11 @@ def fourth_derivative(activation: Activation, z: Array) -> Array:
 
 def hessian_truncation(model: NetworkParameters, jets: Jets, scheme: Scheme) -> Array:
     """Leading truncation error (n, K, p) of the packed Hessians of ``jets`` if ``model`` were the target."""
-    packing = symmetric_packing(model.weights[0].shape[0])
-    w = model.weights[0]
+    w, outgoing = model.weights
+    packing = symmetric_packing(len(w))
+    result = np.zeros((len(jets), outgoing.shape[1], packing.size))
+    if scheme == "richardson":
+        return result  # cancelled already
     first, second = w[packing.rows], w[packing.columns]
     diagonal = (packing.rows == packing.columns)[:, None]
     if scheme == "four-point":
@@ -102,11 +105,8 @@ def hessian_truncation(model: NetworkParameters, jets: Jets, scheme: Scheme) -> 
     quartic = np.where(diagonal, first**4 / 12, beside) * packing.scale[:, None]  # (p, m)
     z = jets.sites @ w + model.biases[0]
     fourth = fourth_derivative(model.activation, z)
-    if scheme == "richardson":
-        return np.zeros((len(jets), model.weights[1].shape[1], packing.size))  # cancelled already
-    result = np.empty((len(jets), model.weights[1].shape[1], packing.size))
-    for output in range(model.weights[1].shape[1]):
-        result[:, output] = jets.step**2 * (fourth * model.weights[1][:, output]) @ quartic.T
+    for output, weight in enumerate(outgoing.T):
+        result[:, output] = jets.step**2 * (fourth * weight) @ quartic.T
     return result
 
 

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
-from unweave.networks.matching import match_units
 from unweave.networks.network import Network
 from unweave.networks.symmetry import Layers, canonical
+from unweave.networks.unit_matches import match_units
 
 SAME_PARAMETERS = 1e-6
 """Default of the largest parameter error at which two networks count as the same."""

@@ -50,8 +50,18 @@ def evaluate_layers(
     def run(own_starts: Sequence[int]) -> None:
         buffers = [np.empty((rows, width)) for width in widths[:-1]]
         for start in own_starts:
-            block = x[start : start + rows]
-            _evaluate_block(block, weights, biases, activations, skip, buffers, out[start : start + rows])
+            block = values = x[start : start + rows]
+            targets = [*(buffer[: len(block)] for buffer in buffers), out[start : start + rows]]
+            for weight, bias, activation, target in zip(weights, biases, activations, targets, strict=True):
+                np.matmul(values, weight, out=target)
+                target += bias
+                if skip is not None and target is targets[-1]:
+                    target += block @ skip
+                if activation is None:
+                    softmax_in_place(target)
+                else:
+                    activation.apply_in_place(target)
+                values = target
 
     small = x.shape[0] * max(w.size for w in weights) <= SMALL_PRODUCT
     with nullcontext() if small else single_threaded_blas():
@@ -63,30 +73,6 @@ def evaluate_layers(
             with ThreadPoolExecutor(workers) as pool:
                 list(pool.map(run, [starts[a:b] for a, b in pairwise(cuts)]))
     return out
-
-
-def _evaluate_block(
-    x: Array,
-    weights: Sequence[Array],
-    biases: Sequence[Array],
-    activations: Sequence[Activation | None],
-    skip: Array | None,
-    buffers: Sequence[Array],
-    out: Array,
-) -> None:
-    values = x
-    last = len(weights) - 1
-    for layer, (weight, bias, activation) in enumerate(zip(weights, biases, activations, strict=True)):
-        target = out if layer == last else buffers[layer][: x.shape[0]]
-        np.matmul(values, weight, out=target)
-        target += bias
-        if layer == last and skip is not None:
-            target += x @ skip
-        if activation is None:
-            softmax_in_place(target)
-        else:
-            activation.apply_in_place(target)
-        values = target
 
 
 def softmax_in_place(z: Array) -> None:

@@ -121,20 +121,19 @@ class Network:
         Many rows are evaluated in blocks, on as many threads as BLAS may use. The number of threads does not
         change the result.
         """
-        exact = self.is_exact
-        points = rational_array(x, "x") if exact else np.asarray(x, dtype=np.float64)
+        points = rational_array(x, "x") if self.is_exact else np.asarray(x, dtype=np.float64)
         if points.ndim not in (1, 2) or points.shape[-1] != self.n_inputs:
             raise InvalidInput(
                 f"x must be of shape (n, {self.n_inputs}) or ({self.n_inputs},). Got shape {points.shape} "
                 f"instead. Give one row per point and one column per input."
             )
         rows = np.atleast_2d(points)
-        if exact:
-            answers = evaluate_exact(rows, self._weights, self._biases, self._activations, self._skip)
-            return np.asarray(answers[0] if points.ndim == 1 else answers)
-        functions = [None if name == SOFTMAX else get_activation(name) for name in self._activations]
-        values = evaluate_layers(rows, self._weights, self._biases, functions, self._skip)
-        return values[0] if points.ndim == 1 else values
+        if self.is_exact:
+            values = evaluate_exact(rows, self._weights, self._biases, self._activations, self._skip)
+        else:
+            functions = [None if name == SOFTMAX else get_activation(name) for name in self._activations]
+            values = evaluate_layers(rows, self._weights, self._biases, functions, self._skip)
+        return np.asarray(values[0] if points.ndim == 1 else values)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Network):
@@ -174,14 +173,7 @@ class Network:
     def to_torch(self) -> Any:
         """Return a double-precision torch.nn.Sequential (a small Module if there is a skip). Needs torch."""
         self.require_floats("to_torch")
-        try:
-            from unweave.networks.torch_modules import to_torch  # torch is optional and slow to import
-        except ModuleNotFoundError as error:
-            raise UnweaveError(
-                f"torch must be installed for to_torch. Got {error} instead. Install it: pip install "
-                f"unweave[torch]."
-            ) from error
-        return to_torch(self)
+        return _torch_modules("to_torch").to_torch(self)
 
     @staticmethod
     def from_torch(module: Any) -> Network:
@@ -196,14 +188,8 @@ class Network:
             >>> Network.from_torch(net.to_torch()) == net
             True
         """
-        try:
-            from unweave.networks.torch_reading import from_torch  # torch is optional and slow to import
-        except ModuleNotFoundError as error:
-            raise UnweaveError(
-                f"torch must be installed for from_torch. Got {error} instead. Install it: pip install "
-                f"unweave[torch]."
-            ) from error
-        return from_torch(module)
+        network: Network = _torch_modules("from_torch").from_torch(module)
+        return network
 
     def _key(self) -> tuple[Any, ...]:
         arrays = (*self._weights, *self._biases, *(() if self._skip is None else (self._skip,)))
@@ -211,6 +197,17 @@ class Network:
         return self._activations, tuple(
             (a.shape, tuple(a.flat) if a.dtype == object else a.tobytes()) for a in arrays
         )
+
+
+def _torch_modules(operation: str) -> Any:
+    try:
+        from unweave.networks import torch_modules  # torch is optional and slow to import
+    except ModuleNotFoundError as error:
+        raise UnweaveError(
+            f"torch must be installed for {operation}. Got {error} instead. Install it: pip install "
+            f"unweave[torch]."
+        ) from error
+    return torch_modules
 
 
 def _parameter(value: ArrayLike, ndim: int, name: str, exact: bool) -> Array:

@@ -181,13 +181,10 @@ class NetworkParameters:
 
     def keep(self, units: BoolArray) -> NetworkParameters:
         """Drop all units of the first layer but those of the mask ``units`` (m_1,)."""
+        first, second, *rest = self.weights
         return replace(
             self,
-            weights=(
-                np.ascontiguousarray(self.weights[0][:, units]),
-                self.weights[1][units],
-                *self.weights[2:],
-            ),
+            weights=(np.ascontiguousarray(first[:, units]), second[units], *rest),
             biases=(self.biases[0][units], *self.biases[1:]),
         )
 

@@ -2,8 +2,7 @@
 
 Different parameters can describe one function. What is removed here, per hidden unit a g(<w, x> + b):
 
-- a unit without incoming weights is a constant, one without outgoing weights is nothing, two equal ones are
-one;
+- a unit without incoming weights is a constant, without outgoing ones nothing, and two equal ones are one;
 - sigmoid(z) = (1 + tanh(z/2)) / 2, so that the two are one family;
 - a reflection g(-z) = s g(z) + c + m z lets (w, b) change sign; the affine rest c + m z moves on into the
   next bias and, if the unit reads the inputs and feeds the outputs, into the skip matrix;
@@ -26,12 +25,8 @@ from unweave.networks.activations import SOFTMAX, Activation, Reflection, get_ac
 from unweave.networks.network import Network
 
 SAME = 1e-12
-"""Relative difference up to which two units count as equal, or a weight as zero: some thousand rounding
-errors.
-
-What is written twice differs by a few; units of a generic network, even at width 10^4, are 1e-3 and more
-apart.
-"""
+"""Relative difference up to which two units count as equal, or a weight as zero: a thousand rounding errors.
+What is written twice differs by a few; units of a generic network, even at width 10^4, by 1e-3 and more."""
 
 
 def canonical(network: Network) -> Network:
@@ -110,9 +105,7 @@ class Layers:
         An affine rest m z has a place to go only in a network with one hidden layer.
         """
         rule = self.activation(index).reflection
-        if rule is None or (rule.slope != 0 and len(self.weights) != 2):
-            return None
-        return rule
+        return None if rule is not None and rule.slope != 0 and len(self.weights) != 2 else rule
 
     def activation(self, index: int) -> Activation:
         """Return the activation of hidden layer ``index``."""

@@ -34,22 +34,16 @@ class ValueFit:
     """Factors on the residuals, (n,) or (n, K), for instance 1 / standard deviation; None: all one"""
 
     def __post_init__(self) -> None:
-        shape = (len(self.points), self.template.n_outputs)
-        if self.points.ndim != 2 or self.points.shape[1] != self.template.n_inputs:
+        n, inputs, outputs = len(self.points), self.template.n_inputs, self.template.n_outputs
+        if self.points.shape != (n, inputs):
             raise InvalidInput(
-                f"points must be of shape (n, {self.template.n_inputs}). Got shape {self.points.shape} "
-                f"instead. Give one row per point and one column per input."
+                f"points must be of shape (n, {inputs}). Got shape {self.points.shape} instead. "
+                f"Give one row per point and one column per input."
             )
-        if self.answers.shape != shape:
-            raise InvalidInput(
-                f"answers must be of shape {shape}. Got shape {self.answers.shape} instead. "
-                f"Give one row per point and one column per output."
-            )
-        if self.weights is not None and self.weights.shape not in (shape, shape[:1]):
-            raise InvalidInput(
-                f"weights must be of shape {shape[:1]} or {shape}. Got shape {self.weights.shape} instead. "
-                f"Give one factor per point, or per point and output."
-            )
+        _check_shape("answers", self.answers, ((n, outputs),), "one row per point and one column per output")
+        if self.weights is not None:
+            allowed = ((n,), (n, outputs))
+            _check_shape("weights", self.weights, allowed, "one factor per point, or per point and output")
 
     @cached_property
     def _factors(self) -> Array | None:
@@ -73,6 +67,12 @@ class ValueFit:
     def linearise(self, vector: Array) -> ValueJacobian:
         """The Jacobian at ``vector``."""
         return ValueJacobian(self.template.from_vector(vector), self.points, self._factors)
+
+
+def _check_shape(name: str, array: Array, allowed: tuple[tuple[int, ...], ...], give: str) -> None:
+    if array.shape not in allowed:
+        shapes = " or ".join(str(shape) for shape in allowed)
+        raise InvalidInput(f"{name} must be of shape {shapes}. Got shape {array.shape} instead. Give {give}.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,8 @@ _LARGEST_COHERENCE = 1 - 1e-6  # |cos| of the closest pair of units that counts 
 
 def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -> Certificate:
     """Check everything that was measured; stages that were not reached are left out."""
-    trial, evidence = None if verdict is None else verdict.trial, candidate.evidence
-    checks = [] if trial is None or not trial.rows else [_trial_check(trial)]
+    evidence = candidate.evidence
+    checks = [_trial_check(verdict.trial)] if verdict is not None and verdict.trial.rows else []
     checks += evidence.checks()
     if candidate.network is not None and len(candidate.network.hidden) == 1 and evidence.checks_weights:
         checks += _weight_checks(candidate.network, findings)

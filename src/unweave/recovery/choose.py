@@ -9,9 +9,7 @@ from unweave.methods.table import METHODS
 from unweave.probing.look import Findings
 from unweave.search import Method, Question, Request
 
-_ASSUMED_WIDTH = (
-    16  # units of a layer whose width is not told, or as many as inputs: costs are compared with it
-)
+_ASSUMED_WIDTH = 16  # units of a layer of unknown width, or as many as inputs: costs are compared with it
 
 
 def method_named(name: str) -> Method:
@@ -48,10 +46,12 @@ def choose(
     return sorted(tried, key=order), reasons
 
 
-def question_of(request: Request, findings: Findings, method: Method) -> Question:
-    """Return what ``method`` would be asked, with assumed widths where none are told."""
+def question_of(
+    request: Request, findings: Findings, method: Method, hidden: tuple[int, ...] | None = None
+) -> Question:
+    """Return what ``method`` would be asked for widths ``hidden``: if None, those told or assumed."""
     inputs = findings.region.n_inputs
-    hidden = request.hidden
+    hidden = request.hidden if hidden is None else hidden
     if hidden is None:
         hidden = (max(_ASSUMED_WIDTH, inputs),) * max(method.layers[0], 1)
     return Question(
@@ -89,11 +89,8 @@ def refuse_autodiff_without_use(request: Request) -> None:
     able = [method for method in METHODS if method.derivatives]
     asked = [method for method in able if request.method in (None, method.name)]
     if all(method.refuses_request(request) is not None for method in asked):
-        got = (
-            _rules_out(request, asked)
-            if asked
-            else f"method={request.method!r}, which asks for answers only,"
-        )
+        no_use = f"method={request.method!r}, which asks for answers only,"
+        got = _rules_out(request, asked) if asked else no_use
         raise InvalidInput(
             f'derivatives="autodiff" must be asked of one smooth hidden layer. Got {got} instead. '
             'Leave derivatives at "queries", which needs answers only.'
@@ -102,12 +99,11 @@ def refuse_autodiff_without_use(request: Request) -> None:
 
 def _rules_out(request: Request, methods: list[Method]) -> str:
     """Name the argument that rules all of ``methods`` out."""
+    output = request.output_activation
     alone = {
         f"hidden={list(request.hidden or ())}": Request(hidden=request.hidden),
         f"activation={request.activation!r}": Request(activation=request.activation),
-        f"output_activation={request.output_activation!r}": Request(
-            output_activation=request.output_activation
-        ),
+        f"output_activation={output!r}": Request(output_activation=output),
     }
     for argument, part in alone.items():
         if all(method.refuses_request(part) is not None for method in methods):

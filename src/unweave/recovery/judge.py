@@ -11,7 +11,7 @@ import numpy as np
 
 from unweave.probing.look import Findings
 from unweave.recovery.result import Status
-from unweave.recovery.trial import Trial
+from unweave.recovery.trial import NO_TRIAL, Trial
 from unweave.search import Candidate
 
 UNDETERMINED_NOISY = 0.1
@@ -30,22 +30,7 @@ class Verdict:
 
     status: Status
     reason: str
-    trial: Trial | None = None
-
-    @property
-    def error(self) -> float:
-        """Largest error on trial, relative to the largest answer; nan without rows."""
-        return np.nan if self.trial is None else self.trial.error
-
-    @property
-    def threshold(self) -> float:
-        """What the answers' precision allows of that; nan without rows."""
-        return np.nan if self.trial is None else self.trial.threshold
-
-    @property
-    def rows(self) -> int:
-        """Rows on trial."""
-        return 0 if self.trial is None else self.trial.rows
+    trial: Trial = NO_TRIAL
 
 
 def judge(
@@ -58,9 +43,8 @@ def judge(
     if trial is None:
         return Verdict(Status.FAILED, candidate.problem or "no network was found")
     if candidate.objection is not None and (trial.rows or candidate.needs_no_rows):
-        return _hopeless(trial, candidate.objection) or Verdict(
-            Status.APPROXIMATE, candidate.objection, trial
-        )
+        reason = candidate.objection
+        return _hopeless(trial, reason) or Verdict(Status.APPROXIMATE, reason, trial)
     if not trial.rows and not candidate.needs_no_rows:
         problem = f"{candidate.problem}; " if candidate.problem else ""
         return Verdict(Status.APPROXIMATE, problem + NOTHING_HELD_OUT, trial)

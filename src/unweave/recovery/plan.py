@@ -21,7 +21,7 @@ from unweave.probing.lines import KinkEvidence
 from unweave.probing.look import Findings
 from unweave.probing.look import look as look_at
 from unweave.probing.noise import Noise, NoiseKind
-from unweave.recovery.choose import choose
+from unweave.recovery.choose import choose, question_of
 from unweave.recovery.trial import FEWEST_ROWS, ROWS_PER_PARAMETER
 from unweave.search import Cost, Method, Question, Request
 from unweave.search.request import checked_widths
@@ -219,35 +219,19 @@ def _entries(request: Request, folds: Sequence[tuple[int, ...]], basis: _Basis) 
             for hidden in folds:
                 if told or method.is_for(hidden):
                     why = method.description if method in tried else reasons.get(method.name, "")
-                    entry = _entry(method, hidden, request, findings, method in tried, why, basis)
+                    question = question_of(request, findings, method, hidden)
+                    entry = _entry(method, question, method in tried, why, basis)
                     known = entries.get((entry.method, entry.hidden))
                     if known is None or (entry.tried and not known.tried):
                         entries[entry.method, entry.hidden] = entry
     return sorted(entries.values(), key=lambda entry: not entry.tried)  # stable
 
 
-def _entry(
-    method: Method,
-    hidden: tuple[int, ...],
-    request: Request,
-    findings: Findings,
-    tried: bool,
-    why: str,
-    basis: _Basis,
-) -> MethodPlan:
-    layers = () if method.layers[1] == 0 else hidden
-    question = Question(
-        inputs=findings.region.n_inputs,
-        outputs=findings.n_outputs,
-        hidden=layers,
-        told=request.hidden is not None,
-        one_activation=request.activation is not None,
-        noise=findings.noise.kind,
-    )
-    rows = max(FEWEST_ROWS, int(np.ceil(ROWS_PER_PARAMETER * question.parameters)), *layers)
+def _entry(method: Method, question: Question, tried: bool, why: str, basis: _Basis) -> MethodPlan:
+    rows = max(FEWEST_ROWS, int(np.ceil(ROWS_PER_PARAMETER * question.parameters)), *question.hidden)
     return MethodPlan(
         method=method.name,
-        hidden=layers,
+        hidden=question.hidden,
         parameters=question.parameters,
         tried=tried,
         why=why,
@@ -271,15 +255,7 @@ def _assumed_widths(inputs: int) -> list[tuple[int, ...]]:
 def _assumed(inputs: int, outputs: int, kind: NoiseKind, kinks: bool, box: bool) -> Findings:
     """Findings as they would be if the assumptions hold."""
     region = Region.from_domain(-1.0, 1.0, inputs) if box else Region.standard(inputs)
-    sigma = _RELATIVE_NOISE[kind]
-    noise = Noise(
-        kind=kind,
-        sigma=sigma,
-        sigma_per_output=np.full(outputs, sigma),
-        decimals=4 if kind == "rounded" else None,
-        scale=1.0,
-        relative=sigma,
-        repeatable=kind != "noisy",
-    )
+    sigma, decimals = _RELATIVE_NOISE[kind], 4 if kind == "rounded" else None
+    noise = Noise(kind, sigma, np.full(outputs, sigma), decimals, 1.0, sigma, repeatable=kind != "noisy")
     evidence = KinkEvidence((), np.zeros(0), np.zeros(0), judged=6, broken=6 if kinks else 0)
     return Findings(region, noise, outputs, np.ones(outputs), kinks, evidence, False, False, False, 0)

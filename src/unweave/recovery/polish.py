@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.random import Generator
 
 from unweave.errors import BudgetExhausted
 from unweave.networks.activations import SOFTMAX, get_activation
@@ -22,8 +23,7 @@ from unweave.probing.look import Findings
 from unweave.recovery.judge import Verdict
 from unweave.recovery.result import Status
 from unweave.recovery.trial import verification_points
-from unweave.search.candidate import Candidate
-from unweave.search.journal import Journal
+from unweave.search import Candidate, Journal
 from unweave.targets.change_of_inputs import in_normalised_inputs, in_own_inputs
 from unweave.targets.region import NormalisedQueries
 
@@ -35,7 +35,7 @@ _MOST_PARAMETERS = 4000  # beyond, the fit takes minutes
 def is_nearly_right(candidate: Candidate, verdict: Verdict, findings: Findings) -> bool:
     """Whether another fit may make the difference: float64 answers, and most of their digits are there."""
     network = candidate.network
-    if verdict.status is not Status.APPROXIMATE or not verdict.error <= NEARLY or network is None:
+    if verdict.status is not Status.APPROXIMATE or not verdict.trial.error <= NEARLY or network is None:
         return False
     smooth = all(name == SOFTMAX or get_activation(name).smooth for name in network.activations)
     small = network.n_parameters <= _MOST_PARAMETERS
@@ -43,11 +43,7 @@ def is_nearly_right(candidate: Candidate, verdict: Verdict, findings: Findings) 
 
 
 def polished_on_values(
-    candidate: Candidate,
-    view: NormalisedQueries,
-    findings: Findings,
-    journal: Journal,
-    rng: np.random.Generator,
+    candidate: Candidate, view: NormalisedQueries, findings: Findings, journal: Journal, rng: Generator
 ) -> Candidate:
     """The candidate after least squares on new values; as it was where the budget does not reach.
 
@@ -61,13 +57,12 @@ def polished_on_values(
         with journal.stage("polish on values") as stage, single_threaded_blas():
             points = verification_points(candidate.network, findings, rng, points_to_fit(network))
             noise = float(findings.noise.sigma_per_output.max())
-            fit = fit_values(
-                NetworkParameters.from_network(network),
-                points,
-                view(points),
-                noise,
-                lambda step, rms: journal.tell(step, None, f"steps, residual {rms:.1e}"),
-            )
+            start = NetworkParameters.from_network(network)
+
+            def tell(step: int, rms: float) -> None:
+                journal.tell(step, None, f"steps, residual {rms:.1e}")
+
+            fit = fit_values(start, points, view(points), noise, tell)
             stage.figures.update(residual=fit.history[-1], floor=fit.floor, steps=len(fit.history) - 1)
     except (BudgetExhausted, np.linalg.LinAlgError):
         return candidate

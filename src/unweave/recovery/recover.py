@@ -32,6 +32,7 @@ from unweave.recovery.resume import Resumption, running
 from unweave.recovery.run import run_search
 from unweave.recovery.settings import with_settings
 from unweave.recovery.sources import Place, QueriedTarget, SampledTarget, Source
+from unweave.recovery.trial import NO_TRIAL
 from unweave.search import Candidate, Context, Journal, Method, Progress, Request
 from unweave.search.request import checked_widths
 from unweave.targets.differentiation import not_differentiable
@@ -287,9 +288,8 @@ class _Run:
         try:
             with self._journal.stage("look") as stage:
                 findings = self._findings = source.look(request, self._rng)
-                stage.figures.update(
-                    noise=findings.noise.kind, sigma=findings.noise.sigma, outputs=findings.n_outputs
-                )
+                noise = findings.noise
+                stage.figures.update(noise=noise.kind, sigma=noise.sigma, outputs=findings.n_outputs)
         except BudgetExhausted as error:
             return self._tell(f"the budget ended while looking at the target: {error}")
         if findings.labels:
@@ -311,17 +311,13 @@ class _Run:
             earlier.append(candidate)
             verdict = self._judged(candidate, place)
             # Samples have no further rows to give.
-            if isinstance(place.view, NormalisedQueries) and is_nearly_right(
-                candidate, verdict, place.findings
-            ):
+            view, seen = place.view, place.findings
+            if isinstance(view, NormalisedQueries) and is_nearly_right(candidate, verdict, seen):
                 self._consider(candidate, verdict, place)
-                candidate = polished_on_values(
-                    candidate, place.view, place.findings, self._journal, self._rng
-                )
+                candidate = polished_on_values(candidate, view, seen, self._journal, self._rng)
                 verdict = self._judged(candidate, place)
             self._consider(candidate, verdict, place)
-            left = place.view.seconds_left
-            if (self._verdict is not None and self._verdict.status.is_recovered) or left == 0:
+            if (self._verdict is not None and self._verdict.status.is_recovered) or view.seconds_left == 0:
                 break
         return self._tell()
 
@@ -350,7 +346,8 @@ class _Run:
                 if candidate.network is not None:
                     trial = self._source.trial(candidate, place, self._tolerance, self._rng)
                 verdict = judge(candidate, trial, place.findings, told_tolerance=self._tolerance is not None)
-                stage.figures.update(error=verdict.error, threshold=verdict.threshold, rows=verdict.rows)
+                tried = verdict.trial
+                stage.figures.update(error=tried.error, threshold=tried.threshold, rows=tried.rows)
         except BudgetExhausted as error:
             return Verdict(Status.APPROXIMATE, f"not verified: {error}")
         finally:
@@ -393,12 +390,12 @@ class _Run:
             status = verdict.status
         network = None if status is Status.FAILED else candidate.network
         sent = self._source.sent - self._sent_before
-        errors = None if verdict is None or verdict.trial is None else verdict.trial.errors
+        trial = NO_TRIAL if verdict is None else verdict.trial
         resumed = () if self._resumption is None else self._resumption.notes
         return Recovery(
             network=network,
             status=status,
-            error=np.nan if verdict is None else verdict.error,
+            error=trial.error,
             message=message or ("" if verdict is None else verdict.reason),
             queries=sent,
             probing_queries=sent if findings is None else findings.queries,
@@ -407,7 +404,7 @@ class _Run:
             stages=tuple(self._journal.stages),
             certificate=Certificate() if findings is None else certify(candidate, verdict, findings),
             notes=(*self._source.notes, *candidate.notes, *self._autodiff_notes(), *resumed),
-            evidence=replace(candidate.evidence, fresh_errors=errors),
+            evidence=replace(candidate.evidence, fresh_errors=trial.errors),
             known_layers=candidate.known_layers if network is None else None,
             standard_errors=None if network is None else candidate.standard_errors,
         )

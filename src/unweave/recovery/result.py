@@ -21,7 +21,7 @@ _VERSION = 2
 _EVIDENCE = "evidence_"
 _KNOWN = "known_"
 _ERRORS = "standard_errors_"
-
+_PLAIN = ("error", "message", "queries", "probing_queries", "verification_queries", "seconds")
 
 FRESH_CHECKS = ("fresh error", "held-out error")
 """Names under which a certificate keeps the error on rows that nothing was fitted to."""
@@ -56,10 +56,7 @@ class Certificate:
     checks: tuple[Check, ...] = ()
 
     def __getitem__(self, name: str) -> Check:
-        for check in self.checks:
-            if check.name == name:
-                return check
-        raise KeyError(name)
+        return {check.name: check for check in reversed(self.checks)}[name]
 
     def __contains__(self, name: str) -> bool:
         return any(check.name == name for check in self.checks)
@@ -115,10 +112,8 @@ class Recovery:
     @property
     def queries_per_parameter(self) -> float:
         """(queries - probing - verification) / parameters of the network; nan without a network."""
-        if self.network is None:
-            return np.nan
         spent = self.queries - self.probing_queries - self.verification_queries
-        return spent / self.network.n_parameters
+        return np.nan if self.network is None else spent / self.network.n_parameters
 
     def __repr__(self) -> str:
         return (
@@ -128,15 +123,16 @@ class Recovery:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the network's parameters, ready for JSON (nan and infinity become null)."""
+        network, errors = self.network, self.standard_errors
         plain: dict[str, Any] = _for_json(
             {
                 "status": self.status.name,
-                "network": None if self.network is None else repr(self.network),
-                "architecture": None if self.network is None else describe(self.network),
-                "hidden": None if self.network is None else list(self.network.hidden),
-                "activations": None if self.network is None else list(self.network.activations),
-                "n_parameters": None if self.network is None else self.network.n_parameters,
-                "parameters": None if self.network is None else parameter_ranges(self.network),
+                "network": network and repr(network),
+                "architecture": network and describe(network),
+                "hidden": network and list(network.hidden),
+                "activations": network and list(network.activations),
+                "n_parameters": network and network.n_parameters,
+                "parameters": network and parameter_ranges(network),
                 "known_layers": None if self.known_layers is None else repr(self.known_layers),
                 "error": self.error,
                 "message": self.message,
@@ -150,9 +146,7 @@ class Recovery:
                 "layers": [asdict(layer) for layer in self.evidence.layers],
                 "certificate": [asdict(check) for check in self.certificate.checks],
                 "evidence": evidence_figures(self.evidence),
-                "standard_errors": None
-                if self.standard_errors is None
-                else parameter_ranges(self.standard_errors),
+                "standard_errors": errors and parameter_ranges(errors),
                 "settings": self.settings,
             }
         )
@@ -174,22 +168,16 @@ class Recovery:
             raise InvalidInput(f"path must end in .npz. Got {str(path)!r} instead.")
         exact: dict[str, Any] = {
             "status": self.status.name,
-            "error": self.error,
-            "message": self.message,
-            "queries": self.queries,
-            "probing_queries": self.probing_queries,
-            "verification_queries": self.verification_queries,
-            "seconds": self.seconds,
+            **{name: getattr(self, name) for name in _PLAIN},
             "notes": list(self.notes),
             "settings": self.settings,
             "stages": [asdict(stage) for stage in self.stages],
             "checks": [asdict(check) for check in self.certificate.checks],
         }
-        arrays = {} if self.network is None else network_arrays(self.network)
-        if self.known_layers is not None:
-            arrays |= {_KNOWN + key: value for key, value in network_arrays(self.known_layers).items()}
-        if self.standard_errors is not None:
-            arrays |= {_ERRORS + key: value for key, value in network_arrays(self.standard_errors).items()}
+        arrays: dict[str, Any] = {}
+        for start, kept in (("", self.network), (_KNOWN, self.known_layers), (_ERRORS, self.standard_errors)):
+            if kept is not None:
+                arrays |= {start + key: value for key, value in network_arrays(kept).items()}
         exact["evidence"], exact["evidence_kind"] = {}, type(self.evidence).__name__
         for entry in fields(self.evidence):
             value = getattr(self.evidence, entry.name)
@@ -221,19 +209,11 @@ class Recovery:
         if header.get("format") != _FORMAT or header.get("version") != _VERSION:
             raise InvalidInput(f"{str(path)!r} must be a recovery of version {_VERSION}.")
         network = network_from_arrays(path, content) if "weight_0" in content else None
-        known, errors = (
-            {key.removeprefix(part): value for key, value in content.items() if key.startswith(part)}
-            for part in (_KNOWN, _ERRORS)
-        )
+        known, errors = _named(content, _KNOWN), _named(content, _ERRORS)
         return Recovery(
             network=network,
             status=Status[header["status"]],
-            error=float(header["error"]),
-            message=header["message"],
-            queries=header["queries"],
-            probing_queries=header["probing_queries"],
-            verification_queries=header["verification_queries"],
-            seconds=header["seconds"],
+            **{name: header[name] for name in _PLAIN},
             stages=tuple(Stage(**stage) for stage in header["stages"]),
             certificate=Certificate(tuple(Check(**check) for check in header["checks"])),
             notes=tuple(header["notes"]),
@@ -251,10 +231,12 @@ def _read_evidence(kind: str, plain: dict[str, Any], content: dict[str, Any]) ->
     known = {each.__name__: each for each in kinds}
     if kind not in known:
         raise InvalidInput(f"the evidence must be one of {', '.join(known)}. Got {kind!r} instead.")
-    arrays = {
-        key.removeprefix(_EVIDENCE): value for key, value in content.items() if key.startswith(_EVIDENCE)
-    }
-    return known[kind].restored(plain, arrays)
+    return known[kind].restored(plain, _named(content, _EVIDENCE))
+
+
+def _named(content: dict[str, Any], start: str) -> dict[str, Any]:
+    """The entries whose names begin with ``start``, without it."""
+    return {key.removeprefix(start): value for key, value in content.items() if key.startswith(start)}
 
 
 def _for_json(value: Any) -> Any:

@@ -27,6 +27,7 @@ from unweave.targets.target import is_url
 
 _LEFT_OUT = ("target", "progress", "executor")  # neither of the last two changes what is found
 _PACKAGES = ("unweave", "numpy", "scipy")
+_LONGEST_LIST = 40  # entries kept of a list; of a longer one the shape
 
 Arguments = ParamSpec("Arguments")
 
@@ -124,6 +125,3 @@ def _plain(value: Any) -> Any:
         changed = {name: new for name, new in changed.items() if new != getattr(standard, name)}
         return {"kind": type(value).__name__, **{name: _plain(new) for name, new in changed.items()}}
     return type(value).__name__
-
-
-_LONGEST_LIST = 40

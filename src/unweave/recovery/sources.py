@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.random import Generator
 
 from unweave.probing.far_look import far_look
 from unweave.probing.look import Findings, look, look_at_samples
@@ -55,19 +56,15 @@ class Source(ABC):
         return 0 if self.queries is None else self.queries.derivative_queries
 
     @abstractmethod
-    def look(self, request: Request, rng: np.random.Generator) -> Findings:
+    def look(self, request: Request, rng: Generator) -> Findings:
         """Look at the answers before anything is fitted."""
 
     @abstractmethod
-    def places(
-        self, request: Request, findings: Findings, first: Method, rng: np.random.Generator
-    ) -> list[Place]:
+    def places(self, request: Request, findings: Findings, first: Method, rng: Generator) -> list[Place]:
         """Return where searches work: the second place is for methods that go wider."""
 
     @abstractmethod
-    def trial(
-        self, candidate: Candidate, place: Place, tolerance: float | None, rng: np.random.Generator
-    ) -> Trial:
+    def trial(self, candidate: Candidate, place: Place, tolerance: float | None, rng: Generator) -> Trial:
         """Try the candidate's network on rows that nothing was fitted to."""
 
 
@@ -80,7 +77,7 @@ class QueriedTarget(Source):
         self.queries: Queries = queries
         self._domain, self._examples = domain, examples
 
-    def look(self, request: Request, rng: np.random.Generator) -> Findings:
+    def look(self, request: Request, rng: Generator) -> Findings:
         """Ask a few hundred rows; ask far out too where the depth is not known and that is allowed."""
         findings = look(self.queries, rng=rng, domain=self._domain, examples=self._examples)
         told = request.hidden is not None
@@ -93,9 +90,7 @@ class QueriedTarget(Source):
         cost = findings.queries + self.queries.sent - sent
         return replace(findings, layered=far.layered, links=far.links, queries=cost)
 
-    def places(
-        self, request: Request, findings: Findings, first: Method, rng: np.random.Generator
-    ) -> list[Place]:
+    def places(self, request: Request, findings: Findings, first: Method, rng: Generator) -> list[Place]:
         """A region that had to be searched for may be too narrow to see every unit act."""
         found = [findings]
         if findings.searched and not findings.region.has_box:
@@ -103,9 +98,7 @@ class QueriedTarget(Source):
             found.append(replace(findings, region=Region(region.location, _WIDER * region.scale)))
         return [Place(NormalisedQueries(self.queries, each.region), each) for each in found]
 
-    def trial(
-        self, candidate: Candidate, place: Place, tolerance: float | None, rng: np.random.Generator
-    ) -> Trial:
+    def trial(self, candidate: Candidate, place: Place, tolerance: float | None, rng: Generator) -> Trial:
         """Ask fresh rows."""
         assert isinstance(place.view, NormalisedQueries)
         return fresh_trial(candidate, place.view, place.findings, tolerance, rng)
@@ -121,13 +114,11 @@ class SampledTarget(Source):
         self.notes = samples.notes
         self._held: HeldOutRows | None = None
 
-    def look(self, request: Request, rng: np.random.Generator) -> Findings:
+    def look(self, request: Request, rng: Generator) -> Findings:
         """Read scales and precision off the rows."""
         return look_at_samples(self._samples)
 
-    def places(
-        self, request: Request, findings: Findings, first: Method, rng: np.random.Generator
-    ) -> list[Place]:
+    def places(self, request: Request, findings: Findings, first: Method, rng: Generator) -> list[Place]:
         """Hold out what the likeliest method does not need."""
         count = self._held_out(first, first.cost(question_of(request, findings, first)).rows)
         fitted, self._held = split(self._samples, count, self._deadline, rng)
@@ -143,9 +134,7 @@ class SampledTarget(Source):
         least = max(1, int(_LEAST_HELD_OUT_SHARE * rows))
         return int(np.clip(rows - needed, least, max(share, 1)))
 
-    def trial(
-        self, candidate: Candidate, place: Place, tolerance: float | None, rng: np.random.Generator
-    ) -> Trial:
+    def trial(self, candidate: Candidate, place: Place, tolerance: float | None, rng: Generator) -> Trial:
         """Compare with the rows that were held out."""
         assert isinstance(place.view, FittedRows)
         assert self._held is not None

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.random import Generator
 
 from unweave.arrays import Array
 from unweave.networks.activations import get_activation
@@ -83,12 +84,12 @@ class Trial:
         )
 
 
+NO_TRIAL = Trial("fresh", 0, np.nan, np.nan, False, 0.0)
+"""Stands where no network was tried."""
+
+
 def fresh_trial(
-    candidate: Candidate,
-    view: NormalisedQueries,
-    findings: Findings,
-    tolerance: float | None,
-    rng: np.random.Generator,
+    candidate: Candidate, view: NormalisedQueries, findings: Findings, tolerance: float | None, rng: Generator
 ) -> Trial:
     """Ask fresh rows. ``tolerance``, if given, replaces the threshold on the relative error."""
     network = candidate.network
@@ -175,7 +176,7 @@ def _noise_excess(errors: Array, floor: Array, findings: Findings) -> float:
 
 
 def verification_points(
-    network: Network, findings: Findings, rng: np.random.Generator, fewest: int = FEWEST_ROWS
+    network: Network, findings: Findings, rng: Generator, fewest: int = FEWEST_ROWS
 ) -> Array:
     """Normalised rows: half or more placed at the units of the first layer, the rest from the region."""
     count = max(fewest, int(np.ceil(ROWS_PER_PARAMETER * network.n_parameters)), *network.hidden)

@@ -15,19 +15,17 @@ def open_questions(recovery: Recovery) -> list[str]:
     if recovery.status is Status.FAILED or network is None:
         return ["Everything: no network was found that explains the answers."]
     symmetry = _symmetry(network)
+    besides = f"Besides, as always, {symmetry}."
     if recovery.status is Status.RECOVERED:
         if recovery.standard_errors is not None and not recovery.evidence.from_exact_equations:
-            return [
-                "The digits of the parameters beyond their error bars.",
-                f"Besides, as always, {symmetry}.",
-            ]
+            return ["The digits of the parameters beyond their error bars.", besides]
         return [f"Nothing but {symmetry}: no answer depends on that."]
     if recovery.status is Status.RECOVERED_UP_TO_AMBIGUITY:
-        return [f"Besides, as always, {symmetry}."]
+        return [besides]
     return [
         "Whether this is the network: it was not shown to agree with fresh answers to their precision, so "
         "that parameters may be off by more than the error on fresh rows.",
-        f"Besides, as always, {symmetry}.",
+        besides,
     ]
 
 

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unweave.recovery.result import FRESH_CHECKS, Certificate, Recovery
-from unweave.report.drawing import (
+from unweave.report.facts import Facts
+from unweave.report.picture import (
     ACCENT,
     INK,
     QUIET,
@@ -22,7 +23,6 @@ from unweave.report.drawing import (
     thinned,
     whole_numbers,
 )
-from unweave.report.facts import Facts
 from unweave.search import Bars, Chart, Mark, Series
 
 _ROOM = 1.8  # factor left above and below the points of a logarithmic axis
@@ -31,6 +31,8 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "crosses": {"marker": "x", "ls": "", "color": ACCENT, "ms": 4.5},
     "circles": {"marker": "o", "ls": "", "color": ACCENT, "mfc": "white", "ms": 5},
     "line": {"ls": "-", "color": INK},
+    "dashed": {"ls": "--", "color": INK},
+    "dotted": {"ls": ":", "color": INK},
     "steps": {"marker": "o", "ls": "-", "color": INK},
     "ticks": {"marker": "|", "ls": "", "color": ACCENT, "ms": 9},
 }
@@ -39,8 +41,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
 def evidence_pictures(recovery: Recovery, facts: Facts) -> list[Picture]:
     """Draw what the method measured, and the errors on fresh rows."""
     charts = recovery.evidence.charts(recovery.network)
-    fresh = _fresh_errors(recovery)
-    return [picture_of(chart, facts) for chart in (*charts, *([] if fresh is None else [fresh]))]
+    return [picture_of(chart, facts) for chart in (*charts, _fresh_errors(recovery)) if chart is not None]
 
 
 def place_of(certificate: Certificate, *names: str) -> int | None:
@@ -92,7 +93,7 @@ def _draw_series(axes: Axes, series: Series, chart: Chart) -> None:
         return
     x = positive(series.x) if chart.log_x else series.x
     y = positive(series.y) if chart.log_y else series.y
-    index = np.arange(len(x)) if series.style == "line" else thinned(len(x))
+    index = np.arange(len(x)) if series.style in ("line", "dashed", "dotted") else thinned(len(x))
     axes.plot(x[index], y[index], label=series.label, **look)
 
 
@@ -133,28 +134,18 @@ def _draw_mark(axes: Axes, mark: Mark, chart: Chart) -> None:
         axes.axvline(mark.value, color=QUIET, ls="--", lw=1)
         low, high = axes.get_xlim()
         left = mark.value > low + 0.4 * (high - low)  # where a falling curve leaves room
-        axes.annotate(
-            mark.note,
-            (mark.value, 0.03 if left else 0.97),
-            (-5 if left else 5, 0),
-            xycoords=axes.get_xaxis_transform(),
-            textcoords="offset points",
-            ha="right" if left else "left",
-            va="bottom" if left else "top",
-        )
+        place, shift = (mark.value, 0.03 if left else 0.97), (-5 if left else 5, 0)
+        look: Any = {"ha": "right", "va": "bottom"} if left else {"ha": "left", "va": "top"}
+        across = axes.get_xaxis_transform()
+        axes.annotate(mark.note, place, shift, xycoords=across, textcoords="offset points", **look)
         return
     axes.axhline(mark.value, color=ACCENT, ls="--", lw=1.2)
     first = chart.series[0].y[0] if chart.series else np.inf
     above = mark.value > first / _ROOM**2  # on the side where no point comes
-    axes.annotate(
-        mark.note,
-        (0.02, mark.value),
-        (0, 3 if above else -3),
-        xycoords=axes.get_yaxis_transform(),
-        textcoords="offset points",
-        va="bottom" if above else "top",
-        color=ACCENT,
-    )
+    place, shift = (0.02, mark.value), (0, 3 if above else -3)
+    look = {"va": "bottom" if above else "top", "color": ACCENT}
+    across = axes.get_yaxis_transform()
+    axes.annotate(mark.note, place, shift, xycoords=across, textcoords="offset points", **look)
 
 
 def _fresh_errors(recovery: Recovery) -> Chart | None:

@@ -62,6 +62,11 @@ class Facts:
         )
 
 
+def ordinal(place: int) -> Markup:
+    """The number of a layer, which is no figure of the run."""
+    return Markup("<span class=label>{}</span>").format(place + 1)
+
+
 def escape_key(key: str) -> str:
     """``key`` as a part of a JSON pointer."""
     return key.replace("~", "~0").replace("/", "~1")

@@ -1,4 +1,4 @@
-"""The network and its price as pictures: parameters, standard errors, layers, kinks on a line, stages."""
+"""The network and its price as pictures: parameters with standard errors, and stages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from matplotlib.ticker import MaxNLocator
 from unweave.arrays import Array
 from unweave.networks.network import Network
 from unweave.recovery.result import Recovery
-from unweave.report.drawing import (
+from unweave.report.facts import Facts, ordinal
+from unweave.report.picture import (
     ACCENT,
     INK,
     QUIET,
@@ -23,40 +24,25 @@ from unweave.report.drawing import (
     thinned,
     whole_numbers,
 )
-from unweave.report.facts import Facts
 
 _MOST_BARS = 60  # parameters drawn with error bars
 _LINE_STYLES = ("-", "--", ":")
 _BAR_HEIGHT = 0.27  # inches per stage
 
 
-def network_pictures(recovery: Recovery, facts: Facts) -> list[Picture]:
-    """The pictures for which there is something to show; those of weights and of stages are elsewhere."""
-    picture = _standard_errors(recovery, facts)
-    return [] if picture is None else [picture]
-
-
-def _standard_errors(recovery: Recovery, facts: Facts) -> Picture | None:
+def error_picture(recovery: Recovery, facts: Facts) -> Picture | None:
+    """Parameters with their standard errors, where the answers are noisy."""
     network, errors = recovery.network, recovery.standard_errors
     if network is None or errors is None:
         return None
-    values, bars = flat(network), flat(errors)
+    values, bars = _flat(network), _flat(errors)
 
     def paint(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
         ascending = np.argsort(values)[thinned(len(values), most=_MOST_BARS)]
         places = np.arange(len(ascending))
-        left.errorbar(
-            places,
-            values[ascending],
-            bars[ascending],
-            fmt="o",
-            color=INK,
-            ms=3.5,
-            ecolor=ACCENT,
-            capsize=2.5,
-            lw=1,
-        )
+        look = {"fmt": "o", "color": INK, "ms": 3.5, "ecolor": ACCENT, "capsize": 2.5, "lw": 1}
+        left.errorbar(places, values[ascending], bars[ascending], **look)
         left.set(xlabel="parameter, sorted", ylabel="value ± standard error")
         whole_numbers(left.xaxis)
         for place, (weights, biases) in enumerate(zip(errors.weights, errors.biases, strict=True)):
@@ -64,16 +50,15 @@ def _standard_errors(recovery: Recovery, facts: Facts) -> Picture | None:
             index = thinned(len(layer))
             shares = 100 * (index + 1) / len(layer)
             style = _LINE_STYLES[place % len(_LINE_STYLES)]
-            right.semilogy(
-                shares, layer[index], style, color=INK, marker="os^"[place % 3], label=f"layer {place + 1}"
-            )
+            look = {"color": INK, "marker": "os^"[place % 3], "label": f"layer {place + 1}"}
+            right.semilogy(shares, layer[index], style, **look)
         right.set(xlabel="parameters with at most this error (%)", ylabel="standard error")
         logarithmic(right.yaxis)
         right.legend(loc="best")
 
     parts = [
         Markup("layer {}: weights {}, biases {}").format(
-            _ordinal(place),
+            ordinal(place),
             facts(f"/standard_errors/{place}/weights/largest"),
             facts(f"/standard_errors/{place}/biases/largest"),
         )
@@ -125,12 +110,7 @@ def _bars(axes: Axes, names: list[str], values: Array, unit: str, hatch: str) ->
     axes.tick_params(axis="y", length=0)
 
 
-def flat(network: Network) -> Array:
+def _flat(network: Network) -> Array:
     """(P,) all parameters."""
     parts = [*network.weights, *network.biases, *([] if network.skip is None else [network.skip])]
     return np.concatenate([part.reshape(-1) for part in parts])
-
-
-def _ordinal(place: int) -> Markup:
-    """The number of a layer, which is no figure of the run."""
-    return Markup("<span class=label>{}</span>").format(place + 1)

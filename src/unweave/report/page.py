@@ -47,12 +47,13 @@ def _content(recovery: Recovery) -> dict[str, Any]:
     from unweave.report.advice import open_questions, suggestions
     from unweave.report.charts import evidence_pictures, place_of
     from unweave.report.facts import Facts
-    from unweave.report.network_pictures import network_pictures, stage_picture
-    from unweave.report.repeating import python_call, shell_command
+    from unweave.report.network_pictures import error_picture, stage_picture
+    from unweave.report.repeat import python_call, shell_command
     from unweave.report.weight_pictures import weight_picture
 
     facts = Facts(recovery.to_dict())
-    weights = weight_picture(recovery, facts)
+    of_network = (error_picture(recovery, facts), weight_picture(recovery, facts))
+    pictures = (*evidence_pictures(recovery, facts), *of_network)
     word, _, explanation = str(recovery.status).partition(": ")
     return {
         "recovery": recovery,
@@ -64,11 +65,7 @@ def _content(recovery: Recovery) -> dict[str, Any]:
         "broken": [i for i, check in enumerate(recovery.certificate) if check.holds is False],
         "open_questions": open_questions(recovery),
         "suggestions": suggestions(recovery),
-        "pictures": [
-            *evidence_pictures(recovery, facts),
-            *network_pictures(recovery, facts),
-            *([] if weights is None else [weights]),
-        ],
+        "pictures": [picture for picture in pictures if picture is not None],
         "stage_picture": stage_picture(recovery, facts),
         "python_call": python_call(recovery.settings),
         "shell_command": shell_command(recovery.settings),

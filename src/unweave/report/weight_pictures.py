@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from unweave.arrays import Array
 from unweave.networks.network import Network
 from unweave.recovery.result import Recovery
-from unweave.report.drawing import WIDE, Picture, draw, whole_numbers
-from unweave.report.facts import Facts
+from unweave.report.facts import Facts, ordinal
+from unweave.report.picture import WIDE, Picture, draw, whole_numbers
 
 MOST_CELLS = 24_000
 """Cells of one image: more are drawn block by block, by the entry of largest size."""
@@ -26,6 +26,7 @@ MOST_COLUMNS = 300
 _LEVELS = 33  # shades: odd, so that zero has its own; few, so that the image is small
 _SHADES = "cividis"  # its lightness rises all along: the order survives a black-and-white printer
 _IMAGES_IN_A_ROW = 3
+_KEYS = ("inputs", "units", "weights/smallest", "weights/largest", "biases/smallest", "biases/largest")
 _ROWS_AS_TALL = (4.5, 24.0)  # rows of cells that a panel is drawn as tall as, at least and at most
 _FEW_ROWS = 3  # of a panel that is too thin for words on its left and for a zero on its scale
 
@@ -86,9 +87,8 @@ def _side_by_side(network: Network) -> list[_Panel]:
     for place, weights in enumerate(network.weights):
         last = place == len(network.weights) - 1
         title = f"layer {place + 1}" + (" (output)" if last else "")
-        panels.append(
-            _Panel(weights, "input" if place == 0 else "unit before", "output" if last else "unit", title)
-        )
+        rows, columns = "unit before" if place else "input", "output" if last else "unit"
+        panels.append(_Panel(weights, rows, columns, title))
     if network.skip is not None:
         panels.append(_Panel(network.skip, "input", "output", "skip"))
     return panels
@@ -129,16 +129,11 @@ def pooled_extremes(values: Array, most: int) -> Array:
     rows, columns = values.shape
     if values.size <= most:
         return values
-    kept_columns = min(
-        columns, MOST_COLUMNS, most
-    )  # a column is a unit: kept apart as long as it can be seen
+    kept_columns = min(columns, MOST_COLUMNS, most)  # a column is a unit: kept apart while it can be seen
     kept_rows = int(np.clip(most // kept_columns, 1, rows))
     for axis, kept in ((0, kept_rows), (1, kept_columns)):
         edges = np.linspace(0, values.shape[axis], kept, endpoint=False).astype(np.int64)
-        high, low = (
-            np.maximum.reduceat(values, edges, axis=axis),
-            np.minimum.reduceat(values, edges, axis=axis),
-        )
+        high, low = (find.reduceat(values, edges, axis=axis) for find in (np.maximum, np.minimum))
         values = np.where(high >= -low, high, low)
     return values
 
@@ -153,12 +148,8 @@ def _caption(recovery: Recovery, facts: Facts, is_pooled: bool, is_unit: bool) -
         return caption + "These layers were found; what comes after them was not."
     parts = [
         Markup("layer {}, {} by {}: weights from {} to {}, biases from {} to {}").format(
-            Markup("<span class=label>{}</span>").format(place + 1),
-            *(facts(f"/parameters/{place}/{key}") for key in _KEYS),
+            ordinal(place), *(facts(f"/parameters/{place}/{key}") for key in _KEYS)
         )
         for place in range(len(recovery.network.weights))
     ]
     return caption + Markup("; ").join(parts).capitalize() + "."
-
-
-_KEYS = ("inputs", "units", "weights/smallest", "weights/largest", "biases/smallest", "biases/largest")

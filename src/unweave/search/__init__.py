@@ -1,13 +1,10 @@
 """What a method is told and what it hands back: request, context, candidate, evidence, reasons."""
 
-from unweave.search.candidate import Candidate
 from unweave.search.chart import Bars, Chart, Mark, Series
-from unweave.search.check import Check
 from unweave.search.cost import Cost, Question
-from unweave.search.evidence import Evidence, LayerEvidence
-from unweave.search.gave_up import GaveUp, Reason
+from unweave.search.evidence import Candidate, Check, Evidence, LayerEvidence
 from unweave.search.journal import Journal, Progress, Stage
-from unweave.search.method import Context, Likelihood, Method, Search
+from unweave.search.method import Context, GaveUp, Likelihood, Method, Reason, Search
 from unweave.search.request import Request
 
 __all__ = [

@@ -11,7 +11,7 @@ from typing import Literal
 
 from unweave.arrays import Array
 
-Style = Literal["dots", "crosses", "circles", "line", "steps", "ticks"]
+Style = Literal["dots", "crosses", "circles", "line", "dashed", "dotted", "steps", "ticks"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +21,7 @@ class Series:
     x: Array
     y: Array
     style: Style
-    """Dots, crosses, open circles; a line; dots joined by a line; ticks at the lower edge, without y."""
+    """Points; a solid, dashed or dotted line; dots joined by a line; ticks at the lower edge, without y."""
     label: str | None = None
 
 

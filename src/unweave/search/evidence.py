@@ -1,4 +1,4 @@
-"""What a method measured on the way to a network.
+"""What a search hands to the judge: a network, and what was measured on the way to it. It is no verdict.
 
 `Evidence` is what every method can say. A method with more to say derives a frozen class from it, which adds
 fields, checks for the certificate, charts for the report and doubts for the judge.
@@ -6,7 +6,7 @@ fields, checks for the certificate, charts for the report and doubts for the jud
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +14,35 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.networks.network import Network
 from unweave.search.chart import Bars, Chart, Mark, Series
-from unweave.search.check import Check
+
+
+@dataclass(frozen=True)
+class Check:
+    """One checked hypothesis or a-posteriori bound."""
+
+    name: str
+    value: float
+    threshold: float | None
+    """What the value is held against; None if it is only reported."""
+    holds: bool | None
+    """Whether it is on the good side; None if there is no threshold."""
+    implies: str
+    """What follows if it holds, or what the value means."""
+
+    @classmethod
+    def below(cls, name: str, value: float, threshold: float, implies: str) -> Check:
+        """Hold if ``value`` is at most ``threshold``."""
+        return cls(name, float(value), float(threshold), bool(value <= threshold), implies)
+
+    @classmethod
+    def above(cls, name: str, value: float, threshold: float, implies: str) -> Check:
+        """Hold if ``value`` is at least ``threshold``."""
+        return cls(name, float(value), float(threshold), bool(value >= threshold), implies)
+
+    @classmethod
+    def figure(cls, name: str, value: float, implies: str) -> Check:
+        """Report ``value`` without holding it against anything."""
+        return cls(name, float(value), None, None, implies)
 
 
 @dataclass(frozen=True)
@@ -25,9 +53,7 @@ class LayerEvidence:
     """Number of the layer, the first being 1."""
     width: int
     residual: float
-    """Relative part of the gradients (of the Hessians, for the last hidden layer) that it leaves
-    unexplained.
-    """
+    """Relative part of the gradients, or Hessians of the last hidden layer, that it leaves unexplained."""
     gap: float | None
     """Ratio of singular values that shows the width of the next layer."""
     off_diagonal: float | None
@@ -38,10 +64,8 @@ class LayerEvidence:
     def check(self, largest_residual: float) -> Check:
         """Hold if the layer explains what lies behind it."""
         what = "gradients" if self.gap is not None else "Hessians"
-        name, implies = (
-            f"layer {self.layer} residual",
-            f"share of the {what} behind layer {self.layer} that it does not explain",
-        )
+        name = f"layer {self.layer} residual"
+        implies = f"share of the {what} behind layer {self.layer} that it does not explain"
         if np.isnan(self.residual):
             return Check.figure(name, self.residual, implies)
         return Check.below(name, self.residual, largest_residual, implies)
@@ -118,9 +142,8 @@ class Evidence:
             checks.append(Check.below("fit conditioning", self.condition, self.largest_condition, implies))
         if self.parameter_error_bar is not None:
             implies = "largest standard error of a parameter, in normalised inputs"
-            checks.append(
-                Check.below("parameter error bar", self.parameter_error_bar, largest_error_bar, implies)
-            )
+            bar = self.parameter_error_bar
+            checks.append(Check.below("parameter error bar", bar, largest_error_bar, implies))
         return checks
 
     def charts(self, network: Network | None) -> list[Chart]:
@@ -129,7 +152,7 @@ class Evidence:
         return [chart for chart in charts if chart is not None]
 
     def _layers_chart(self) -> Chart | None:
-        kept = [place for place, layer in enumerate(self.layers) if np.isfinite(layer.residual)]
+        kept = {place: layer for place, layer in enumerate(self.layers) if np.isfinite(layer.residual)}
         if not kept:
             return None
         parts = [
@@ -145,9 +168,9 @@ class Evidence:
             x_label="hidden layer",
             y_label="residual",
             bars=Bars(
-                np.array([self.layers[place].layer for place in kept]),
-                np.array([self.layers[place].residual for place in kept]),
-                tuple(f"{self.layers[place].width} units" for place in kept),
+                np.array([layer.layer for layer in kept.values()]),
+                np.array([layer.residual for layer in kept.values()]),
+                tuple(f"{layer.width} units" for layer in kept.values()),
             ),
             log_y=True,
         )
@@ -180,3 +203,33 @@ class Evidence:
         layers = tuple(LayerEvidence(**layer) for layer in plain.get("layers", ()))
         history = tuple(plain.get("fit_history", ()))
         return cls(**{**plain, "layers": layers, "fit_history": history, **arrays})
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A network, or None, in the target's own inputs and outputs, with its evidence."""
+
+    network: Network | None = None
+    evidence: Evidence = field(default_factory=Evidence)
+    notes: tuple[str, ...] = ()
+    """What the user should know about the result."""
+    problem: str | None = None
+    """Why the search could not finish, or None; told if the network does not agree with fresh rows."""
+    causes: str | None = None
+    """What may be behind it if the network does not agree with fresh rows, or None."""
+    objection: str | None = None
+    """Why the network does not count as recovered even if it agrees, or None."""
+    ambiguity: str | None = None
+    """The family of parameters that fits as well, or None."""
+    needs_no_rows: bool = False
+    """Whether the fit itself proves the network, so that fresh rows only confirm it."""
+    tentative: bool = False
+    """Whether the network is worth telling only if it is recovered."""
+    criterion: float | None = None
+    """Information criterion, by which searches on the same rows compare: the lower, the better."""
+    interrupted: bool = False
+    """Whether the user stopped the search."""
+    known_layers: Network | None = None
+    """The first layers, from the inputs to the last hidden states found, where the rest is missing."""
+    standard_errors: Network | None = None
+    """The standard error of every parameter, in the shapes of ``network``."""

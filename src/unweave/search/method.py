@@ -5,17 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any, Literal
 
 import numpy as np
 
+from unweave.errors import UnweaveError
 from unweave.networks.activations import get_activation
 from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.probing.look import Findings
-from unweave.search.candidate import Candidate
 from unweave.search.cost import Cost, Question
-from unweave.search.evidence import Evidence
+from unweave.search.evidence import Candidate, Evidence
 from unweave.search.journal import Journal
 from unweave.search.request import Request
 
@@ -52,6 +52,21 @@ class Context:
         """Whether the deadline has passed."""
         left = self.view.seconds_left
         return left is not None and left <= 0
+
+
+class Reason(Enum):
+    """Base of the enums in which methods list their reasons; a value is the sentence that users read.
+
+    Figures stand in braces, as in ``str.format``.
+    """
+
+
+class GaveUp(UnweaveError):
+    """A search cannot go on; it still holds its best candidate."""
+
+    def __init__(self, reason: Reason, **figures: Any) -> None:
+        super().__init__(reason.value.format(**figures))
+        self.reason = reason
 
 
 class Search(ABC):
@@ -141,9 +156,8 @@ class Method:
             return f"it handles {join.join(self.activations)} units, and {name} was asked for"
         output = request.output_activation
         if output is not None and self.outputs is not None and output not in self.outputs:
-            handled = (
-                "affine output layers" if len(self.outputs) == 1 else f"{', '.join(self.outputs)} outputs"
-            )
+            several = f"{', '.join(self.outputs)} outputs"
+            handled = "affine output layers" if len(self.outputs) == 1 else several
             return f"it handles {handled}, and {output} was asked for"
         return None
 

@@ -75,6 +75,3 @@ def interval_from_text(text: str) -> tuple[float, float]:
     if not usable:
         raise InvalidInput(f"domain must be LOW,HIGH, the smaller number first. Got {text!r} instead.")
     return low, high
-
-
-__all__ = ["checked_widths", "interval_from_text", "widths_from_text"]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.derivatives.closed_form import network_gradients, network_hessians
+from unweave.derivatives.entangled import network_gradients, network_hessians
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 

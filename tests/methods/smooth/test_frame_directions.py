@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from unweave import Queries, random_network
-from unweave.derivatives.jet_sources import FEWEST_SITES, DifferenceJets
-from unweave.derivatives.steps import Steps
+from unweave.derivatives.jet_sources import FEWEST_SITES, DifferenceJets, Steps
 from unweave.methods.smooth.frame_directions import (
     DirectionOptions,
     HessianSampler,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from unweave.derivatives.closed_form import network_gradients
+from unweave.derivatives.entangled import network_gradients
 from unweave.methods.smooth_deep.gradient_subspace import (
     GradientSubspace,
     LayerState,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from unweave.derivatives.closed_form import network_gradients, network_hessians
+from unweave.derivatives.entangled import network_gradients, network_hessians
 from unweave.methods.smooth_deep.hessian_tail import HessianTail, TailState, has_tail, tail_dimension
 from unweave.networks.network import Network
 from unweave.networks.random import random_network

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linear_sum_assignment
 
-from unweave.derivatives.closed_form import network_gradients, network_hessians
+from unweave.derivatives.entangled import network_gradients, network_hessians
 from unweave.methods.smooth_deep.layer_start import LayerStart, layer_start, norms_and_biases
 from unweave.networks.network import Network
 from unweave.networks.random import random_network

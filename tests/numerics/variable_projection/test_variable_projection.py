@@ -8,7 +8,7 @@ import pytest
 from unweave.numerics.variable_projection.features import KINK, SQUARED_KINK, feature_of
 from unweave.numerics.variable_projection.orthonormal import orthonormal_columns
 from unweave.numerics.variable_projection.problem import ProjectedProblem, ProjectionOptions, unit_columns
-from unweave.numerics.variable_projection.pruning import prune_exact, prune_noisy, random_units, removal_costs
+from unweave.numerics.variable_projection.prune import prune_exact, prune_noisy, random_units, removal_costs
 from unweave.numerics.variable_projection.steps import conjugate_gradient_solver, gram_solver
 
 

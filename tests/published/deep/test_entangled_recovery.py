@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from planted_published import planted, true_layers, worst_distance
 
-from unweave.derivatives.closed_form import network_gradients
+from unweave.derivatives.entangled import network_gradients
 from unweave.errors import InvalidInput
 from unweave.published.deep import (
     DifferencedFunction,

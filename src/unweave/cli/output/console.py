@@ -25,9 +25,20 @@ def stdout_console() -> Console:
     return console
 
 
+def sentence(text: str) -> str:
+    """Return ``text`` with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def print_line(console: Console, text: Cell, style: str = "") -> None:
     """Print one line that is never broken, whatever the width: other programs read it."""
     console.print(text, style=style, soft_wrap=True)
+
+
+def print_heading(console: Console, title: str) -> None:
+    """Print an empty line, then ``title`` in bold."""
+    console.print()
+    console.print(title, style="bold")
 
 
 def print_pairs(console: Console, pairs: Iterable[tuple[str, Cell]]) -> None:
@@ -55,6 +66,5 @@ def print_table(
         table.add_column(heading, justify=justify, no_wrap=not last, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*row)
-    console.print()
-    console.print(title, style="bold")
+    print_heading(console, title)
     console.print(Padding(table, (0, 0, 0, 2), expand=False))

@@ -29,17 +29,15 @@ def show_findings(console: Console, target: str, findings: Findings) -> None:
     """Print what the look has found."""
     print_line(console, f"{target}: {_shape(findings)}.", "bold")
     console.print()
-    print_pairs(
-        console,
-        [
-            ("inputs, outputs", f"{findings.region.n_inputs}, {findings.n_outputs}"),
-            ("answers", f"vary by {_span(findings.output_scale)} over the region (standard deviation)"),
-            ("precision", _precision(findings)),
-            ("region", _region(findings.region, findings.searched)),
-            ("kinks", _kinks(findings)),
-            ("cost", f"{findings.queries:,} queries"),
-        ],
-    )
+    rows = [
+        ("inputs, outputs", f"{findings.region.n_inputs}, {findings.n_outputs}"),
+        ("answers", f"vary by {_span(findings.output_scale)} over the region (standard deviation)"),
+        ("precision", _precision(findings)),
+        ("region", _region(findings.region, findings.searched)),
+        ("kinks", _kinks(findings)),
+        ("cost", f"{findings.queries:,} queries"),
+    ]
+    print_pairs(console, rows)
 
 
 def show_methods(console: Console, choices: list[Choice]) -> None:
@@ -77,10 +75,8 @@ def _precision(findings: Findings) -> str:
         "noisy": "noisy",
     }
     share = f" ({noise.relative:.2g} of their spread)" if np.isfinite(noise.relative) else ""
-    repeats = (
-        "the same row gets the same answer" if noise.repeatable else "the same row gets different answers"
-    )
-    return f"{kinds[noise.kind]}, sigma {noise.sigma:.2g}{share}; {repeats}"
+    repeats = "the same answer" if noise.repeatable else "different answers"
+    return f"{kinds[noise.kind]}, sigma {noise.sigma:.2g}{share}; the same row gets {repeats}"
 
 
 def _region(region: Region, searched: bool) -> str:
@@ -107,11 +103,7 @@ def _span(values: Array) -> str:
 def _incoherence_rows(weights: WeightDiagnostics) -> list[tuple[str, Cell, str]]:
     figures = weights.incoherence
     return [
-        (
-            "inputs, units",
-            f"{figures.dimension}, {figures.width}",
-            "Hessians can show up to D(D-1)/2 units",
-        ),
+        ("inputs, units", f"{figures.dimension}, {figures.width}", "Hessians can show up to D(D-1)/2 units"),
         ("norms of the weights", _span(weights.norms), "faint units show last"),
         ("coherence", figure(figures.coherence), "1: two units share a direction"),
         ("least possible", figure(figures.welch_bound), "Welch bound on the coherence"),
@@ -127,9 +119,8 @@ def _curvature_rows(weights: WeightDiagnostics) -> list[tuple[str, Cell, str]]:
         alpha = figure(weights.learnability.alpha)
         rows.append(("learnability", alpha, "small: many or very exact Hessians are needed"))
     if weights.shifts is not None:
-        rows.append(
-            ("condition of the shifts", figure(weights.shifts.condition), "gradient descent is this slow")
-        )
+        condition = figure(weights.shifts.condition)
+        rows.append(("condition of the shifts", condition, "gradient descent is this slow"))
     return rows
 
 

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from unweave.cli.output.console import print_line
+from unweave.cli.output.console import print_heading, print_line
 from unweave.experiments import Experiment, Figure
 from unweave.experiments.experiment import Value
 
@@ -44,7 +44,8 @@ def number(value: Value) -> str:
 
 def show_catalogue(console: Console, experiments: Sequence[Experiment]) -> None:
     """Print names and claims, source by source, in columns that all sources share."""
-    names, claims = (max(len(text) for text in texts) for texts in zip(*_texts(experiments), strict=True))
+    names = max(len(experiment.name) for experiment in experiments)
+    claims = max(len(experiment.claim) for experiment in experiments)
     room = console.width - names - _COLUMNS_BESIDE_CLAIMS  # claims are broken where the terminal is narrow
     for source, group in groupby(experiments, key=lambda experiment: experiment.source.partition(",")[0]):
         grid = Table.grid(padding=(0, 2))
@@ -55,19 +56,13 @@ def show_catalogue(console: Console, experiments: Sequence[Experiment]) -> None:
             place = experiment.source.partition(", ")[2]
             claim = Text.assemble(experiment.claim, (f"\n{place}", "dim"))
             grid.add_row(experiment.name, claim, f"{experiment.seconds:g} s")
-        console.print()
-        console.print(source, style="bold")
+        print_heading(console, source)
         console.print(Padding(grid, (0, 0, 0, 2), expand=False))
-
-
-def _texts(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
-    return [(experiment.name, experiment.claim) for experiment in experiments]
 
 
 def show_figures(console: Console, experiment: Experiment, figures: Sequence[Figure], seconds: float) -> None:
     """Print the claim, the table, and under it the notes needed to read it."""
-    console.print()
-    console.print(experiment.name, style="bold")
+    print_heading(console, experiment.name)
     about = f"{experiment.source}\n{experiment.claim}\nHere: {experiment.setting}."
     console.print(Padding(Text(about, "dim"), (0, 0, 1, 2), expand=False))
     notes = list(dict.fromkeys(figure.note for figure in figures if figure.note))
@@ -79,9 +74,8 @@ def show_figures(console: Console, experiment: Experiment, figures: Sequence[Fig
     for figure in figures:
         mark = f" [{notes.index(figure.note) + 1}]" if figure.note else ""
         published = f"{figure.relation} {number(figure.published)}".strip()
-        table.add_row(
-            Text.assemble(figure.quantity, (mark, "dim")), published, number(figure.measured), verdict(figure)
-        )
+        quantity = Text.assemble(figure.quantity, (mark, "dim"))
+        table.add_row(quantity, published, number(figure.measured), verdict(figure))
     console.print(Padding(table, (0, 0, 1, 2), expand=False))
     for index, note in enumerate(notes, 1):
         console.print(Padding(Text(f"[{index}] {note}", "dim"), (0, 0, 0, 2), expand=False))
@@ -105,10 +99,8 @@ def summary(figures: Sequence[Figure], complete: int, asked: int, interrupted: b
     experiments = f"{complete} of {asked} experiments" if asked > 1 else "experiment"
     if interrupted:
         counted = f"{len(decided) - against} of {len(decided)} figures measured so far agree"
-        return (
-            f"INTERRUPTED {experiments} {'done' if asked > 1 else 'not finished'}; {counted}",
-            "bold yellow",
-        )
+        state = "done" if asked > 1 else "not finished"
+        return f"INTERRUPTED {experiments} {state}; {counted}", "bold yellow"
     where = f" in {asked} experiments" if asked > 1 else ""
     if against:
         return f"DIFFERENT {against} of {len(decided)} figures do not agree{where}", "bold red"

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from unweave.cli.output.console import Cell, print_line, print_pairs, print_table
+from unweave.cli.output.console import Cell, print_heading, print_line, print_pairs, print_table, sentence
 from unweave.recovery.describe import describe
 from unweave.recovery.result import FRESH_CHECKS, Recovery, Status
 
@@ -34,12 +34,12 @@ def show_recovery(console: Console, recovery: Recovery, interrupted: bool = Fals
     if interrupted:
         print_line(console, "Interrupted: this is what was found so far, not verified.", "bold yellow")
     else:
-        print_line(console, _sentence(str(recovery.status)), STATUS_STYLE[recovery.status])
+        print_line(console, sentence(str(recovery.status)), STATUS_STYLE[recovery.status])
     console.print()
-    print_pairs(console, _answer(recovery))
+    because = [("because", recovery.message)] if recovery.message else []
+    print_pairs(console, [("network", _found(recovery)), *because])
     if recovery.notes:
-        console.print()
-        console.print("Notes", style="bold")
+        print_heading(console, "Notes")
         print_pairs(console, (("-", note) for note in recovery.notes))
     if recovery.stages:
         _show_stages(console, recovery)
@@ -62,27 +62,19 @@ def summary(recovery: Recovery) -> str:
         known = recovery.known_layers
         kept = "" if known is None else f" (first layers known: {describe(known)})"
         return f"no network{kept}, {queries}, {recovery.seconds:.1f} s"
-    parts = [
+    parts = (
         describe(network),
         f"{network.n_parameters} parameters",
-        f"error {_number(recovery.error, 1)}",
+        "error not measured" if math.isnan(recovery.error) else f"error {recovery.error:.1g}",
         f"{queries} ({recovery.queries_per_parameter:.1f} per parameter)",
         f"{recovery.seconds:.1f} s",
-    ]
+    )
     return ", ".join(parts)
-
-
-def _answer(recovery: Recovery) -> list[tuple[str, Cell]]:
-    rows: list[tuple[str, Cell]] = [("network", _found(recovery))]
-    if recovery.message:
-        rows.append(("because", recovery.message))
-    return rows
 
 
 def show_result(console: Console, recovery: Recovery, interrupted: bool = False) -> None:
     """Print the closing table: what a person would quote, one figure per line."""
-    console.print()
-    console.print("Result", style="bold")
+    print_heading(console, "Result")
     print_pairs(console, result_rows(recovery, interrupted))
     console.print()
 
@@ -139,36 +131,19 @@ def _error_bars(recovery: Recovery) -> str:
 
 
 def _show_stages(console: Console, recovery: Recovery) -> None:
-    print_table(
-        console,
-        "Stages",
-        ("stage", "seconds", "queries", "figures"),
-        (
-            (stage.name, f"{stage.seconds:.2f}", f"{stage.queries:,}", figures(stage.figures))
-            for stage in recovery.stages
-        ),
-        right=("seconds", "queries"),
-    )
+    headings = ("stage", "seconds", "queries", "figures")
+    rows = [(s.name, f"{s.seconds:.2f}", f"{s.queries:,}", figures(s.figures)) for s in recovery.stages]
+    print_table(console, "Stages", headings, rows, right=("seconds", "queries"))
 
 
 def _show_certificate(console: Console, recovery: Recovery) -> None:
     marks = {True: Text("yes", style="green"), False: Text("NO", style="bold red"), None: Text("")}
-    print_table(
-        console,
-        "Certificate",
-        ("check", "value", "against", "ok", "implies"),
-        (
-            (
-                check.name,
-                figure(check.value),
-                "" if check.threshold is None else figure(check.threshold),
-                marks[check.holds],
-                check.implies,
-            )
-            for check in recovery.certificate
-        ),
-        right=("value", "against"),
-    )
+    rows = []
+    for check in recovery.certificate:
+        against = "" if check.threshold is None else figure(check.threshold)
+        rows.append((check.name, figure(check.value), against, marks[check.holds], check.implies))
+    headings = ("check", "value", "against", "ok", "implies")
+    print_table(console, "Certificate", headings, rows, right=("value", "against"))
 
 
 def figures(values: Mapping[str, Any]) -> str:
@@ -186,11 +161,3 @@ def figure(value: Any) -> str:
         more = " ..." if len(value) > _MOST_LIST_ENTRIES else ""
         return " ".join(figure(entry) for entry in value[:_MOST_LIST_ENTRIES]) + more
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _number(value: float, digits: int) -> str:
-    return "not measured" if math.isnan(value) else f"{value:.{digits}g}"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."

@@ -30,7 +30,7 @@ from unweave.networks.parameters import NetworkParameters
 from unweave.networks.standardized import StandardizedSamples
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.hermite.gaussianity import GaussianityEvidence, gaussianity
-from unweave.numerics.variable_projection.pruning import OnStep
+from unweave.numerics.variable_projection.prune import OnStep
 from unweave.numerics.variable_projection.search import OutOfTime
 
 

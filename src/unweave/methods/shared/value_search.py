@@ -28,7 +28,7 @@ from unweave.networks.standardized import StandardizedSamples
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.variable_projection.features import SmoothFeature
 from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
-from unweave.numerics.variable_projection.pruning import OnStep, prune_exact, prune_noisy, random_units
+from unweave.numerics.variable_projection.prune import OnStep, prune_exact, prune_noisy, random_units
 from unweave.numerics.variable_projection.search import OutOfTime
 
 MOST_INPUTS = 5

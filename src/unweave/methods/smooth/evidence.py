@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unweave.derivatives.derivative_check import LARGEST_MISMATCH
+from unweave.derivatives.jet_sources import LARGEST_MISMATCH
 from unweave.methods.shared.span_evidence import SpanEvidence
 from unweave.networks.parameters import NetworkParameters
 from unweave.search import Check, Reason

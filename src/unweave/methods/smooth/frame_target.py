@@ -19,9 +19,8 @@ from functools import cached_property
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.derivatives.jet_sources import AutodiffJets, DifferenceJets, JetSource
+from unweave.derivatives.jet_sources import AutodiffJets, DifferenceJets, JetSource, difference_steps
 from unweave.derivatives.stencils import Jets
-from unweave.derivatives.steps import difference_steps
 from unweave.derivatives.truncation import difference_gradients
 from unweave.networks.parameters import NetworkParameters
 from unweave.search.journal import Journal

@@ -21,9 +21,8 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.derivatives.active_subspace import SPARE_GRADIENTS, active_subspace
-from unweave.derivatives.derivative_check import LARGEST_MISMATCH, derivative_mismatch
+from unweave.derivatives.jet_sources import LARGEST_MISMATCH, derivative_mismatch, difference_steps
 from unweave.derivatives.stencils import Jets
-from unweave.derivatives.steps import difference_steps
 from unweave.derivatives.truncation import difference_gradients
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
 from unweave.methods.smooth.evidence import FoundSoFar, SmoothEvidence, SmoothReason

@@ -33,7 +33,7 @@ from unweave.networks.mirrored_units import may_be_mirrored, unmirrored
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.least_squares.formed_jacobian import FormedJacobian
-from unweave.numerics.variable_projection.pruning import OnStep
+from unweave.numerics.variable_projection.prune import OnStep
 
 _SCALES_SCHEDULE = LevenbergMarquardtOptions(damping=1e-2, steps=40, stalls=3)  # from a start that is far
 

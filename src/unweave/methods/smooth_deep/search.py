@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.derivatives.closed_form import network_gradients
+from unweave.derivatives.entangled import network_gradients
 from unweave.errors import InvalidInput
 from unweave.methods.smooth_deep.base_points import PointSource
 from unweave.methods.smooth_deep.first_layer import FirstLayerSearch

@@ -189,11 +189,7 @@ CATALOGUE: tuple[Activation, ...] = (
     ),
     Activation("relu", _leaky(0.0), LINEAR_UNIT, homogeneity=1, smooth=False, overwrite=_relu_in_place),
     Activation(
-        "leaky_relu",
-        _leaky(LEAKY_SLOPE),
-        Reflection(1, 0.0, -(1 + LEAKY_SLOPE)),
-        homogeneity=1,
-        smooth=False,
+        "leaky_relu", _leaky(LEAKY_SLOPE), Reflection(1, 0.0, -(1 + LEAKY_SLOPE)), homogeneity=1, smooth=False
     ),
     Activation("squared_relu", _squared_relu, homogeneity=2, smooth=False),
     Activation("quadratic", _quadratic, EVEN, homogeneity=2),

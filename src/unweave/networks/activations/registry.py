@@ -89,9 +89,8 @@ def _check_derivatives(activation: Activation) -> None:
     at = {k: activation.jet(CHECK_POINTS + k * h, MAX_ORDER) for k in (-2, -1, 1, 2)}
     for n in range(MAX_ORDER):
         slope = (8 * (at[1][n] - at[-1][n]) - (at[2][n] - at[-2][n])) / (12 * h)
-        _require_close(
-            jets[n + 1], slope, f"derivative {n + 1} of {activation.name!r}", "central differences"
-        )
+        what = f"derivative {n + 1} of {activation.name!r}"
+        _require_close(jets[n + 1], slope, what, "central differences")
 
 
 def _check_reflection(activation: Activation) -> None:
@@ -104,19 +103,16 @@ def _check_reflection(activation: Activation) -> None:
             f"Divide by it, or declare no reflection."
         )
     expected = rule.sign * activation(CHECK_POINTS) + rule.constant + rule.slope * CHECK_POINTS
-    _require_close(
-        activation(-CHECK_POINTS), expected, f"g(-z) of {activation.name!r}", "its declared reflection"
-    )
+    what = f"g(-z) of {activation.name!r}"
+    _require_close(activation(-CHECK_POINTS), expected, what, "its declared reflection")
 
 
 def _check_homogeneity(activation: Activation) -> None:
-    power = activation.homogeneity
-    if power is None:
+    if activation.homogeneity is None:
         return
-    expected = 1.7**power * activation(CHECK_POINTS)
-    _require_close(
-        activation(1.7 * CHECK_POINTS), expected, f"g(1.7 z) of {activation.name!r}", "its homogeneity"
-    )
+    expected = 1.7**activation.homogeneity * activation(CHECK_POINTS)
+    what = f"g(1.7 z) of {activation.name!r}"
+    _require_close(activation(1.7 * CHECK_POINTS), expected, what, "its homogeneity")
 
 
 def _require_close(got: Array, expected: Array, what: str, source: str) -> None:

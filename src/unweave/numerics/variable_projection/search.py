@@ -21,7 +21,7 @@ from unweave.numerics.variable_projection.problem import (
     ProjectionOptions,
     with_ones,
 )
-from unweave.numerics.variable_projection.pruning import (
+from unweave.numerics.variable_projection.prune import (
     OnStep,
     information,
     prune_exact,

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.derivatives.closed_form import network_gradients, network_hessians
+from unweave.derivatives.entangled import network_gradients, network_hessians
 from unweave.derivatives.stencils import Function, Scheme, gradient_jets, hessian_jets
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network

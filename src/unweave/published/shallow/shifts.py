@@ -23,7 +23,7 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array
-from unweave.derivatives.directional import directional_derivatives
+from unweave.derivatives.stencils import directional_derivatives
 from unweave.errors import InvalidInput
 from unweave.networks.activations import Activation
 from unweave.published.shallow.options import PublishedOptions

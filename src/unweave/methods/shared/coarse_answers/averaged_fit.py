@@ -29,7 +29,7 @@ from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
-from unweave.numerics.variable_projection.pruning import OnStep
+from unweave.numerics.variable_projection.prune import OnStep
 
 _SINGULAR_RIDGE = 1e-9  # of the diagonal: units that the rows do not determine make J^T J singular
 

@@ -11,11 +11,12 @@ from unweave.arrays import Array
 from unweave.networks.network import Network
 from unweave.numerics.line_kinks import Line
 from unweave.search import Chart, Evidence, Series
+from unweave.search.chart import Style
 from unweave.targets.region import Region
 
 _CHART_POINTS = 600  # at which the network is drawn along the line: a line one page wide looks smooth
 _CHART_KINKS = 300  # drawn at most: more cannot be told apart
-_CHART_OUTPUTS = 3  # drawn at most: more cannot be told apart
+_OUTPUT_STYLES: tuple[Style, ...] = ("line", "dashed", "dotted")  # of the first outputs; no more are drawn
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -35,9 +36,9 @@ class KinkedEvidence(Evidence):
         return replace(self, kinks=kinks, line=where)
 
     def charts(self, network: Network | None) -> list[Chart]:
-        """Add the kinks on the first line."""
+        """Put the kinks on the first line before the charts of every method."""
         chart = self._kinks_chart(network)
-        return super().charts(network) + ([] if chart is None else [chart])
+        return ([] if chart is None else [chart]) + super().charts(network)
 
     def _kinks_chart(self, network: Network | None) -> Chart | None:
         kinks, line = self.kinks, self.line
@@ -57,9 +58,8 @@ class KinkedEvidence(Evidence):
         if network is not None:
             answers = network(line[0] + t[:, None] * line[1])
             at_kinks = network(line[0] + seen[:, None] * line[1])
-            for output in range(min(answers.shape[1], _CHART_OUTPUTS)):
-                series.append(Series(t, answers[:, output], "line"))
-                series.append(Series(seen, at_kinks[:, output], "circles"))
+            for style, answer, at_kink in zip(_OUTPUT_STYLES, answers.T, at_kinks.T, strict=False):
+                series += [Series(t, answer, style), Series(seen, at_kink, "circles")]
             caption += ", and the recovered network's answers along it, which bend there (circles)"
         return Chart(
             name="kinks",

@@ -33,7 +33,7 @@ from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.variable_projection.features import KINK, UnitFeature, feature_of
 from unweave.numerics.variable_projection.orthonormal import orthonormal_columns
-from unweave.numerics.variable_projection.pruning import OnStep
+from unweave.numerics.variable_projection.prune import OnStep
 from unweave.numerics.variable_projection.search import OutOfTime, SearchOptions, UnitSearch, search_units
 from unweave.numerics.whitening import Whitening
 

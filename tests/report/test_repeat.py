@@ -15,7 +15,7 @@ from unweave.cli.option_groups import HttpArguments, RunningOptions
 from unweave.cli.recover import RecoverOptions
 from unweave.cli.targets import CommandOptions
 from unweave.cli.typed_command import named_target, typed_command
-from unweave.report.repeating import python_call, shell_command
+from unweave.report.repeat import python_call, shell_command
 
 
 @pytest.fixture

@@ -29,12 +29,24 @@ def python_call(settings: dict[str, Any]) -> str:
     arguments = settings.get("arguments", {})
     parts = [target]
     for name, value in arguments.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and "shape" in value:
             before.append(f"# {name}: an array of shape {tuple(value['shape'])}")
             parts.append(f"{name}={name}")
         else:
-            parts.append(f"{name}={tuple(value) if name == 'domain' else value!r}")
+            parts.append(f"{name}={tuple(value) if name == 'domain' else _in_python(value)}")
+    if "options" in arguments:
+        before.append("# options: the classes are those of the methods' folders in unweave.methods")
     return "\n".join(["import unweave", *before, "", f"result = unweave.recover({', '.join(parts)})"])
+
+
+def _in_python(value: Any) -> str:
+    """Write an argument as Python, the options of a method as a call of their class."""
+    if isinstance(value, list):
+        return f"[{', '.join(_in_python(entry) for entry in value)}]"
+    if isinstance(value, dict):
+        given = {name: entry for name, entry in value.items() if name != "kind"}
+        return f"{value.get('kind')}({', '.join(f'{name}={_in_python(v)}' for name, v in given.items())})"
+    return repr(value)
 
 
 def _python_target(target: dict[str, Any]) -> tuple[list[str], str]:
@@ -64,10 +76,8 @@ def shell_command(settings: dict[str, Any]) -> str:
     arguments = settings.get("arguments", {})
     before = []
     if kind == "samples":
-        before, spec = (
-            ["# write inputs and answers to samples.npz, as arrays x and y"],
-            ["--table", "samples.npz"],
-        )
+        before = ["# write inputs and answers to samples.npz, as arrays x and y"]
+        spec = ["--table", "samples.npz"]
     elif kind in ("file", "url", "import"):
         spec = [name]
     else:
