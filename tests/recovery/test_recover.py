@@ -360,3 +360,8 @@ def test_steps_at_one_digit_are_bisected_to_an_end() -> None:
         lambda x: (x[:, 0] > 0.3) * 1.0 + (x[:, 1] > -0.5) * 0.5, input_dim=4, max_queries=100_000
     )
     assert not result.status.is_recovered
+
+
+def test_a_method_is_a_name_or_a_row() -> None:
+    with pytest.raises(unweave.InvalidInput, match="method must be one of affine"):
+        unweave.recover(unweave.random_network([3, 2, 1], seed=1000), method=3)  # type: ignore[arg-type]

@@ -9,34 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
+from unweave.errors import InvalidInput
 from unweave.execution.executor import Executor
 from unweave.execution.store import Checkpoint
 from unweave.methods.table import METHODS
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.numerics.memory import memory_limit
-from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
-from unweave.probing.look import Findings
-from unweave.recovery.certificate import certify
 from unweave.recovery.choose import (
     checked_options,
-    choose,
     method_named,
-    options_for,
     refuse_autodiff_without_use,
 )
-from unweave.recovery.judge import Verdict, judge
-from unweave.recovery.polish import is_nearly_right, polished_on_values
-from unweave.recovery.result import Certificate, Recovery, Status
-from unweave.recovery.resume import Resumption, running
-from unweave.recovery.run import run_search
+from unweave.recovery.result import Recovery
+from unweave.recovery.resume import running
+from unweave.recovery.run import Run
 from unweave.recovery.settings import with_settings
-from unweave.recovery.sources import Place, QueriedTarget, SampledTarget, Source
-from unweave.recovery.trial import NO_TRIAL
-from unweave.search import Candidate, Context, Journal, Method, Progress, Request
+from unweave.recovery.sources import QueriedTarget, SampledTarget, Source
+from unweave.search import Method, Progress, Request
 from unweave.search.request import checked_widths
 from unweave.targets.differentiation import not_differentiable
-from unweave.targets.region import NormalisedQueries
 from unweave.targets.samples import Samples
 from unweave.targets.target import as_queries, release
 
@@ -154,7 +145,7 @@ def recover(
     ('RECOVERED', True)
     """
     given = locals()
-    chosen = method_named(method) if isinstance(method, str) else method
+    chosen = method if method is None or isinstance(method, Method) else method_named(method)
     methods = METHODS if chosen is None or chosen in METHODS else (chosen,)
     request = _checked_request(hidden, activation, output_activation, chosen, averaging, options, methods)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
@@ -170,7 +161,7 @@ def recover(
         _refuse_what_samples_cannot_use(given)
         source = SampledTarget(target, deadline)
         with memory_limit(max_memory):
-            return _Run(source, request, methods, tolerance, seed, progress, None).recover()
+            return Run(source, request, methods, tolerance, seed, progress, None).recover()
     queries = as_queries(
         target,
         input_dim=input_dim,
@@ -180,7 +171,7 @@ def recover(
     )
     source = QueriedTarget(queries, domain, examples)
     with running(queries, executor, checkpoint) as resumption, memory_limit(max_memory):
-        result = _Run(source, request, methods, tolerance, seed, progress, resumption).recover()
+        result = Run(source, request, methods, tolerance, seed, progress, resumption).recover()
         release(queries)  # not after an error, which hands the ledger back to be asked again
         return result
 
@@ -246,165 +237,3 @@ def _refuse_what_samples_cannot_use(given: dict[str, Any]) -> None:
             raise InvalidInput(
                 f"{name} must be None for samples, because nothing is asked. Got {given[name]!r} instead."
             )
-
-
-class _Run:
-    """One recovery; knows at any time what it could tell."""
-
-    def __init__(
-        self,
-        source: Source,
-        request: Request,
-        methods: tuple[Method, ...],
-        tolerance: float | None,
-        seed: int,
-        progress: Callable[[Progress], None] | None,
-        resumption: Resumption | None,
-    ) -> None:
-        self._source, self._request, self._tolerance = source, request, tolerance
-        self._methods = methods
-        self._resumption = resumption
-        self._sent_before = 0 if resumption is None else resumption.sent_before
-        self._derivatives_before = source.derivative_queries
-        self._rng = np.random.default_rng([source.stream, seed])
-        self._journal = Journal(source, progress)
-        self._findings: Findings | None = None
-        self._candidate = Candidate()
-        self._verdict: Verdict | None = None
-        self._verification = 0
-
-    def recover(self) -> Recovery:
-        """Go the whole way; on Ctrl-C hand back what was found."""
-        try:
-            # Methods that do not fit the target may run away; what comes out is judged, not warned about.
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                return self._recover()
-        except KeyboardInterrupt as interrupt:
-            told = self._tell("interrupted; what was found so far is not verified")
-            raise Interrupted(told, self._source.queries) from interrupt
-
-    def _recover(self) -> Recovery:
-        source, request = self._source, self._request
-        try:
-            with self._journal.stage("look") as stage:
-                findings = self._findings = source.look(request, self._rng)
-                noise = findings.noise
-                stage.figures.update(noise=noise.kind, sigma=noise.sigma, outputs=findings.n_outputs)
-        except BudgetExhausted as error:
-            return self._tell(f"the budget ended while looking at the target: {error}")
-        if findings.labels:
-            return self._tell(LABELS_MESSAGE.format(findings.labels))
-        methods, reasons = choose(request, findings, source.asks, self._methods)
-        if not methods and source.asks == "samples":
-            said = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-            hidden = None if request.hidden is None else list(request.hidden)
-            raise InvalidInput(
-                f"hidden and activation must be those of a method for samples. Got hidden={hidden} and "
-                f"activation={request.activation!r} instead ({said})."
-            )
-        if not methods:
-            return self._tell("; ".join(f"method {name}: {reason}" for name, reason in reasons.items()))
-        places = source.places(request, findings, methods[0], self._rng)
-        earlier: list[Candidate] = []
-        for method, place in ((m, place) for m in methods for place in (places if m.wider else places[:1])):
-            candidate = self._searched(method, place, tuple(earlier))
-            earlier.append(candidate)
-            verdict = self._judged(candidate, place)
-            # Samples have no further rows to give.
-            view, seen = place.view, place.findings
-            if isinstance(view, NormalisedQueries) and is_nearly_right(candidate, verdict, seen):
-                self._consider(candidate, verdict, place)
-                candidate = polished_on_values(candidate, view, seen, self._journal, self._rng)
-                verdict = self._judged(candidate, place)
-            self._consider(candidate, verdict, place)
-            if (self._verdict is not None and self._verdict.status.is_recovered) or view.seconds_left == 0:
-                break
-        return self._tell()
-
-    def _searched(self, method: Method, place: Place, earlier: tuple[Candidate, ...]) -> Candidate:
-        """Run one method's search at one place."""
-        context = Context(
-            view=place.view,
-            findings=place.findings,
-            request=self._request,
-            journal=self._journal,
-            rng=self._rng,
-            options=options_for(method, self._request),
-            earlier=earlier,
-        )
-        candidate = run_search(method.search(context))
-        if self._verdict is None:
-            self._candidate = candidate  # kept even if verification is interrupted
-        if candidate.interrupted:
-            raise KeyboardInterrupt
-        return candidate
-
-    def _judged(self, candidate: Candidate, place: Place) -> Verdict:
-        sent, trial = self._source.sent, None
-        try:
-            with self._journal.stage("verification") as stage:
-                if candidate.network is not None:
-                    trial = self._source.trial(candidate, place, self._tolerance, self._rng)
-                verdict = judge(candidate, trial, place.findings, told_tolerance=self._tolerance is not None)
-                tried = verdict.trial
-                stage.figures.update(error=tried.error, threshold=tried.threshold, rows=tried.rows)
-        except BudgetExhausted as error:
-            return Verdict(Status.APPROXIMATE, f"not verified: {error}")
-        finally:
-            self._verification += self._source.sent - sent
-        return verdict
-
-    def _consider(self, candidate: Candidate, verdict: Verdict, place: Place) -> None:
-        """Keep the better of what there is, with the place it was found in."""
-        if candidate.tentative and not verdict.status.is_recovered:
-            return
-        if self._verdict is None or verdict.status.rank < self._verdict.status.rank:
-            better = True
-        elif verdict.status is not self._verdict.status:
-            better = False
-        elif candidate.criterion is not None and self._candidate.criterion is not None:
-            better = candidate.criterion < self._candidate.criterion
-        else:  # of two failures the one that knows some layers says more
-            says_more = self._candidate.known_layers is None and candidate.known_layers is not None
-            better = verdict.status is Status.FAILED and says_more
-        if better:
-            self._candidate, self._verdict, self._findings = candidate, verdict, place.findings
-
-    def _autodiff_notes(self) -> tuple[str, ...]:
-        """What the derivatives cost, if they were the target's own."""
-        if not self._request.autodiff:
-            return ()
-        count = self._source.derivative_queries - self._derivatives_before
-        if count == 0:
-            return ("derivatives by autodiff were allowed and not used: answers alone were asked for",)
-        return (
-            f"derivatives by autodiff: {count} of the queries are forward and backward passes through the "
-            "target, for its gradients and Hessians",
-        )
-
-    def _tell(self, message: str | None = None) -> Recovery:
-        """Return the result as it stands."""
-        verdict, candidate, findings = self._verdict, self._candidate, self._findings
-        status = Status.FAILED if candidate.network is None else Status.APPROXIMATE
-        if verdict is not None:
-            status = verdict.status
-        network = None if status is Status.FAILED else candidate.network
-        sent = self._source.sent - self._sent_before
-        trial = NO_TRIAL if verdict is None else verdict.trial
-        resumed = () if self._resumption is None else self._resumption.notes
-        return Recovery(
-            network=network,
-            status=status,
-            error=trial.error,
-            message=message or ("" if verdict is None else verdict.reason),
-            queries=sent,
-            probing_queries=sent if findings is None else findings.queries,
-            verification_queries=self._verification,
-            seconds=self._journal.seconds,
-            stages=tuple(self._journal.stages),
-            certificate=Certificate() if findings is None else certify(candidate, verdict, findings),
-            notes=(*self._source.notes, *candidate.notes, *self._autodiff_notes(), *resumed),
-            evidence=replace(candidate.evidence, fresh_errors=trial.errors),
-            known_layers=candidate.known_layers if network is None else None,
-            standard_errors=None if network is None else candidate.standard_errors,
-        )
