@@ -130,3 +130,10 @@ def test_a_public_room_says_what_is_public(name: str) -> None:
 
 def _parts(name: str) -> set[str]:
     return {info.name for info in pkgutil.iter_modules([str(PACKAGE / name)])}
+
+
+def test_tests_mirror_the_rooms() -> None:
+    tests = Path(__file__).parent
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+    beside = {Path("."), Path("golden"), Path("benchmarks")}
+    assert {folder for folder in folders - beside if not (PACKAGE / folder).is_dir()} == set()

@@ -52,12 +52,15 @@ class SearchOptions:
     surplus: float = 1.25
     """Units of a start over the width asked for."""
     starts: int = 6
+    """Number of random starts."""
     repairs: int = 4
     """Stalls after which a start is given up."""
     growth: float = 1.5
     """Factor of the number of units after a stall, where the width is not known."""
     first_width: int = 4
+    """Number of units of the first start, where the width is not known."""
     steps: int = 120
+    """Steps of a start between two repairs at most."""
     most: int | None = None
     """Units of the largest network tried; None: as many as the samples could determine."""
     rows_per_parameter: float = 10.0
