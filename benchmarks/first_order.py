@@ -31,7 +31,7 @@ from unweave.optimize.first_order import (
 )
 from unweave.optimize.first_order_autoencoder import TiedAutoencoder
 from unweave.optimize.first_order_steps import certified_step
-from unweave.optimize.first_order_track import curvature_range
+from unweave.optimize.first_order_tracking import curvature_range
 
 DIMENSION = 10
 BOUND = math.sqrt(DIMENSION) * 3 * math.sqrt(3) / 8

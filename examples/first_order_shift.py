@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from unweave.errors import InvalidInput
 from unweave.optimize.first_order import Adam, corrected, descend
 from unweave.optimize.first_order_autoencoder import TiedAutoencoder
-from unweave.optimize.first_order_track import track
+from unweave.optimize.first_order_tracking import track
 
 images = load_digits().data / 16
 rng = np.random.default_rng(1000)

@@ -4,7 +4,7 @@ from unweave.optimize.armijo import ArmijoDescent, armijo_descent
 from unweave.optimize.first_order import Adam, Descent, NesterovGradient, RMSProp, corrected, descend
 from unweave.optimize.first_order_autoencoder import TiedAutoencoder
 from unweave.optimize.first_order_steps import CertifiedStep, certified_step
-from unweave.optimize.first_order_track import Track, curvature_range, gradient_differences, track
+from unweave.optimize.first_order_tracking import Track, curvature_range, gradient_differences, track
 
 __all__ = [
     "Adam",

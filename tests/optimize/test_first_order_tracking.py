@@ -8,7 +8,7 @@ import pytest
 from unweave.errors import InvalidInput
 from unweave.optimize.first_order import NesterovGradient
 from unweave.optimize.first_order_autoencoder import TiedAutoencoder
-from unweave.optimize.first_order_track import curvature_range, gradient_differences, track
+from unweave.optimize.first_order_tracking import curvature_range, gradient_differences, track
 
 
 def model(depth: int = 2) -> tuple[TiedAutoencoder, np.ndarray]:
