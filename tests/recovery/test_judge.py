@@ -353,3 +353,23 @@ def test_a_fit_that_leaves_more_than_noise_is_not_recovered(
     verdict = at.verdict(Candidate(network, evidence))
     assert verdict.status is status
     assert ("where noise leaves 1.2 at most" in verdict.reason) == (status is Status.APPROXIMATE)
+
+
+def test_answers_that_were_paid_for_can_contradict() -> None:
+    # Missing values are filled in: fresh rows hardly ever meet one, lines that were asked before do.
+    net = unweave.random_network([4, 3, 1], seed=1, outer="normal")
+    result = unweave.recover(lambda x: net(np.where(x < -3, 0, x)), input_dim=4)
+    assert result.status is Status.APPROXIMATE
+    assert "contradict the network" in result.message
+
+
+def test_the_users_own_examples_are_asked() -> None:
+    # A unit that acts where a quarter of the examples are, and nowhere near the others.
+    net = unweave.random_network([4, 3, 1], "gelu", seed=0, outer="normal")
+    weights = [np.hstack([net.weights[0], np.full((4, 1), 1.5)]), np.vstack([net.weights[1], [[2.0]]])]
+    target = Network(weights, [np.append(net.biases[0], -48.0), net.biases[1]], net.activations)
+    examples = 0.5 * np.random.default_rng(1).standard_normal((200, 4))
+    examples[:50] += 8.0
+    result = unweave.recover(target, examples=examples)
+    agrees = result.network is not None and np.allclose(result.network(examples), target(examples))
+    assert agrees or not result.status.is_recovered

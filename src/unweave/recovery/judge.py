@@ -51,6 +51,8 @@ def judge(
     if trial.rows and not trial.precise:
         reason = _explained(candidate, trial.disagreement())
         return _hopeless(trial, reason) or Verdict(Status.APPROXIMATE, reason, trial)
+    if trial.contradiction is not None:
+        return Verdict(Status.APPROXIMATE, f"{trial.agreement()}, but {trial.contradiction}", trial)
     if not told_tolerance and not _settled(candidate):
         # Agreeing is not enough where the fit has not come to its minimum: parameters may be off by more.
         return Verdict(Status.APPROXIMATE, f"{trial.agreement()}, but the final fit has not settled", trial)

@@ -45,6 +45,12 @@ NOISE_LARGEST = 6.0
 """Largest of some thousand Gaussian errors, in standard deviations."""
 ROUNDED_LARGEST = 2.0
 """Largest error of a rounded answer in units of half its last digit: leverage of the fit included."""
+WITNESS_REACH = 10.0
+"""Largest normalised input of a row whose answer is heard again when a network is judged."""
+WITNESS_ERROR = 1e-6
+"""Error of such a row relative to the answers that no right network in float64 shows."""
+WITNESS_ALLOWANCE = 10.0
+"""The same over the threshold of fresh rows, for coarse answers: there are a hundred times as many rows."""
 FARTHEST_KINK = 1e6
 """Typical radii of the region up to which rows are placed at units with a kink, where there is no box."""
 _LEVERAGE = 0.005  # of the largest error bar: with the factors above, errors of five such bars pass
@@ -71,6 +77,8 @@ class Trial:
     """Error over the spread of the answers, worst output."""
     errors: Array | None = field(default=None, repr=False, compare=False)
     """(n,) error of every row, relative to the largest answer, of its worst output."""
+    contradiction: str | None = None
+    """What the target said elsewhere that the network does not say, or None."""
 
     def agreement(self) -> str:
         """Say that the rows agree."""
@@ -111,7 +119,23 @@ def fresh_trial(
     threshold = float(threshold if tolerance is None else tolerance)
     share = _share_of_spread(errors, answers, findings)
     precise = error <= threshold and share <= _NO_RECOVERY
-    return Trial("fresh", len(points), error, threshold, precise, share, row_errors)
+    said = _contradiction(network, view, threshold, size) if precise else None
+    return Trial("fresh", len(points), error, threshold, precise, share, row_errors, said)
+
+
+def _contradiction(network: Network, view: NormalisedQueries, threshold: float, size: Array) -> str | None:
+    """Hear every answer kept: say how many near the region, far from ``size`` (K,), the network gets wrong.
+
+    Far out an error of a parameter is multiplied by the distance, so that only near rows count.
+    """
+    x, y = view.ledger.witnesses.rows()
+    near = (np.abs(view.region.to_normalised(x)) <= WITNESS_REACH).all(axis=1)
+    off = (np.abs(network(x[near]) - y[near]) / np.maximum(size, np.abs(y[near]))).max(axis=1, initial=0.0)
+    wrong = off > max(WITNESS_ERROR, WITNESS_ALLOWANCE * threshold)
+    if not wrong.any():
+        return None
+    count = int(wrong.sum())
+    return f"{count} of {len(off)} answers given before contradict the network, by up to {off.max():.2g}"
 
 
 def held_out_trial(

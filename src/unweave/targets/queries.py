@@ -18,6 +18,7 @@ from unweave.targets.differentiation import Derivatives, Differentiate, not_diff
 from unweave.targets.query_log import QueryLog
 from unweave.targets.replay import Replay, numbered, same_answer
 from unweave.targets.sender import Sender
+from unweave.targets.witnesses import Witnesses
 
 CALL_BYTES = 32 * 2**20
 """Rows of one call of the target take about this many bytes, so that a deadline is seen in time."""
@@ -78,6 +79,7 @@ class Queries:
         self._budget = Budget(clock)
         self._sender = Sender(function, self._n_inputs, self._budget, clock)
         self._cache = AnswerCache()
+        self.witnesses = Witnesses()
         self._cache_hits = 0
         self._replay: Replay | None = None
         self._unwritten: Replay | None = None
@@ -263,7 +265,9 @@ class Queries:
             self._budget.check_rows(new.size)
             position[missing] = self._learn(rows, keys.take(new), new)[inverse]
         self._cache_hits += rows.shape[0] - int(new.size)
-        return self._cache.answers(position)
+        answers = self._cache.answers(position)
+        self.witnesses.add(rows, answers, keys.first)
+        return answers
 
     def _learn(self, rows: Array, keys: RowKeys, new: IntArray) -> IntArray:
         """Send ``rows[new]`` piece by piece into the cache and return their positions there."""
