@@ -86,7 +86,8 @@ def recover(
     domain
         ``(low, high)``, numbers or one per input: nothing outside is ever asked.
     examples
-        (n, D) typical inputs, from which location and scale of every input are taken.
+        (n, D) typical inputs, from which location and scale of every input are taken. Up to 300 of them are
+        asked when a network is judged.
     max_queries, deadline
         Rows that may be sent, seconds that may pass; when they are used up, what was found is returned.
     tolerance
