@@ -15,6 +15,7 @@ how to damp the next one and when to stop:
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -145,7 +146,7 @@ def minimise(
     damping, rise = _like(size, options.damping), _like(size, options.damping_rise)
     rounding = options.floor if options.rounding is None else options.rounding
     stalled, settled = _like(size, 0.0), size < 0
-    tried = refused = counted = 0
+    tried, refused, counted, single = 0, 0, 0, not isinstance(size, np.ndarray)
     while counted < options.steps and (options.refusals is None or refused < options.refusals):
         if options.stalls is not None:
             at_rounding = size < options.round_off * rounding
@@ -173,7 +174,7 @@ def minimise(
             idle = stalled + (at_rounding | at_minimum)
             stalled = _choose(better, _choose(slow, stalled + 1, 0.0), idle)
         if progress:
-            point = steps.accepted(better, trial, point)
+            point = trial if not single and _every(better) else steps.accepted(better, trial, point)
             size, refused, counted = point.size, 0, counted + 1
             history.append(_total(size))
             if on_step is not None:
@@ -208,4 +209,4 @@ def _like(size: float | Array, value: float) -> Any:
 
 
 def _total(size: float | Array) -> float:
-    return float(np.linalg.norm(size)) if isinstance(size, np.ndarray) else float(size)
+    return math.sqrt(np.vdot(size, size)) if isinstance(size, np.ndarray) else float(size)

@@ -308,6 +308,11 @@ class _ProfilePoint:
     size: Array  # squared misfit
 
 
+def _clipped(values: Array, low: float, high: float) -> Array:
+    """Clip small arrays: `np.clip` takes three times as long."""
+    return np.minimum(np.maximum(values, low), high)
+
+
 class _ProfileSteps(Steps[_ProfilePoint]):
     def __init__(
         self, t: Array, c: Array, activation: Activation, order: int, longest: tuple[float, float]
@@ -322,9 +327,9 @@ class _ProfileSteps(Steps[_ProfilePoint]):
 
     def trial(self, point: _ProfilePoint, damping: float | Array) -> _ProfilePoint:
         step_s, step_b = self._step(point, damping)
-        log_s = point.log_s + np.clip(step_s, -self._longest_s, self._longest_s)
-        b = point.b + np.clip(step_b, -self._longest_b, self._longest_b)
-        return self.at(np.clip(log_s, *_PROFILE_LOG_SCALES), b)
+        log_s = point.log_s + _clipped(step_s, -self._longest_s, self._longest_s)
+        b = point.b + _clipped(step_b, -self._longest_b, self._longest_b)
+        return self.at(_clipped(log_s, *_PROFILE_LOG_SCALES), b)
 
     def _step(self, point: _ProfilePoint, damping: float | Array) -> tuple[Array, Array]:
         t, shape, amplitude = self._t, point.shape, point.amplitude
