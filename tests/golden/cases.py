@@ -280,10 +280,12 @@ def _of_network(network: Network | None) -> dict[str, Any]:
     vector = np.concatenate([np.ravel(part) for part in parts])
     grid = np.round(vector / 1e-9) + 0.0  # no negative zeros
     rows = np.random.default_rng(0).choice([-1.0, 1.0], (FINGERPRINTS, len(vector)))
+    points = np.random.default_rng(1).standard_normal((FINGERPRINTS, network.n_inputs))
     return {
         "hidden": list(network.hidden),
         "activations": list(network.activations),
         "digest": hashlib.sha256(grid.astype("<i8").tobytes()).hexdigest()[:16],
         "fingerprint": [float(value) for value in rows @ vector],
         "size": float(np.abs(vector).max(initial=0.0)),
+        "answers": [float(value) for value in network(points)[:, 0]],
     }
