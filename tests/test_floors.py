@@ -137,3 +137,16 @@ def test_tests_mirror_the_rooms() -> None:
     folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
     beside = {Path("."), Path("golden"), Path("benchmarks")}
     assert {folder for folder in folders - beside if not (PACKAGE / folder).is_dir()} == set()
+
+
+@pytest.mark.parametrize(
+    ("method", "most"), [("smooth", 25), ("relu_coarse", 18), ("samples_relu", 20), ("relu", 9)]
+)
+def test_a_newcomer_opens_few_files_for_a_method(method: str, most: int) -> None:
+    reached, pending = set(), [f"methods.{method}.method"]
+    while pending:
+        module = pending.pop()
+        reached.add(module)
+        inside = {each for each in imported(MODULES[module], late=False) if each.startswith("methods.")}
+        pending += inside - reached
+    assert len({module for module in reached if MODULES[module].stem != "__init__"}) <= most

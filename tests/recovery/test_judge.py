@@ -373,3 +373,13 @@ def test_the_users_own_examples_are_asked() -> None:
     result = unweave.recover(target, examples=examples)
     agrees = result.network is not None and np.allclose(result.network(examples), target(examples))
     assert agrees or not result.status.is_recovered
+
+
+def test_examples_outside_the_domain_are_not_asked(recorder: Any) -> None:
+    target = recorder(unweave.random_network([3, 2, 1], seed=1000, outer="normal"))
+    examples = np.random.default_rng(1).uniform(-4, 4, (100, 3))
+    result = unweave.recover(target, input_dim=3, domain=(-2, 2), examples=examples)
+    assert result.status is Status.RECOVERED, result.message
+    assert np.abs(target.rows).max() <= 2
+    inside = examples[(np.abs(examples) <= 2).all(axis=1)]
+    assert {tuple(row) for row in inside} <= {tuple(row) for row in target.rows}

@@ -255,3 +255,10 @@ def test_ctrl_c_hands_back_what_was_found():
     assert found.network is not None
     assert found.status is not unweave.Status.RECOVERED
     assert "interrupted" in found.message
+
+
+def test_a_method_asked_for_by_name_tells_what_it_found() -> None:
+    x = np.random.default_rng(1).standard_normal((400, 3))
+    result = unweave.recover(unweave.Samples(x, np.abs(x).sum(axis=1)), method="samples_smooth")
+    assert not result.status.is_recovered
+    assert "held-out rows" in result.message

@@ -157,7 +157,7 @@ class Run:
 
     def _consider(self, candidate: Candidate, verdict: Verdict, place: Place) -> None:
         """Keep the better of what there is, with the place it was found in."""
-        if candidate.tentative and not verdict.status.is_recovered:
+        if candidate.tentative and not verdict.status.is_recovered and self._verdict is not None:
             return
         if self._verdict is None or verdict.status.rank < self._verdict.status.rank:
             better = True

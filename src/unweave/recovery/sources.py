@@ -103,7 +103,8 @@ class QueriedTarget(Source):
         """Ask the user's own examples, then fresh rows; the judge hears both, and what was asked before."""
         assert isinstance(place.view, NormalisedQueries)
         if self._examples is not None:
-            rows = np.asarray(self._examples, dtype=np.float64)
+            rows, region = np.asarray(self._examples, dtype=np.float64), place.findings.region
+            rows = rows[region.contains(region.to_normalised(rows))]  # nothing outside a domain is asked
             self.queries(np.random.default_rng(self.stream).permutation(rows)[:_MOST_EXAMPLES])
         return fresh_trial(candidate, place.view, place.findings, tolerance, rng)
 

@@ -124,14 +124,15 @@ def fresh_trial(
 
 
 def _contradiction(network: Network, view: NormalisedQueries, threshold: float, size: Array) -> str | None:
-    """Hear every answer kept: say how many near the region, far from ``size`` (K,), the network gets wrong.
+    """Compare the network with the answers kept: say how many near the region it gets wrong, None if none.
 
-    Far out an error of a parameter is multiplied by the distance, so that only near rows count.
+    Errors are relative to ``size`` (K,). Only near rows count: far out, an error of a parameter is multiplied
+    by the distance.
     """
     x, y = view.ledger.witnesses.rows()
     near = (np.abs(view.region.to_normalised(x)) <= WITNESS_REACH).all(axis=1)
     off = (np.abs(network(x[near]) - y[near]) / np.maximum(size, np.abs(y[near]))).max(axis=1, initial=0.0)
-    wrong = off > max(WITNESS_ERROR, WITNESS_ALLOWANCE * threshold)
+    wrong = ~(off <= max(WITNESS_ERROR, WITNESS_ALLOWANCE * threshold))  # no number is wrong too
     if not wrong.any():
         return None
     count = int(wrong.sum())
