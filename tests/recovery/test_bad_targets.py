@@ -12,6 +12,8 @@ import pytest
 import unweave
 from unweave import InvalidInput, Network, Recovery, Status, TargetError
 from unweave.methods.smooth_values.search import SmoothValuesOptions
+from unweave.recovery.fresh_rows import FEWEST_ROWS
+from unweave.targets.witnesses import ROWS_ASKED_AGAIN
 
 GOOD = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
 BRIEF = SmoothValuesOptions(work=3.0)
@@ -373,7 +375,7 @@ def test_a_budget_that_ends_in_any_stage(layers: list[int], recorder: Any) -> No
         assert (result.status is Status.RECOVERED) == (budget >= whole.queries)
         if result.status is not Status.RECOVERED:
             assert np.isnan(result.error)
-            assert result.verification_queries == 0
+            assert result.verification_queries in (0, FEWEST_ROWS)  # early rows could not be asked again
             stopped.add(tuple(stage.name for stage in result.stages))
         json.dumps(result.to_dict(), allow_nan=False)
     assert len(stopped) >= 4  # as many different ends
@@ -572,7 +574,7 @@ def assert_continues(network: Network, target: StopsAt, ledger: unweave.Queries)
     assert result.queries == len(target.rows) - before
     times = np.unique(target.rows, axis=0, return_counts=True)[1]
     assert times.max() <= 2 * REPEATED_ON_PURPOSE // 4 + 1
-    assert (times > 1).sum() <= REPEATED_ON_PURPOSE // 4
+    assert (times > 1).sum() <= REPEATED_ON_PURPOSE // 4 + ROWS_ASKED_AGAIN
     whole = unweave.recover(network, activation="tanh")
     assert len(target.rows) <= whole.queries + REPEATED_ON_PURPOSE
 

@@ -15,8 +15,8 @@ from searches import judged, looked, searched
 from unweave import Network, Status
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.probing.look import Findings
+from unweave.recovery.fresh_rows import FEWEST_ROWS, ROWS_PER_PARAMETER, fresh_rows
 from unweave.recovery.judge import UNDETERMINED
-from unweave.recovery.trial import FEWEST_ROWS, ROWS_PER_PARAMETER, verification_points
 from unweave.search import Candidate, Evidence
 from unweave.targets import NormalisedQueries, Region
 
@@ -284,19 +284,16 @@ def test_no_network_fails_without_a_row() -> None:
 @EACH
 def test_every_row_is_fresh(name: str) -> None:
     t = trial(name)
-    sent, hits = t.view.sent, t.view.cache_hits
-    verdict = t.verdict(t.network, seed=99_991)
-    assert (
-        t.view.sent - sent
-        == verdict.trial.rows
-        == max(FEWEST_ROWS, ROWS_PER_PARAMETER * t.network.n_parameters)
-    )
-    assert t.view.cache_hits == hits
+    rows = fresh_rows(t.network, t.findings, np.random.default_rng(99_991))[0]
+    assert len(rows) == max(FEWEST_ROWS, ROWS_PER_PARAMETER * t.network.n_parameters)
+    sent = t.view.sent
+    t.view(rows)
+    assert t.view.sent - sent == len(rows)
 
 
 def test_rows_lie_in_the_box_and_at_the_neurons() -> None:
     t = trial("in a box")
-    points = verification_points(t.network, t.findings, np.random.default_rng(1024))
+    points = fresh_rows(t.network, t.findings, np.random.default_rng(1024))[0]
     x = t.findings.region.to_inputs(points)
     assert ((x >= -1.0) & (x <= 1.0)).all()
     assert len(np.unique(points, axis=0)) == len(points)
@@ -306,7 +303,7 @@ def test_half_of_the_rows_are_at_neurons_each_of_which_has_its_turn() -> None:
     # Sharp neurons: rows within two units of a kink of width 1/40 are there on purpose.
     network = planted([6, 10, 1], "tanh", 1025, norms=(40, 40))
     t = trial("tanh")
-    points = verification_points(network, t.findings, np.random.default_rng(1026))
+    points = fresh_rows(network, t.findings, np.random.default_rng(1026))[0]
     near = np.abs(points[: len(points) // 2] @ network.weights[0] + network.biases[0]) <= 2.0 + 1e-9
     assert near.any(axis=1).mean() > 0.9
     assert near.any(axis=0).all()
@@ -326,7 +323,7 @@ def test_kinked_units_of_a_region_that_was_found_are_also_judged_by_ordinary_inp
         [network.biases[0] - far.location @ network.weights[0], network.biases[1]],
         network.activations,
     )
-    x = far.to_inputs(verification_points(moved, findings, np.random.default_rng(1029)))
+    x = far.to_inputs(fresh_rows(moved, findings, np.random.default_rng(1029))[0])
     assert (np.abs(x).max(axis=1) < 6).mean() == share
 
 
@@ -334,9 +331,7 @@ def test_rows_for_a_network_without_hidden_layer_are_those_of_the_region() -> No
     t = trial("tanh")
     affine = Network([np.ones((6, 1))], [np.zeros(1)], ["identity"])
     expected = t.findings.region.sample(FEWEST_ROWS, np.random.default_rng(1027))
-    np.testing.assert_array_equal(
-        verification_points(affine, t.findings, np.random.default_rng(1027)), expected
-    )
+    np.testing.assert_array_equal(fresh_rows(affine, t.findings, np.random.default_rng(1027))[0], expected)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -192,10 +192,13 @@ def test_checks_are_found_by_name() -> None:
         CERTIFICATE["no such check"]
 
 
-def test_a_certificate_holds_unless_a_check_fails() -> None:
-    assert not CERTIFICATE.holds
-    assert Certificate(CERTIFICATE.checks[::2]).holds  # what is only reported cannot fail
-    assert Certificate().holds
+def test_a_certificate_holds_if_every_check_that_decides_does() -> None:
+    deciding = tuple(replace(check, decides=True) for check in CERTIFICATE.checks[:2])
+    assert Certificate(deciding[:1]).holds
+    assert not Certificate(deciding).holds
+    assert Certificate((*deciding[:1], *CERTIFICATE.checks)).holds  # what decides nothing cannot fail
+    assert not Certificate(CERTIFICATE.checks).holds
+    assert not Certificate().holds  # nothing was checked
 
 
 def test_a_certificate_is_one_line_per_check() -> None:

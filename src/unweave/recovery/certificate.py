@@ -7,9 +7,8 @@ import numpy as np
 from unweave.diagnose.incoherence import incoherence, unit_columns
 from unweave.networks.network import Network
 from unweave.probing.look import Findings
-from unweave.recovery.judge import Verdict, largest_error_bar
-from unweave.recovery.result import Certificate
-from unweave.recovery.trial import Trial
+from unweave.recovery.judge import Verdict, largest_error_bar, unverified
+from unweave.recovery.result import Certificate, Status
 from unweave.search import Candidate, Check
 
 _LARGEST_GRAM_CONDITION = 1e8  # of the units' squares: beyond, rounding mixes them
@@ -17,20 +16,30 @@ _LARGEST_COHERENCE = 1 - 1e-6  # |cos| of the closest pair of units that counts 
 
 
 def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -> Certificate:
-    """Check everything that was measured; stages that were not reached are left out."""
+    """List the grounds of the verdict, then all else that was measured on the way."""
     evidence = candidate.evidence
-    checks = [_trial_check(verdict.trial)] if verdict is not None and verdict.trial.rows else []
+    verdict = verdict or unverified(Status.FAILED, "")
+    checks = list(verdict.grounds)
+    if verdict.trial.drawn:
+        checks.append(_bound(verdict.trial.drawn))
+    if verdict.trial.hearing is not None:
+        implies = "largest input that was asked, in typical ones: nothing is known of what lies farther out"
+        checks.append(Check.figure("farthest row", verdict.trial.hearing.farthest, implies))
     checks += evidence.checks()
     if candidate.network is not None and len(candidate.network.hidden) == 1 and evidence.checks_weights:
         checks += _weight_checks(candidate.network, findings)
     checks += evidence.fit_checks(largest_error_bar(findings))
-    return Certificate(tuple(checks))
+    decided = {check.name for check in verdict.grounds}
+    return Certificate(tuple(check for check in checks if check.decides or check.name not in decided))
 
 
-def _trial_check(trial: Trial) -> Check:
-    seen, whose = ("method had", "target does") if trial.kind == "fresh" else ("fit had", "samples do")
-    implies = f"on {trial.rows} rows that no {seen} seen, the network answers as the {whose}"
-    return Check.below(f"{trial.kind} error", trial.error, trial.threshold, implies)
+def _bound(drawn: int) -> Check:
+    """What rows drawn at random that all agree say of those that were not drawn: (1 - p)^n < 5 %."""
+    implies = (
+        f"if all {drawn} rows drawn at random agree, a larger share of the inputs that answers otherwise is "
+        "ruled out at 95 %"
+    )
+    return Check.figure("share not ruled out", -np.expm1(np.log(0.05) / drawn), implies)
 
 
 def _weight_checks(network: Network, findings: Findings) -> list[Check]:

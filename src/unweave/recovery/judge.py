@@ -1,18 +1,21 @@
 """The judge: the only place that may say RECOVERED.
 
-It hears a trial on rows that nothing was fitted to, and what the search itself says against its candidate.
+It hears a trial on rows that nothing was fitted to, the answers given before, and what the search itself says
+against its candidate. Every ground of its verdict is a check that decides; a network counts as recovered if
+and only if all of them hold, and the certificate lists them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unweave.probing.look import Findings
 from unweave.recovery.result import Status
 from unweave.recovery.trial import NO_TRIAL, Trial
-from unweave.search import Candidate
+from unweave.search import Candidate, Check
 
 UNDETERMINED_NOISY = 0.1
 """Standard error, in normalised inputs, above which noisy answers do not determine a parameter."""
@@ -31,6 +34,16 @@ class Verdict:
     status: Status
     reason: str
     trial: Trial = NO_TRIAL
+    grounds: tuple[Check, ...] = ()
+    """The checks that decided."""
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """One check that decides, and what to tell if it does not hold."""
+
+    check: Check
+    against: str
 
 
 def judge(
@@ -41,34 +54,25 @@ def judge(
     ``told_tolerance`` says that the user set the error that counts as recovered.
     """
     if trial is None:
-        return Verdict(Status.FAILED, candidate.problem or "no network was found")
-    if candidate.objection is not None and (trial.rows or candidate.needs_no_rows):
-        reason = candidate.objection
-        return _hopeless(trial, reason) or Verdict(Status.APPROXIMATE, reason, trial)
-    if not trial.rows and not candidate.needs_no_rows:
-        problem = f"{candidate.problem}; " if candidate.problem else ""
-        return Verdict(Status.APPROXIMATE, problem + NOTHING_HELD_OUT, trial)
-    if trial.rows and not trial.precise:
-        reason = _explained(candidate, trial.disagreement())
-        return _hopeless(trial, reason) or Verdict(Status.APPROXIMATE, reason, trial)
-    if trial.contradiction is not None:
-        return Verdict(Status.APPROXIMATE, f"{trial.agreement()}, but {trial.contradiction}", trial)
-    if not told_tolerance and not _settled(candidate):
-        # Agreeing is not enough where the fit has not come to its minimum: parameters may be off by more.
-        return Verdict(Status.APPROXIMATE, f"{trial.agreement()}, but the final fit has not settled", trial)
+        return unverified(Status.FAILED, candidate.problem or "no network was found")
+    grounds = tuple(_grounds(candidate, trial, findings, told_tolerance))
+    checks = tuple(replace(ground.check, decides=True) for ground in grounds)
+    against = next((ground.against for ground in grounds if not ground.check.holds), None)
+    if against is not None:
+        return Verdict(*_refused(trial, against), trial, checks)
     ambiguity = _ambiguity(candidate, findings)
-    if ambiguity is not None:
-        if not trial.rows:
-            ambiguity += "; no sample was left to verify that the network is of this kind"
-        named = candidate.ambiguity is not None and candidate.evidence.from_exact_equations
-        if trial.kind == "fresh" and findings.is_noisy and not named:
-            # Other widths and activations may agree as well within the noise.
-            return Verdict(Status.APPROXIMATE, ambiguity, trial)
-        return Verdict(Status.RECOVERED_UP_TO_AMBIGUITY, ambiguity, trial)
-    exact = not findings.is_noisy or candidate.evidence.from_exact_equations
-    for doubt in () if exact else candidate.evidence.doubts():
-        return Verdict(Status.APPROXIMATE, f"{trial.agreement()}; but {doubt}", trial)
-    return Verdict(Status.RECOVERED, trial.agreement(), trial)
+    if ambiguity is None:
+        return Verdict(Status.RECOVERED, trial.agreement(), trial, checks)
+    if not trial.rows:
+        ambiguity += "; no sample was left to verify that the network is of this kind"
+    return Verdict(Status.RECOVERED_UP_TO_AMBIGUITY, ambiguity, trial, checks)
+
+
+def unverified(status: Status, reason: str) -> Verdict:
+    """The verdict on what no row could be put to."""
+    implies = "rows that nothing was fitted to speak for the network"
+    check = replace(Check.above("rows to verify", 0, 1, implies), decides=True)
+    return Verdict(status, reason, grounds=(check,))
 
 
 def largest_error_bar(findings: Findings) -> float:
@@ -78,13 +82,77 @@ def largest_error_bar(findings: Findings) -> float:
     return UNDETERMINED_FLOAT64 if findings.noise.kind == "float64" else UNDETERMINED
 
 
-def _hopeless(trial: Trial, reason: str) -> Verdict | None:
+def _grounds(
+    candidate: Candidate, trial: Trial, findings: Findings, told_tolerance: bool
+) -> Iterator[_Ground]:
+    """Every ground on which a network is recovered, the weightiest first."""
+    told_first = candidate.objection is not None and (trial.rows or candidate.needs_no_rows)
+    objections = _objections(candidate, trial, findings, told_tolerance)
+    if told_first:
+        yield objections
+    if not candidate.needs_no_rows:
+        problem = f"{candidate.problem}; " if candidate.problem else ""
+        implies = "rows that nothing was fitted to speak for the network"
+        yield _Ground(Check.above("rows to verify", trial.rows, 1, implies), problem + NOTHING_HELD_OUT)
+    if trial.rows:
+        seen, whose = ("method had", "target does") if trial.kind == "fresh" else ("fit had", "samples do")
+        implies = f"on {trial.rows} rows that no {seen} seen, the network answers as the {whose}"
+        off = _explained(candidate, trial.disagreement())
+        yield _Ground(Check.below(f"{trial.kind} error", trial.error, trial.threshold, implies), off)
+        implies = "largest error over the spread of the answers, above which no precision excuses it"
+        yield _Ground(Check.below("error over spread", trial.share, trial.largest_share, implies), off)
+    agreed, hearing = trial.agreement(), trial.hearing
+    if hearing is not None:
+        implies = f"none of {hearing.heard} answers given before contradicts the network"
+        check = Check.below("contradicting answers", hearing.contradicting, 0, implies)
+        yield _Ground(check, f"{agreed}, but {hearing.contradiction()}")
+        implies = f"{hearing.asked_again} early rows, asked again at the end, get the answers they got"
+        check = Check.below("change of answers", hearing.change, hearing.largest_change, implies)
+        yield _Ground(check, f"{agreed}, but the target changes: early rows asked again get other answers")
+    evidence = candidate.evidence
+    if not told_tolerance and evidence.fit_history and evidence.fit_floor:
+        # Agreeing is not enough where the fit has not come to its minimum: parameters may be off by more.
+        implies = "the final fit came down to what the answers' own rounding or noise leaves"
+        check = Check.below(
+            "fit residual", evidence.fit_history[-1], _UNSETTLED * evidence.fit_floor, implies
+        )
+        yield _Ground(check, f"{agreed}, but the final fit has not settled")
+    if not told_first:
+        yield objections
+
+
+def _objections(candidate: Candidate, trial: Trial, findings: Findings, told_tolerance: bool) -> _Ground:
+    """What the search says against a network that agrees.
+
+    It is never overruled, unless the user said how good is good enough: a search that did not come to its
+    end may have come that far.
+    """
+    problem = None
+    if candidate.problem and not told_tolerance:
+        problem = f"{candidate.problem}; {trial.agreement()}"
+    said = [candidate.objection, problem, *_doubts(candidate, trial, findings)]
+    told = [each for each in said if each]
+    implies = "neither the search nor what it measured speaks against the network"
+    return _Ground(Check.below("objections", len(told), 0, implies), told[0] if told else "")
+
+
+def _doubts(candidate: Candidate, trial: Trial, findings: Findings) -> list[str]:
+    """Say why a network that agrees within the noise may still be another one."""
+    ambiguity = _ambiguity(candidate, findings)
+    if trial.kind == "fresh" and findings.is_noisy and ambiguity is not None:
+        named = candidate.ambiguity is not None and candidate.evidence.from_exact_equations
+        return [] if named else [ambiguity]  # other widths and activations may agree as well
+    exact = not findings.is_noisy or candidate.evidence.from_exact_equations
+    return [] if exact else [f"{trial.agreement()}; but {doubt}" for doubt in candidate.evidence.doubts()]
+
+
+def _refused(trial: Trial, reason: str) -> tuple[Status, str]:
     """Fail what predicts no better than the mean of the answers."""
-    if trial.share < 1:
-        return None
+    if not trial.rows or trial.share < 1:
+        return Status.APPROXIMATE, reason
     if trial.kind == "held-out":
         reason = f"no network was found that predicts held-out rows better than their mean does ({reason})"
-    return Verdict(Status.FAILED, reason, trial)
+    return Status.FAILED, reason
 
 
 def _explained(candidate: Candidate, reason: str) -> str:
@@ -92,14 +160,6 @@ def _explained(candidate: Candidate, reason: str) -> str:
     if candidate.problem:
         return f"{candidate.problem}; {reason}"
     return f"{reason}: {candidate.causes}" if candidate.causes else reason
-
-
-def _settled(candidate: Candidate) -> bool:
-    """Whether the final fit, if there was one, came down to what rounding or noise leaves."""
-    evidence = candidate.evidence
-    if not evidence.fit_history or not evidence.fit_floor:
-        return True
-    return evidence.fit_history[-1] <= _UNSETTLED * evidence.fit_floor
 
 
 def _ambiguity(candidate: Candidate, findings: Findings) -> str | None:

@@ -22,7 +22,7 @@ from unweave.probing.look import Findings
 from unweave.probing.look import look as look_at
 from unweave.probing.noise import Noise, NoiseKind
 from unweave.recovery.choose import choose, question_of
-from unweave.recovery.trial import FEWEST_ROWS, ROWS_PER_PARAMETER
+from unweave.recovery.fresh_rows import rows_to_verify
 from unweave.search import Cost, Method, Question, Request
 from unweave.search.request import checked_widths
 from unweave.targets.queries import Queries
@@ -220,15 +220,17 @@ def _entries(request: Request, folds: Sequence[tuple[int, ...]], basis: _Basis) 
                 if told or method.is_for(hidden):
                     why = method.description if method in tried else reasons.get(method.name, "")
                     question = question_of(request, findings, method, hidden)
-                    entry = _entry(method, question, method in tried, why, basis)
+                    entry = _entry(method, question, method in tried, why, basis, findings.region)
                     known = entries.get((entry.method, entry.hidden))
                     if known is None or (entry.tried and not known.tried):
                         entries[entry.method, entry.hidden] = entry
     return sorted(entries.values(), key=lambda entry: not entry.tried)  # stable
 
 
-def _entry(method: Method, question: Question, tried: bool, why: str, basis: _Basis) -> MethodPlan:
-    rows = max(FEWEST_ROWS, int(np.ceil(ROWS_PER_PARAMETER * question.parameters)), *question.hidden)
+def _entry(
+    method: Method, question: Question, tried: bool, why: str, basis: _Basis, region: Region
+) -> MethodPlan:
+    rows = rows_to_verify(question.parameters, question.hidden, region)
     return MethodPlan(
         method=method.name,
         hidden=question.hidden,

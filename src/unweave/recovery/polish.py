@@ -20,9 +20,9 @@ from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import fit_values, points_to_fit
 from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.look import Findings
+from unweave.recovery.fresh_rows import fresh_rows
 from unweave.recovery.judge import Verdict
 from unweave.recovery.result import Status
-from unweave.recovery.trial import verification_points
 from unweave.search import Candidate, Journal
 from unweave.targets.change_of_inputs import in_normalised_inputs, in_own_inputs
 from unweave.targets.region import NormalisedQueries
@@ -55,7 +55,7 @@ def polished_on_values(
     spread = float(findings.spread.max())
     try:
         with journal.stage("polish on values") as stage, single_threaded_blas():
-            points = verification_points(candidate.network, findings, rng, points_to_fit(network))
+            points, _ = fresh_rows(candidate.network, findings, rng, points_to_fit(network))
             noise = float(findings.noise.sigma_per_output.max())
             start = NetworkParameters.from_network(network)
 

@@ -50,6 +50,7 @@ def recover(
     max_queries: int | None = None,
     deadline: float | None = None,
     tolerance: float | None = None,
+    verify: Any = None,
     method: str | Method | None = None,
     averaging: float | None = None,
     derivatives: str = "queries",
@@ -92,6 +93,9 @@ def recover(
         Rows that may be sent, seconds that may pass; when they are used up, what was found is returned.
     tolerance
         Relative error on fresh rows that counts as recovered, instead of the target's own precision.
+    verify
+        Buys a stronger verdict: a number of fresh rows, drawn at random besides those that are always asked,
+        or rows (n, D) of your own. The certificate states what agreeing rows rule out.
     method
         Name of a method ("affine", "relu", "relu_deep", "relu_coarse", "smooth", "smooth_coarse",
         "smooth_values", "smooth_deep", "published"; for samples "samples_relu", "samples_squared_relu",
@@ -170,7 +174,7 @@ def recover(
         deadline=deadline,
         differentiable=request.autodiff,
     )
-    source = QueriedTarget(queries, domain, examples)
+    source = QueriedTarget(queries, domain, examples, verify)
     with running(queries, executor, checkpoint) as resumption, memory_limit(max_memory):
         result = Run(source, request, methods, tolerance, seed, progress, resumption).recover()
         release(queries)  # not after an error, which hands the ledger back to be asked again
@@ -218,8 +222,8 @@ def _wants_autodiff(derivatives: str, request: Request, target: Any) -> bool:
 
 
 _FOR_QUERIES_ONLY = (
-    *("input_dim", "output_activation", "domain", "examples", "max_queries", "averaging"),
-    *("executor", "checkpoint"),
+    *("input_dim", "output_activation", "domain", "examples", "max_queries", "verify"),
+    *("averaging", "executor", "checkpoint"),
 )
 
 

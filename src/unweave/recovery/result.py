@@ -69,8 +69,9 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether every check that has a threshold holds."""
-        return all(check.holds is not False for check in self.checks)
+        """Whether every check that decides holds, and there is one: exactly then a network is recovered."""
+        deciding = [check.holds for check in self.checks if check.decides]
+        return bool(deciding) and all(deciding)
 
     def __str__(self) -> str:
         marks = {True: "ok  ", False: "NO  ", None: "    "}

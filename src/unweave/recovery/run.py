@@ -17,7 +17,7 @@ from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
 from unweave.probing.look import Findings
 from unweave.recovery.certificate import certify
 from unweave.recovery.choose import choose, options_for
-from unweave.recovery.judge import Verdict, judge
+from unweave.recovery.judge import Verdict, judge, unverified
 from unweave.recovery.polish import is_nearly_right, polished_on_values
 from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.recovery.resume import Resumption
@@ -150,7 +150,7 @@ class Run:
                 tried = verdict.trial
                 stage.figures.update(error=tried.error, threshold=tried.threshold, rows=tried.rows)
         except BudgetExhausted as error:
-            return Verdict(Status.APPROXIMATE, f"not verified: {error}")
+            return unverified(Status.APPROXIMATE, f"not verified: {error}")
         finally:
             self._verification += self._source.sent - sent
         return verdict

@@ -12,6 +12,7 @@ from numpy.random import Generator
 from unweave.probing.far_look import far_look
 from unweave.probing.look import Findings, look, look_at_samples
 from unweave.recovery.choose import question_of
+from unweave.recovery.fresh_rows import demands
 from unweave.recovery.trial import Trial, fresh_trial, held_out_trial
 from unweave.search import Candidate, Method, Request
 from unweave.targets.held_out import FittedRows, HeldOutRows, split
@@ -22,7 +23,6 @@ from unweave.targets.samples import Samples
 _QUERIES_STREAM = 0x756E7765  # keep a search's random numbers apart from those of a network planted with ...
 _SAMPLES_STREAM = 0x73616D70  # ... its seed
 _WIDER = 2.0  # factor by which a region that was searched for is widened at the second attempt
-_MOST_EXAMPLES = 300  # asked of the user's own: one in a hundred that is wrong is met in 19 of 20 runs
 _FEWEST_ROWS_TO_SPLIT = 5  # samples of which some may be held out
 _HELD_OUT_SHARE = 0.2  # of the samples, at most
 _LEAST_HELD_OUT_SHARE = 0.05  # of the samples, even where they are few
@@ -74,13 +74,17 @@ class QueriedTarget(Source):
 
     asks, stream = "queries", _QUERIES_STREAM
 
-    def __init__(self, queries: Queries, domain: tuple[Any, Any] | None, examples: Any) -> None:
+    def __init__(
+        self, queries: Queries, domain: tuple[Any, Any] | None, examples: Any, verify: Any = None
+    ) -> None:
         self.queries: Queries = queries
         self._domain, self._examples = domain, examples
+        self._demands = demands(verify, examples, queries.n_inputs)
 
     def look(self, request: Request, rng: Generator) -> Findings:
         """Ask a few hundred rows; ask far out too where the depth is not known and that is allowed."""
         findings = look(self.queries, rng=rng, domain=self._domain, examples=self._examples)
+        self._demands.refuse_rows_outside(findings.region)
         told = request.hidden is not None
         if told or findings.region.has_box or findings.kinks or findings.is_affine:
             return findings
@@ -100,13 +104,9 @@ class QueriedTarget(Source):
         return [Place(NormalisedQueries(self.queries, each.region), each) for each in found]
 
     def trial(self, candidate: Candidate, place: Place, tolerance: float | None, rng: Generator) -> Trial:
-        """Ask the user's own examples, then fresh rows; the judge hears both, and what was asked before."""
+        """Ask fresh rows, and what the user wants besides."""
         assert isinstance(place.view, NormalisedQueries)
-        if self._examples is not None:
-            rows, region = np.asarray(self._examples, dtype=np.float64), place.findings.region
-            rows = rows[region.contains(region.to_normalised(rows))]  # nothing outside a domain is asked
-            self.queries(np.random.default_rng(self.stream).permutation(rows)[:_MOST_EXAMPLES])
-        return fresh_trial(candidate, place.view, place.findings, tolerance, rng)
+        return fresh_trial(candidate, place.view, place.findings, tolerance, rng, self._demands)
 
 
 class SampledTarget(Source):

@@ -11,25 +11,20 @@ more in float64. Held-out rows of samples are compared with the precision of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.random import Generator
 
 from unweave.arrays import Array
-from unweave.networks.activations import get_activation
 from unweave.networks.comparison import relative_uniform_error
-from unweave.networks.network import Network
 from unweave.probing.look import Findings
+from unweave.recovery.fresh_rows import NO_DEMANDS, Demands, ask_elsewhere, fresh_rows
+from unweave.recovery.hearing import Hearing, hear
 from unweave.search import Candidate
 from unweave.targets.held_out import EXACT, NO_RECOVERY, OVER_PRECISION, FittedRows, HeldOutRows
-from unweave.targets.placement import REACH, points_at_units
-from unweave.targets.region import NormalisedQueries, Region
+from unweave.targets.region import NormalisedQueries
 
-FEWEST_ROWS = 100
-"""Fresh rows at least."""
-ROWS_PER_PARAMETER = 1 / 20
-"""Fresh rows per parameter of a large network."""
 LARGEST_OVER_FLOOR = 100.0
 """Largest error in units of the floor: leverage of the fit times the extreme of thousands of rows."""
 RMS_OVER_FLOOR = 15.0
@@ -45,17 +40,8 @@ NOISE_LARGEST = 6.0
 """Largest of some thousand Gaussian errors, in standard deviations."""
 ROUNDED_LARGEST = 2.0
 """Largest error of a rounded answer in units of half its last digit: leverage of the fit included."""
-WITNESS_REACH = 10.0
-"""Largest normalised input of a row whose answer is heard again when a network is judged."""
-WITNESS_ERROR = 1e-6
-"""Error of such a row relative to the answers that no right network in float64 shows."""
-WITNESS_ALLOWANCE = 10.0
-"""The same over the threshold of fresh rows, for coarse answers: there are a hundred times as many rows."""
-FARTHEST_KINK = 1e6
-"""Typical radii of the region up to which rows are placed at units with a kink, where there is no box."""
 _LEVERAGE = 0.005  # of the largest error bar: with the factors above, errors of five such bars pass
 _LARGEST_LEVERAGE = 1e-10  # standard errors that are larger are no excuse
-_CORNER = 0.05  # rows at the corners of a box lie within this part of its half-width
 _NO_RECOVERY = 0.1  # error relative to the spread of the answers above which no floor excuses it
 _SUMMED_ROUNDINGS = 1000.0  # times eps |y|: what sums of many terms may leave of a float64 answer
 
@@ -71,14 +57,21 @@ class Trial:
     """Largest error of an output relative to its largest answer; nan without rows."""
     threshold: float
     """What the answers' precision allows of that: largest and typical error must both be within it."""
-    precise: bool
-    """Whether the errors are what the precision allows; False without rows."""
-    share: float
+    share: float = 0.0
     """Error over the spread of the answers, worst output."""
+    largest_share: float = _NO_RECOVERY
+    """Share above which no precision excuses it."""
     errors: Array | None = field(default=None, repr=False, compare=False)
     """(n,) error of every row, relative to the largest answer, of its worst output."""
-    contradiction: str | None = None
-    """What the target said elsewhere that the network does not say, or None."""
+    drawn: int = 0
+    """Rows among them that were drawn at random from the region."""
+    hearing: Hearing | None = None
+    """What the target said elsewhere; None where the rows disagree, or nothing was asked."""
+
+    @property
+    def precise(self) -> bool:
+        """Whether the errors are what the precision allows; False without rows."""
+        return self.rows > 0 and self.error <= self.threshold and self.share <= self.largest_share
 
     def agreement(self) -> str:
         """Say that the rows agree."""
@@ -92,17 +85,25 @@ class Trial:
         )
 
 
-NO_TRIAL = Trial("fresh", 0, np.nan, np.nan, False, 0.0)
+NO_TRIAL = Trial("fresh", 0, np.nan, np.nan)
 """Stands where no network was tried."""
 
 
 def fresh_trial(
-    candidate: Candidate, view: NormalisedQueries, findings: Findings, tolerance: float | None, rng: Generator
+    candidate: Candidate,
+    view: NormalisedQueries,
+    findings: Findings,
+    tolerance: float | None,
+    rng: Generator,
+    wanted: Demands = NO_DEMANDS,
 ) -> Trial:
-    """Ask fresh rows. ``tolerance``, if given, replaces the threshold on the relative error."""
+    """Ask fresh rows; where they agree, ask what else is ``wanted`` and hear what the target said elsewhere.
+
+    ``tolerance``, if given, replaces the threshold on the relative error.
+    """
     network = candidate.network
     assert network is not None
-    points = verification_points(network, findings, rng)
+    points, drawn = fresh_rows(network, findings, rng, further=wanted.further)
     answers = view(points)
     errors = np.abs(answers - network(findings.region.to_inputs(points)))
     size = np.abs(answers).max(axis=0)
@@ -118,25 +119,11 @@ def fresh_trial(
     threshold = error / excess if excess > 0 else float((LARGEST_OVER_FLOOR * floor / size).max())
     threshold = float(threshold if tolerance is None else tolerance)
     share = _share_of_spread(errors, answers, findings)
-    precise = error <= threshold and share <= _NO_RECOVERY
-    said = _contradiction(network, view, threshold, size) if precise else None
-    return Trial("fresh", len(points), error, threshold, precise, share, row_errors, said)
-
-
-def _contradiction(network: Network, view: NormalisedQueries, threshold: float, size: Array) -> str | None:
-    """Compare the network with the answers kept: say how many near the region it gets wrong, None if none.
-
-    Errors are relative to ``size`` (K,). Only near rows count: far out, an error of a parameter is multiplied
-    by the distance.
-    """
-    x, y = view.ledger.witnesses.rows()
-    near = (np.abs(view.region.to_normalised(x)) <= WITNESS_REACH).all(axis=1)
-    off = (np.abs(network(x[near]) - y[near]) / np.maximum(size, np.abs(y[near]))).max(axis=1, initial=0.0)
-    wrong = ~(off <= max(WITNESS_ERROR, WITNESS_ALLOWANCE * threshold))  # no number is wrong too
-    if not wrong.any():
-        return None
-    count = int(wrong.sum())
-    return f"{count} of {len(off)} answers given before contradict the network, by up to {off.max():.2g}"
+    trial = Trial("fresh", len(points), error, threshold, share, errors=row_errors, drawn=drawn)
+    if not trial.precise:
+        return trial
+    ask_elsewhere(network, view, wanted)
+    return replace(trial, hearing=hear(network, view, threshold, size))
 
 
 def held_out_trial(
@@ -146,7 +133,7 @@ def held_out_trial(
     network, precision, (x, y) = candidate.network, fitted.precision, (held.x, held.y)
     assert network is not None
     if not len(x):
-        return Trial("held-out", 0, np.nan, np.nan, False, 0.0)
+        return Trial("held-out", 0, np.nan, np.nan)
     answers = network(x)
     rms = np.sqrt(np.mean((answers - y) ** 2, axis=0))
     error = relative_uniform_error(y, answers)
@@ -154,21 +141,21 @@ def held_out_trial(
     spread = np.where(spread > 0, spread, np.maximum(np.abs(y).max(axis=0), np.finfo(np.float64).tiny))
     share = float((rms / spread).max())
     if tolerance is not None:
-        threshold, precise = tolerance, error <= tolerance and share < 1
+        threshold, largest_share = tolerance, float(np.nextafter(1.0, 0.0))
     elif precision.kind == "float64":
         # Answers far from zero are known less well relative to their spread, but only by rounding.
         eps = float(np.finfo(np.float64).eps)
         rounding = _SUMMED_ROUNDINGS * eps * float((np.abs(y).max(axis=0) / spread).max())
-        threshold, precise = EXACT, error <= EXACT and share <= max(EXACT, rounding)
+        threshold, largest_share = EXACT, max(EXACT, rounding)
     else:
         inflation = np.sqrt(1 + network.n_parameters / max(len(fitted.x) - network.n_parameters, 1))
         allowed = OVER_PRECISION[precision.kind] * precision.sigma * inflation
         excess = float((rms / np.maximum(allowed, np.finfo(np.float64).tiny)).max())
         threshold = error / excess if excess > 0 else float(allowed.max())
-        precise = excess <= 1 and share <= NO_RECOVERY
+        largest_share = NO_RECOVERY
     largest = float(np.abs(y).max(initial=0.0))
     errors = np.abs(answers - y).max(axis=1) / largest if largest else None
-    return Trial("held-out", len(x), error, threshold, precise, share, errors)
+    return Trial("held-out", len(x), error, threshold, share, largest_share, errors, drawn=len(x))
 
 
 def _share_of_spread(errors: Array, answers: Array, findings: Findings) -> float:
@@ -198,40 +185,6 @@ def _noise_excess(errors: Array, floor: Array, findings: Findings) -> float:
         # Never more than half a unit of the last digit, but for what the parameters' errors add.
         return float(max(typical, largest / (np.sqrt(3.0) * ROUNDED_LARGEST)))
     return float(max(typical, largest / NOISE_LARGEST))
-
-
-def verification_points(
-    network: Network, findings: Findings, rng: Generator, fewest: int = FEWEST_ROWS
-) -> Array:
-    """Normalised rows: half or more placed at the units of the first layer, the rest from the region."""
-    count = max(fewest, int(np.ceil(ROWS_PER_PARAMETER * network.n_parameters)), *network.hidden)
-    region = findings.region
-    points = region.sample(count, rng)
-    bounds = region.normalised_bounds
-    if bounds is not None:  # a unit may act in a corner of the box only, where uniform rows hardly come
-        middle, half = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
-        shape = (count // 4, points.shape[1])
-        towards = rng.choice([-1.0, 1.0], shape) * (1 - _CORNER * rng.random(shape))
-        points[-shape[0] :] = middle + half * towards
-    if not network.hidden:
-        return points
-    ordinary = Region.standard(region.n_inputs)
-    if findings.searched and bounds is None and _is_kinked(network) and region.covers(ordinary):
-        # A unit that never switches in a region that was found may switch where inputs are by default.
-        points[len(points) - count // 4 :] = region.to_normalised(ordinary.sample(count // 4, rng))
-    weights = network.weights[0] * region.scale[:, None]  # in normalised inputs
-    biases = network.biases[0] + region.location @ network.weights[0]
-    width = network.hidden[0]
-    placed = min(count, max(count // 2, width))  # every unit is looked at, if there are rows enough
-    units = rng.permutation(max(width, placed))[:placed] % width
-    # A kink far out is as sharp as one nearby, and an answer there as good.
-    reach = FARTHEST_KINK if _is_kinked(network) and bounds is None else REACH
-    points[:placed] = points_at_units(weights, biases, units, region, rng, reach=reach)
-    return points
-
-
-def _is_kinked(network: Network) -> bool:
-    return not get_activation(network.activations[0]).smooth
 
 
 def _floor(candidate: Candidate, findings: Findings) -> Array:

@@ -28,6 +28,8 @@ class Check:
     """Whether it is on the good side; None if there is no threshold."""
     implies: str
     """What follows if it holds, or what the value means."""
+    decides: bool = False
+    """Whether the verdict rests on it; the others are hypotheses of theorems and figures of the way."""
 
     @classmethod
     def below(cls, name: str, value: float, threshold: float, implies: str) -> Check:

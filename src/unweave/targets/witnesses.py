@@ -13,6 +13,9 @@ from unweave.targets.answer_cache import Words
 
 MOST_WITNESSES = 20_000
 """Rows kept: a wrong share of 3 / 20,000 of what was asked is missed in one run of twenty."""
+ROWS_ASKED_AGAIN = 8
+"""Early rows that are asked again at the end, to see whether the target still answers as it did."""
+_EARLY_STEP = 8  # rows between them: the first rows that are asked are neighbours along lines
 _MOST_BYTES = 32e6  # of rows and answers together, for targets with thousands of inputs
 
 
@@ -21,10 +24,14 @@ class Witnesses:
 
     def __init__(self) -> None:
         self._parts: list[tuple[Array, Array, Words]] = []
+        self._early: list[tuple[Array, Array]] = []
         self._count, self._bound = 0, np.uint64(np.iinfo(np.uint64).max)
 
     def add(self, rows: Array, answers: Array, words: Words) -> None:
-        """Keep those of the rows whose fingerprints are small."""
+        """Keep those of the rows whose fingerprints are small, and the first ones."""
+        missing = ROWS_ASKED_AGAIN * _EARLY_STEP - sum(len(x) for x, _ in self._early)
+        if missing > 0:
+            self._early.append((rows[:missing].copy(), answers[:missing]))
         small = words <= self._bound
         if not small.any():
             return
@@ -40,6 +47,11 @@ class Witnesses:
         """Return the rows (n, D) and their answers (n, m)."""
         x, y, _ = self._distinct()
         return x, y
+
+    def earliest(self) -> tuple[Array, Array]:
+        """Return a few of the first rows (n, D) that were asked, and their answers (n, m)."""
+        rows, answers = zip(*self._early, strict=True)
+        return np.concatenate(rows)[::_EARLY_STEP], np.concatenate(answers)[::_EARLY_STEP]
 
     def _distinct(self) -> tuple[Array, Array, Words]:
         rows, answers, marks = zip(*self._parts, strict=True)

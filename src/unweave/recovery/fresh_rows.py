@@ -1,0 +1,177 @@
+"""Rows to ask of a target when a network is judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from unweave.arrays import Array
+from unweave.errors import InvalidInput
+from unweave.networks.activations import get_activation
+from unweave.networks.network import Network
+from unweave.probing.look import Findings
+from unweave.targets.answer_table import checked_rows, whole_number
+from unweave.targets.placement import REACH, points_at_units
+from unweave.targets.region import NormalisedQueries, Region
+from unweave.targets.witnesses import ROWS_ASKED_AGAIN
+
+FEWEST_ROWS = 100
+"""Fresh rows at least."""
+ROWS_PER_PARAMETER = 1 / 20
+"""Fresh rows per parameter of a large network."""
+FARTHEST_KINK = 1e6
+"""Typical radii of the region up to which rows are placed at units with a kink, where there is no box."""
+MOST_CORNERS = 1024
+"""Corners of a box that are asked: all of them up to ten inputs."""
+MOST_EXAMPLES = 300
+"""Examples that are asked: one in a hundred that is wrong is met in 19 of 20 runs."""
+_STREAM = 0x656C7365  # seeds the choice of rows that are no fresh ones
+_CLIMBS = 4  # corners with the largest errors, from which neighbouring corners are asked ...
+_CLIMBING_STEPS = 3  # ... so many times, towards where the error grows ...
+_MOST_NEIGHBOURS = 64  # ... along so many inputs
+
+
+@dataclass(frozen=True, eq=False)
+class Demands:
+    """What the user wants a network to be tried on, beside the fresh rows that every network is tried on."""
+
+    further: int = 0
+    """Fresh rows, drawn at random from the region."""
+    rows: Array | None = None
+    """(n, D) rows of the user's own, all of them."""
+    examples: Array | None = None
+    """(n, D) typical inputs, some of them."""
+
+    def refuse_rows_outside(self, region: Region) -> None:
+        """Raise if a row of the user's own may not be asked."""
+        if self.rows is None:
+            return
+        outside = int((~region.contains(region.to_normalised(self.rows))).sum())
+        if outside:
+            raise InvalidInput(f"verify must hold rows inside the domain. Got {outside} outside instead.")
+
+
+NO_DEMANDS = Demands()
+
+
+def rows_to_verify(parameters: int, hidden: tuple[int, ...], region: Region) -> int:
+    """Return how many rows are asked when a network is judged, at most, unless the user demands more."""
+    corners = min(2.0**region.n_inputs, MOST_CORNERS + _CLIMBS * _CLIMBING_STEPS * _MOST_NEIGHBOURS)
+    return fresh_count(parameters, hidden) + ROWS_ASKED_AGAIN + (int(corners) if region.has_box else 0)
+
+
+def fresh_count(parameters: int, hidden: tuple[int, ...], fewest: int = FEWEST_ROWS) -> int:
+    """Return how many fresh rows a network of this size is tried on."""
+    return max(fewest, int(np.ceil(ROWS_PER_PARAMETER * parameters)), *hidden, 0)
+
+
+def demands(verify: Any, examples: Any, n_inputs: int) -> Demands:
+    """Check what the user gave: ``verify`` is a number of rows, or rows."""
+    typical = None if examples is None else np.asarray(examples, dtype=np.float64)
+    if verify is None:
+        return Demands(examples=typical)
+    if np.ndim(verify) == 0:
+        return Demands(further=whole_number(verify, "verify", least=0), examples=typical)
+    return Demands(rows=checked_rows(verify, n_inputs), examples=typical)
+
+
+def fresh_rows(
+    network: Network, findings: Findings, rng: Generator, fewest: int = FEWEST_ROWS, further: int = 0
+) -> tuple[Array, int]:
+    """Return normalised rows, and how many of them are drawn at random from the region.
+
+    Half or more are placed at the units of the first layer; ``further`` ones are drawn besides.
+    """
+    count = fresh_count(network.n_parameters, network.hidden, fewest)
+    region = findings.region
+    points = region.sample(count, rng)
+    if not network.hidden:
+        return np.concatenate([points, region.sample(further, rng)]), count + further
+    width, boxed, kinked = network.hidden[0], region.has_box, _is_kinked(network)
+    placed = min(count, max(count // 2, width))  # every unit is looked at, if there are rows enough
+    drawn = count - placed
+    ordinary = Region.standard(region.n_inputs)
+    if findings.searched and not boxed and kinked and region.covers(ordinary):
+        # A unit that never switches in a region that was found may switch where inputs are by default.
+        points[len(points) - count // 4 :] = region.to_normalised(ordinary.sample(count // 4, rng))
+        drawn = max(0, drawn - count // 4)
+    weights = network.weights[0] * region.scale[:, None]  # in normalised inputs
+    biases = network.biases[0] + region.location @ network.weights[0]
+    units = rng.permutation(max(width, placed))[:placed] % width
+    # A kink far out is as sharp as one nearby, and an answer there as good.
+    reach = FARTHEST_KINK if kinked and not boxed else REACH
+    points[:placed] = points_at_units(weights, biases, units, region, rng, reach=reach)
+    return np.concatenate([points, region.sample(further, rng)]), drawn + further
+
+
+def ask_elsewhere(network: Network, view: NormalisedQueries, wanted: Demands) -> None:
+    """Ask the user's own rows and the corners of a box, so that they can be heard."""
+    rng = np.random.default_rng(_STREAM)  # the same rows for every candidate
+    if wanted.rows is not None:
+        view.ledger(wanted.rows)
+    if wanted.examples is not None:
+        view.ledger(_some_examples(wanted.examples, view.region, rng))
+    if view.region.has_box:
+        _ask_corners(network, view, rng)
+
+
+def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> None:
+    """Ask corners of the box, where a unit may act that acts nowhere else, so that they can be heard.
+
+    From the corners with the largest errors, go to neighbouring ones where the error grows: most units fade
+    out slowly, and an error that rounding nearly hides points to where it is large.
+    """
+    low, high = view.region.low, view.region.high
+    assert low is not None
+    assert high is not None
+    inputs = len(low)
+    if 2**inputs <= MOST_CORNERS:
+        upper = np.arange(2**inputs)[:, None] >> np.arange(inputs) & 1 == 1
+    else:
+        upper = rng.random((MOST_CORNERS, inputs)) < 0.5
+
+    def errors(upper: Array) -> Array:
+        corners = np.where(upper, high, low)
+        error: Array = np.abs(view.ledger(corners) - network(corners)).max(axis=1)
+        return error
+
+    error = errors(upper)
+    for start in np.argsort(error)[: -_CLIMBS - 1 : -1] if len(upper) < 2**inputs else ():
+        corner, reached = upper[start], error[start]
+        for _ in range(_CLIMBING_STEPS):
+            flips = rng.permutation(inputs)[:_MOST_NEIGHBOURS]
+            neighbours = np.repeat(corner[None], len(flips), axis=0)
+            neighbours[np.arange(len(flips)), flips] ^= True
+            around = errors(neighbours)
+            best = int(np.argmax(around))
+            if not around[best] > reached:
+                break
+            corner, reached = neighbours[best], around[best]
+
+
+def _some_examples(examples: Array, region: Region, rng: Generator) -> Array:
+    """Return up to `MOST_EXAMPLES` of the user's rows inside the region, half of them as far apart as can be.
+
+    Rows drawn at random stand for the many; a small cluster shows only among those that are far from others.
+    """
+    rows = examples[region.contains(region.to_normalised(examples))]  # nothing outside a domain is asked
+    rows = rng.permutation(rows)
+    if len(rows) <= MOST_EXAMPLES:
+        return rows
+    drawn = MOST_EXAMPLES // 2
+    normalised = region.to_normalised(rows)
+    distance = np.full(len(rows), np.inf)
+    for row in normalised[:drawn]:
+        distance = np.minimum(distance, np.linalg.norm(normalised - row, axis=1))
+    apart = []
+    for _ in range(MOST_EXAMPLES - drawn):
+        apart.append(int(np.argmax(distance)))
+        distance = np.minimum(distance, np.linalg.norm(normalised - normalised[apart[-1]], axis=1))
+    return np.concatenate([rows[:drawn], rows[apart]])
+
+
+def _is_kinked(network: Network) -> bool:
+    return not get_activation(network.activations[0]).smooth

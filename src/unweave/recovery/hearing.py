@@ -1,0 +1,77 @@
+"""What the target has said elsewhere: answers given before, and early rows asked once more.
+
+Rows that a search has asked are no proof that its network is right, but one of them that contradicts it is
+proof that it is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.networks.network import Network
+from unweave.targets.region import NormalisedQueries
+
+NEAR = 10.0
+"""Normalised inputs up to which a row is near; farther out an error of a parameter is multiplied by the
+distance, and so is what is allowed."""
+SMALLEST_CONTRADICTION = 1e-6
+"""Error of a near row relative to the answers that no right network in float64 shows."""
+ALLOWANCE = 10.0
+"""Error of a near row over the threshold of fresh rows, for coarse answers: there are many more rows."""
+CHANGE_ALLOWANCE = 2.0
+"""Change of an answer over the threshold of fresh rows: both answers err."""
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """What was heard."""
+
+    heard: int
+    """Answers given before that were compared."""
+    contradicting: int
+    """Those of them that the network gets wrong."""
+    worst: float
+    """Largest error of these, relative to the answers."""
+    farthest: float
+    """Largest normalised input of a row that was compared."""
+    asked_again: int
+    """Early rows that were asked once more."""
+    change: float
+    """Largest difference between the two answers, relative to the largest answer."""
+    largest_change: float
+    """Difference that the answers' precision allows."""
+
+    def contradiction(self) -> str:
+        """Say how many answers are against the network."""
+        return (
+            f"{self.contradicting} of {self.heard} answers given before contradict the network, "
+            f"by up to {self.worst:.2g}"
+        )
+
+
+def hear(network: Network, view: NormalisedQueries, threshold: float, size: Array) -> Hearing:
+    """Compare the network with answers kept by the ledger, and ask a few early rows again.
+
+    Errors are relative to ``size`` (K,), or to the answer where that is larger; ``threshold`` is what fresh
+    rows are allowed.
+    """
+    x, y = view.ledger.witnesses.rows()
+    distance = np.abs(view.region.to_normalised(x)).max(axis=1, initial=0.0)
+    allowed = max(SMALLEST_CONTRADICTION, ALLOWANCE * threshold) * np.maximum(1.0, distance / NEAR)
+    off = (np.abs(network(x) - y) / np.maximum(size, np.abs(y))).max(axis=1, initial=0.0)
+    wrong = ~(off <= allowed)  # no number is wrong too
+    early, answers = view.ledger.witnesses.earliest()
+    again = view.ledger(early, fresh=True)
+    change = float((np.abs(again - answers) / np.maximum(size, np.abs(answers))).max(initial=0.0))
+    return Hearing(
+        heard=len(off),
+        contradicting=int(wrong.sum()),
+        worst=float(off[wrong].max(initial=0.0)),
+        farthest=float(distance.max(initial=0.0)),
+        asked_again=len(early),
+        change=change,
+        largest_change=CHANGE_ALLOWANCE * threshold,
+    )
