@@ -38,6 +38,9 @@ _BEYOND_ROUNDING_EPS = 1e4  # of |f|: no evaluation of a network loses this much
 # chance with probability 1/4, and all of the about 70 that are looked at never are.
 _GRID_CLEARANCE = 32
 _DECIMALS = range(-9, 16)
+_MOST_COARSE_BITS = 16  # significant bits that a coarse format keeps: one float32 in 256 needs no more
+_FEWEST_BINARY = 8  # distinct values that show such a format
+_BINARY_FORMATS = {11: "float16", 8: "bfloat16"}
 _FEWEST_MULTIPLES = 4  # distinct values that make "rounded to tens" more likely than a few labels
 
 
@@ -48,7 +51,7 @@ class Noise:
     ``sigma_per_output`` (m,) is its standard deviation, ``sigma`` the largest of these; ``scale`` the
     root mean square spread of the answers over the region and ``relative`` = sigma / scale (infinite
     for a constant function). ``decimals`` is set for answers rounded to decimals; ``repeatable`` says
-    whether the same row always got the same answer.
+    whether the same row always got the same answer; ``format`` names a grid whose steps grow with the answer.
     """
 
     kind: NoiseKind
@@ -58,6 +61,7 @@ class Noise:
     scale: float
     relative: float
     repeatable: bool
+    format: str | None = None
 
     @property
     def number_format(self) -> np.finfo[Any] | None:
@@ -75,7 +79,8 @@ def estimate_noise(queries: NormalisedQueries, rng: np.random.Generator) -> Nois
 
     1. The same four points in six separate calls: answers that differ are noisy, and sigma is their
        spread over ten calls. (Repeats within one call would show the edges of matrix kernels instead.)
-    2. All answers multiples of 10**-d: rounded, sigma = 10**-d / sqrt(12).
+    2. All answers multiples of 10**-d: rounded, sigma = 10**-d / sqrt(12). All of few significant digits or
+       bits, as float16 has: as coarse as noise, with the sigma of the larger answers.
     3. All answers float32 numbers: float32, otherwise float64; sigma from difference tables: with
        e independent along equispaced points, E (D^k e)^2 = (2k)!/(k!)^2 sigma^2 for every order k,
        while the differences D^k f of the function itself die out.
@@ -90,16 +95,15 @@ def estimate_noise(queries: NormalisedQueries, rng: np.random.Generator) -> Nois
     size = unit * _rms(seen / unit)  # (m,)
     single = bool(np.array_equal(seen, _as_float32(seen)))
     eps = float(np.finfo(np.float32 if single else np.float64).eps)
-    decimals, grid_sigma = _grid(seen, eps)
+    decimals, grid_sigma, name = _grid(seen, eps)
     spread = unit * _repeat_spread(repeats / unit)
     kind: NoiseKind
     if (spread > _NOT_REPEATING_EPS * eps * size).any():
         more = [queries(points, fresh=True) for _ in range(_NOISY_REPEAT_CALLS - _REPEAT_CALLS)]
         spread = unit * _repeat_spread(np.concatenate([repeats, np.stack(more)]) / unit)
         kind, decimals, sigma = "noisy", None, np.hypot(spread, grid_sigma)
-    elif grid_sigma > 0:
-        kind = "noisy" if decimals is None else "rounded"
-        sigma = np.full(seen.shape[1], grid_sigma)
+    elif grid_sigma.any():
+        kind, sigma = "noisy" if decimals is None else "rounded", grid_sigma
     else:
         kind = "float32" if single else "float64"
         tables = [coarse] + [_tables(queries, rng, _FINE_LINES, h) for h in _FINE_SPACINGS[kind]]
@@ -113,23 +117,42 @@ def estimate_noise(queries: NormalisedQueries, rng: np.random.Generator) -> Nois
     scale = _norm(deviation) / math.sqrt(unit.size)
     largest = float(sigma.max())
     relative = largest / scale if scale > 0 else math.inf
-    return Noise(kind, largest, sigma, decimals, scale, relative, not spread.any())
+    return Noise(kind, largest, sigma, decimals, scale, relative, not spread.any(), name)
 
 
-def _grid(answers: Array, eps: float) -> tuple[int | None, float]:
-    """Return ``(decimals, sigma)`` of rounded ``answers`` (n, m); (None, 0) when there is no grid.
+def _grid(answers: Array, eps: float) -> tuple[int | None, Array, str | None]:
+    """Return ``(decimals, sigma, name)`` of rounded ``answers`` (n, m); sigma (m,) is 0 without a grid.
 
-    If the larger answers lie on a coarser grid than the smaller ones, significant digits were kept, not
-    decimals: there is no common grid then, and sigma is that of the larger answers.
+    If the larger answers lie on a coarser grid than the smaller ones, significant digits or bits were kept,
+    not decimals: there is no common grid then, and sigma is that of the larger answers.
     """
+    outputs = answers.shape[1]
     decimals = decimal_grid(answers, eps)
     if decimals is None:
-        return None, 0.0
+        bits = significant_bits(answers)
+        if bits is None:
+            return None, np.zeros(outputs), None
+        step = np.exp2(np.frexp(np.abs(answers).max(axis=0))[1] - float(bits))  # of the largest answers
+        return None, step / math.sqrt(12.0), _BINARY_FORMATS.get(bits, f"{bits} significant bits")
     values = np.unique(np.abs(answers))
     of_larger = decimal_grid(values[values.size // 2 :], eps)
     if of_larger is not None and of_larger < decimals:
-        return None, 10.0**-of_larger / math.sqrt(12.0)
-    return decimals, 10.0**-decimals / math.sqrt(12.0)
+        digits = of_larger + 1 + math.floor(math.log10(values[-1]))
+        name = f"{digits} significant digits"
+        return None, np.full(outputs, 10.0**-of_larger / math.sqrt(12.0)), name
+    return decimals, np.full(outputs, 10.0**-decimals / math.sqrt(12.0)), None
+
+
+def significant_bits(answers: Array) -> int | None:
+    """Return how many significant bits all ``answers`` (n, m) need, None if more than a coarse format has."""
+    fractions = np.frexp(np.unique(np.abs(answers[answers != 0])))[0]
+    if fractions.size < _FEWEST_BINARY:
+        return None
+    for bits in range(1, _MOST_COARSE_BITS + 1):
+        scaled = fractions * 2.0**bits
+        if np.array_equal(scaled, np.round(scaled)):
+            return bits
+    return None
 
 
 def decimal_grid(answers: Array, eps: float) -> int | None:

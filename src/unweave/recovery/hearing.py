@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.networks.network import Network
+from unweave.search import Candidate
 from unweave.targets.region import NormalisedQueries
 
 NEAR = 10.0
@@ -52,16 +52,18 @@ class Hearing:
         )
 
 
-def hear(network: Network, view: NormalisedQueries, threshold: float, size: Array) -> Hearing:
+def hear(candidate: Candidate, view: NormalisedQueries, threshold: float, size: Array) -> Hearing:
     """Compare the network with answers kept by the ledger, and ask a few early rows again.
 
     Errors are relative to ``size`` (K,), or to the answer where that is larger; ``threshold`` is what fresh
     rows are allowed.
     """
+    assert candidate.network is not None
     x, y = view.ledger.witnesses.rows()
+    y = y - candidate.evidence.answer_offset
     distance = np.abs(view.region.to_normalised(x)).max(axis=1, initial=0.0)
     allowed = max(SMALLEST_CONTRADICTION, ALLOWANCE * threshold) * np.maximum(1.0, distance / NEAR)
-    off = (np.abs(network(x) - y) / np.maximum(size, np.abs(y))).max(axis=1, initial=0.0)
+    off = (np.abs(candidate.network(x) - y) / np.maximum(size, np.abs(y))).max(axis=1, initial=0.0)
     wrong = ~(off <= allowed)  # no number is wrong too
     early, answers = view.ledger.witnesses.earliest()
     again = view.ledger(early, fresh=True)

@@ -24,6 +24,7 @@ UNDETERMINED = 1e-3
 UNDETERMINED_FLOAT64 = 1e-5
 """The same for float64 answers, of which more can be asked."""
 NOTHING_HELD_OUT = "no sample could be held out, so that nothing verifies the fit"
+_LEAST_OVER_NOISE = 0.1  # root mean square error over the noise: a network is no better than its answers
 _UNSETTLED = 300.0  # times its floor: a fit that stopped above has not come to its minimum
 
 
@@ -109,6 +110,11 @@ def _grounds(
         implies = f"{hearing.asked_again} early rows, asked again at the end, get the answers they got"
         check = Check.below("change of answers", hearing.change, hearing.largest_change, implies)
         yield _Ground(check, f"{agreed}, but the target changes: early rows asked again get other answers")
+    if trial.rows and findings.noise.kind == "noisy" and not findings.noise.repeatable:
+        implies = "answers err as much as repeats of one row differ: the target does not remember rows"
+        check = Check.above("error over noise", trial.over_noise, _LEAST_OVER_NOISE, implies)
+        told = "a row that is asked again gets an answer off by more than the others err"
+        yield _Ground(check, f"{agreed}, but the target remembers what it was asked: {told}")
     evidence = candidate.evidence
     if not told_tolerance and evidence.fit_history and evidence.fit_floor:
         # Agreeing is not enough where the fit has not come to its minimum: parameters may be off by more.

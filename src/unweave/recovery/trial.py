@@ -42,6 +42,7 @@ ROUNDED_LARGEST = 2.0
 """Largest error of a rounded answer in units of half its last digit: leverage of the fit included."""
 _LEVERAGE = 0.005  # of the largest error bar: with the factors above, errors of five such bars pass
 _LARGEST_LEVERAGE = 1e-10  # standard errors that are larger are no excuse
+_ROUNDING_SHARE = 1e-6  # of the largest answer: more is no rounding of a constant
 _NO_RECOVERY = 0.1  # error relative to the spread of the answers above which no floor excuses it
 _SUMMED_ROUNDINGS = 1000.0  # times eps |y|: what sums of many terms may leave of a float64 answer
 
@@ -63,6 +64,8 @@ class Trial:
     """Share above which no precision excuses it."""
     errors: Array | None = field(default=None, repr=False, compare=False)
     """(n,) error of every row, relative to the largest answer, of its worst output."""
+    over_noise: float = np.inf
+    """Root mean square error over what the answers' own error is said to be, worst output."""
     drawn: int = 0
     """Rows among them that were drawn at random from the region."""
     hearing: Hearing | None = None
@@ -104,7 +107,7 @@ def fresh_trial(
     network = candidate.network
     assert network is not None
     points, drawn = fresh_rows(network, findings, rng, further=wanted.further)
-    answers = view(points)
+    answers = view(points) - candidate.evidence.answer_offset
     errors = np.abs(answers - network(findings.region.to_inputs(points)))
     size = np.abs(answers).max(axis=0)
     size = np.where(size > 0, size, max(float(size.max()), np.finfo(np.float64).tiny))
@@ -119,11 +122,14 @@ def fresh_trial(
     threshold = error / excess if excess > 0 else float((LARGEST_OVER_FLOOR * floor / size).max())
     threshold = float(threshold if tolerance is None else tolerance)
     share = _share_of_spread(errors, answers, findings)
-    trial = Trial("fresh", len(points), error, threshold, share, errors=row_errors, drawn=drawn)
+    over_noise = float((np.sqrt(np.mean(errors**2, axis=0)) / findings.noise.sigma_per_output).max())
+    trial = Trial(
+        "fresh", len(points), error, threshold, share, errors=row_errors, over_noise=over_noise, drawn=drawn
+    )
     if not trial.precise:
         return trial
     ask_elsewhere(network, view, wanted)
-    return replace(trial, hearing=hear(network, view, threshold, size))
+    return replace(trial, hearing=hear(candidate, view, threshold, size))
 
 
 def held_out_trial(
@@ -160,9 +166,12 @@ def held_out_trial(
 
 def _share_of_spread(errors: Array, answers: Array, findings: Findings) -> float:
     """Largest error relative to the spread of the answers, worst output; 0 for an exact constant."""
-    if findings.constant and findings.noise.kind in ("float64", "float32"):
+    size = np.abs(answers).max(axis=0)
+    size = np.where(size > 0, size, 1.0)
+    rounding = findings.constant and findings.noise.kind in ("float64", "float32")
+    if rounding and (errors <= _ROUNDING_SHARE * size).all():
         return 0.0  # what spread there is, is rounding
-    spread = answers.std(axis=0)
+    spread = size * (answers / size).std(axis=0)  # the squares of tiny answers would vanish
     moving = spread > 0
     return float((errors.max(axis=0)[moving] / spread[moving]).max(initial=0.0))
 

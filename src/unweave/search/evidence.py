@@ -96,6 +96,8 @@ class Evidence:
     """Largest standard error of a parameter, in normalised inputs."""
     answer_sigma: Array | None = None
     """(K,) standard deviation of an answer, where the method has measured it."""
+    answer_offset: float = 0.0
+    """How far answers lie above the function on average, where they are rounded up."""
     fresh_errors: Array | None = None
     """(n,) error of every fresh (or held-out) row relative to the largest answer, worst output."""
 

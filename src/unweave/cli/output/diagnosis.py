@@ -72,7 +72,7 @@ def _precision(findings: Findings) -> str:
         "float64": "float64 arithmetic",
         "float32": "float32 arithmetic",
         "rounded": f"rounded to {noise.decimals} decimals",
-        "noisy": "noisy",
+        "noisy": "noisy" if noise.format is None else f"rounded to {noise.format}",
     }
     share = f" ({noise.relative:.2g} of their spread)" if np.isfinite(noise.relative) else ""
     repeats = "the same answer" if noise.repeatable else "different answers"

@@ -22,6 +22,7 @@ from unweave.methods.shared.coarse_answers.bisection import (
     fit_flips,
 )
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
+from unweave.methods.shared.coarse_answers.rounding_rule import RoundingRule, rounding_rule
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows, RowOptions, contributions, link_of
 from unweave.networks.activations import SOFTMAX
 from unweave.networks.error_bars import (
@@ -72,6 +73,7 @@ class Refinement(Generic[Measured]):
         self.notes: list[str] = []
         self._exact: NetworkParameters | None = None
         self._errors: Array | None = None
+        self._rule = RoundingRule.NEAREST
         self._fitted = rows.points, rows.answers
         """Rows of the last fit, and one over the standard deviations of their answers"""
 
@@ -101,6 +103,7 @@ class Refinement(Generic[Measured]):
             noisy = self._findings.noise.kind == "noisy"
             default = self._options.rows_per_parameter if noisy else self._options.bisection.rows_before
             self._grow_to(self._request.averaging or default, mend, settle)
+        self._read_rounding_rule()
         self._note_width()
 
     def keep(self, fit: AveragedFit) -> None:
@@ -138,7 +141,32 @@ class Refinement(Generic[Measured]):
             errors = standard_error_network(
                 NetworkParameters.from_network(network), self._rows.region.to_inputs(points), weights
             )
+        if errors is not None and self._rule is RoundingRule.UNKNOWN:
+            errors = _with_output_biases(errors, np.maximum(errors.biases[-1], self._digit / 2))
+        if network is not None and self._rule is RoundingRule.UP:
+            network = _with_output_biases(network, network.biases[-1] - self._digit / 2)
         return Candidate(network, self.evidence, tuple(self.notes), standard_errors=errors)
+
+    @property
+    def _digit(self) -> float:
+        decimals = self._findings.noise.decimals
+        return 0.0 if decimals is None else 10.0**-decimals
+
+    def _read_rounding_rule(self) -> None:
+        """Tell whether answers were rounded to nearest: if not, every output bias is off by half a digit."""
+        model = self._exact if self._exact is not None else None if self.fit is None else self.fit.model
+        if model is None or self._findings.noise.kind != "rounded" or link_of(model).name != "identity":
+            return
+        self._rule = rounding_rule(self._rows, model, self._digit)
+        if self._rule is RoundingRule.UP:
+            self.notes.append("answers are rounded up (ceil): zeros keep a negative sign")
+            self.evidence = replace(self.evidence, answer_offset=self._digit / 2)
+        elif self._rule is RoundingRule.UNKNOWN:
+            self.notes.append(
+                f"the output biases are those of answers rounded to nearest, which no answer shows: add "
+                f"{self._digit / 2:g} if they are rounded down (floor, or trunc of positive ones), subtract "
+                "it if they are rounded up (ceil, or trunc of negative ones)"
+            )
 
     def _grow_to(self, rows_per_parameter: float, mend: Change, settle: Change) -> None:
         """Fit more and more rows."""
@@ -292,3 +320,8 @@ class Refinement(Generic[Measured]):
         if not is_homogeneous(model):
             return result
         return with_fixed_lengths(NetworkParameters.from_network(result)).to_network()
+
+
+def _with_output_biases(network: Network, biases: Array) -> Network:
+    """The network with other biases of its outputs."""
+    return Network(network.weights, [*network.biases[:-1], biases], network.activations, skip=network.skip)
