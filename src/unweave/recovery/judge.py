@@ -145,7 +145,7 @@ def _objections(candidate: Candidate, trial: Trial, findings: Findings, told_tol
 def _doubts(candidate: Candidate, trial: Trial, findings: Findings) -> list[str]:
     """Say why a network that agrees within the noise may still be another one."""
     ambiguity = _ambiguity(candidate, findings)
-    if trial.kind == "fresh" and findings.is_noisy and ambiguity is not None:
+    if findings.is_noisy and ambiguity is not None:
         named = candidate.ambiguity is not None and candidate.evidence.from_exact_equations
         return [] if named else [ambiguity]  # other widths and activations may agree as well
     exact = not findings.is_noisy or candidate.evidence.from_exact_equations

@@ -13,6 +13,7 @@ import numpy as np
 
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
 from unweave.numerics.threads import single_threaded_blas
+from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
 from unweave.probing.look import Findings
 from unweave.recovery.certificate import certify
@@ -21,9 +22,12 @@ from unweave.recovery.judge import Verdict, judge, unverified
 from unweave.recovery.polish import is_nearly_right, polished_on_values
 from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.recovery.resume import Resumption
+from unweave.recovery.rivals import rival_of, smaller_rival
 from unweave.recovery.sources import Place, Source
 from unweave.recovery.trial import NO_TRIAL
 from unweave.search import Candidate, Context, GaveUp, Journal, Method, Progress, Request, Search
+from unweave.targets.change_of_inputs import in_normalised_inputs
+from unweave.targets.held_out import FittedRows
 from unweave.targets.region import NormalisedQueries
 
 
@@ -146,7 +150,12 @@ class Run:
             with self._journal.stage("verification") as stage:
                 if candidate.network is not None:
                     trial = self._source.trial(candidate, place, self._tolerance, self._rng)
-                verdict = judge(candidate, trial, place.findings, told_tolerance=self._tolerance is not None)
+                told = self._tolerance is not None
+                verdict = judge(candidate, trial, place.findings, told_tolerance=told)
+                if verdict.status.is_recovered:
+                    verdict = judge(
+                        self._challenged(candidate, place), trial, place.findings, told_tolerance=told
+                    )
                 tried = verdict.trial
                 stage.figures.update(error=tried.error, threshold=tried.threshold, rows=tried.rows)
         except BudgetExhausted as error:
@@ -154,6 +163,29 @@ class Run:
         finally:
             self._verification += self._source.sent - sent
         return verdict
+
+    def _challenged(self, candidate: Candidate, place: Place) -> Candidate:
+        """Let other kinds of units try to explain coarse answers as well, unless the user told the kind."""
+        if self._request.activation is not None or not place.findings.is_noisy:
+            return candidate
+        if candidate.network is None or candidate.evidence.from_exact_equations:
+            return candidate
+        x, y, sigma = self._source.answers(candidate, place)
+        region = place.findings.region
+        network = in_normalised_inputs(candidate.network, region)
+        rival = rival_of(network, region.to_normalised(x), y - candidate.evidence.answer_offset, sigma)
+        if rival is None and isinstance(place.view, FittedRows):
+
+            def tell(steps: int, residual: float) -> None:
+                self._journal.tell(steps, None, f"steps of rivals, residual {residual:.1e}")
+                if place.view.seconds_left == 0:
+                    raise OutOfTime
+
+            rival = smaller_rival(candidate.network, x, y, place.view.floor()[0], self._rng, tell)
+        if rival is None:
+            return candidate
+        objection = f"{rival} units explain the answers as well at this precision"
+        return replace(candidate, objection=candidate.objection or objection)
 
     def _consider(self, candidate: Candidate, verdict: Verdict, place: Place) -> None:
         """Keep the better of what there is, with the place it was found in."""

@@ -9,10 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import Generator
 
+from unweave.arrays import Array
 from unweave.probing.far_look import far_look
 from unweave.probing.look import Findings, look, look_at_samples
 from unweave.recovery.choose import question_of
 from unweave.recovery.fresh_rows import demands
+from unweave.recovery.hearing import NEAR
 from unweave.recovery.trial import Trial, fresh_trial, held_out_trial
 from unweave.search import Candidate, Method, Request
 from unweave.targets.held_out import FittedRows, HeldOutRows, split
@@ -68,6 +70,10 @@ class Source(ABC):
     def trial(self, candidate: Candidate, place: Place, tolerance: float | None, rng: Generator) -> Trial:
         """Try the candidate's network on rows that nothing was fitted to."""
 
+    @abstractmethod
+    def answers(self, candidate: Candidate, place: Place) -> tuple[Array, Array, Array]:
+        """Return rows (n, D) of the region, their answers (n, K) and standard deviations (K,) of these."""
+
 
 class QueriedTarget(Source):
     """A target that is asked."""
@@ -108,6 +114,13 @@ class QueriedTarget(Source):
         assert isinstance(place.view, NormalisedQueries)
         return fresh_trial(candidate, place.view, place.findings, tolerance, rng, self._demands)
 
+    def answers(self, candidate: Candidate, place: Place) -> tuple[Array, Array, Array]:
+        """Return what was asked near the region, in an order that says nothing."""
+        x, y = self.queries.witnesses.rows()
+        near = np.abs(place.findings.region.to_normalised(x)).max(axis=1) <= NEAR
+        measured = candidate.evidence.answer_sigma
+        return x[near], y[near], place.findings.noise.sigma_per_output if measured is None else measured
+
 
 class SampledTarget(Source):
     """Rows that are already paid for; some are held out before anything is fitted."""
@@ -144,3 +157,8 @@ class SampledTarget(Source):
         assert isinstance(place.view, FittedRows)
         assert self._held is not None
         return held_out_trial(candidate, place.view, self._held, tolerance)
+
+    def answers(self, candidate: Candidate, place: Place) -> tuple[Array, Array, Array]:
+        """Return the rows that were fitted."""
+        assert isinstance(place.view, FittedRows)
+        return place.view.x, place.view.y, place.view.precision.sigma

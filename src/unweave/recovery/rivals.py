@@ -1,0 +1,159 @@
+"""Units of another kind that explain coarse answers as well as those that were found.
+
+Behind rounding or noise one kind of unit that fits proves little: swish and mish differ by a few percent. A
+kind counts as found only if the others fail. Each rival takes the place of the units that were found, width
+and directions as they are, and is fitted to the same answers by least squares on all parameters; chi^2, the
+sum of squared residuals in units of their standard deviation, then compares the two. A kink is the limit of
+units with larger and larger weights, so that a rival of kinked units has to be better than they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.methods.shared.value_search import MOST_INPUTS, ValueSearchOptions, search_values
+from unweave.networks.activations import Activation, activation_names, get_activation
+from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
+from unweave.networks.value_fit import ValueFit
+from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
+from unweave.numerics.variable_projection.prune import OnStep
+
+CLEARLY_WORSE = 30.0
+"""Excess of chi^2 at which a rival has failed: five standard deviations and some."""
+BETTER_PER_UNIT = 4.0
+"""Decrease of chi^2 per unit that the free lengths of smooth units explain where the truth has kinks."""
+ROWS_PER_PARAMETER = 32
+"""Equations per parameter that rivals are fitted to, at most."""
+MOST_PARAMETERS = 600
+"""Beyond, the fits of all rivals would take longer than the recovery; so many answers were then fitted that
+rivals of the same width have failed already."""
+_SHARPNESS = {True: (0.5, 1.0, 2.0), False: (3.0, 10.0, 30.0)}  # of rivals of smooth and of kinked units
+_SAME_FUNCTIONS = ({"tanh", "sigmoid"},)  # up to affine maps, which the other parameters absorb
+_STEPS = 40  # of a fit
+_SMALLER = ValueSearchOptions(rounds=(2, 4), work=3.0)
+_UNLIKELY = 4.0  # root mean square residual, in standard deviations, that more steps will not mend
+_FIRST_STEPS = 10  # after which that is looked at
+
+
+def _mish(z: Array, order: int) -> tuple[Array, ...]:
+    soft, sigmoid, slope = get_activation("softplus").jet(z, 2)
+    t = np.tanh(soft)
+    first = (1 - t * t) * sigmoid  # of t
+    second = (1 - t * t) * (slope - 2 * t * sigmoid**2)
+    return (z * t, t + z * first, 2 * first + z * second)[: order + 1]
+
+
+def _softsign(z: Array, order: int) -> tuple[Array, ...]:
+    down = 1 / (1 + np.abs(z))
+    return (z * down, down**2, -2 * np.sign(z) * down**3)[: order + 1]
+
+
+def _arctan(z: Array, order: int) -> tuple[Array, ...]:
+    down = 1 / (1 + z * z)
+    return (np.arctan(z), down, -2 * z * down**2)[: order + 1]
+
+
+def _elu(z: Array, order: int) -> tuple[Array, ...]:
+    below = np.exp(np.minimum(z, 0.0))
+    return (np.where(z > 0, z, below - 1), below, np.where(z > 0, 0.0, below))[: order + 1]
+
+
+_FOREIGN = tuple(
+    Activation(name, jet)
+    for name, jet in (("mish", _mish), ("softsign", _softsign), ("arctan", _arctan), ("elu", _elu))
+)
+"""Kinds that no method recovers, but people use."""
+
+
+def rival_of(network: Network, x: Array, y: Array, sigma: Array) -> str | None:
+    """Name a kind of unit that explains the answers ``y`` (n, K) at ``x`` (n, D) as well; None if all fail.
+
+    ``sigma`` (K,) is the standard deviation of an answer. Networks of one hidden layer have rivals here.
+    """
+    found = NetworkParameters.from_network(network)
+    if len(network.hidden) != 1 or found.size > MOST_PARAMETERS:
+        return None
+    rows = min(len(x), int(np.ceil(ROWS_PER_PARAMETER * found.size / network.n_outputs)))
+    x, y = x[:rows], y[:rows]
+    if y.size <= found.size:
+        return None
+    weights = np.broadcast_to(1 / np.maximum(sigma, np.finfo(np.float64).tiny), y.shape)
+    mine, smooth = _chi_squared(found, x, y, weights), found.activation.smooth
+    allowed = mine + CLEARLY_WORSE if smooth else mine - CLEARLY_WORSE - BETTER_PER_UNIT * found.width
+    for kind in _rivals(found.activation):
+        starts = [_in_place(found, kind, sharpness, x, y) for sharpness in _SHARPNESS[smooth]]
+        residuals = [float(np.sum(((start.values(x) - y) * weights) ** 2)) for start in starts]
+        if _chi_squared(starts[int(np.argmin(residuals))], x, y, weights) <= allowed:
+            return kind.name
+    return None
+
+
+def smaller_rival(
+    network: Network, x: Array, y: Array, floor: float, rng: np.random.Generator, on_step: OnStep
+) -> str | None:
+    """Name a kind of which no more smooth units explain the rows to ``floor``, from random starts, or None.
+
+    The floor is relative to the answers' spread. Random starts find units in few inputs only.
+    """
+    if len(network.hidden) != 1 or x.shape[1] > MOST_INPUTS:
+        return None
+    kinds = [kind for kind in _rivals(get_activation(network.activations[0])) if kind.smooth]
+    options = replace(_SMALLER, most_units=network.hidden[0])
+    found = search_values(x, y, None, kinds, floor=floor, rng=rng, options=options, on_step=on_step)
+    if found is None or not found.exact or found.fitted.model.size > network.n_parameters:
+        return None
+    return found.fitted.model.activation.name
+
+
+def _rivals(kind: Activation) -> list[Activation]:
+    names = set(activation_names()) - {"identity", kind.name}
+    for same in _SAME_FUNCTIONS:
+        names -= same if kind.name in same else set()
+    rivals = [*map(get_activation, sorted(names)), *_FOREIGN]
+    return [rival for rival in rivals if rival.smooth or kind.smooth]
+
+
+def _in_place(
+    found: NetworkParameters, kind: Activation, sharpness: float, x: Array, y: Array
+) -> NetworkParameters:
+    """Put units of ``kind`` in the place of those found, with outgoing weights by least squares."""
+    weights, biases = sharpness * found.weights[0], sharpness * found.biases[0]
+    model = replace(
+        found,
+        activations=(kind, *found.activations[1:]),
+        weights=(weights, found.weights[1] / sharpness),
+        biases=(biases, found.biases[1]),
+    )
+    output = found.activations[-1]
+    if output is None or output.name != "identity":
+        return model  # behind a link the outgoing weights found are start enough
+    design = np.concatenate([kind(x @ weights + biases), np.ones((len(x), 1))], axis=1)
+    if found.skip is not None:
+        design = np.concatenate([design, x], axis=1)
+    solution = np.linalg.lstsq(design, y, rcond=None)[0]
+    width = found.width
+    return replace(
+        model,
+        weights=(weights, solution[:width]),
+        biases=(biases, solution[width]),
+        skip=None if found.skip is None else solution[width + 1 :],
+    )
+
+
+def _chi_squared(start: NetworkParameters, x: Array, y: Array, weights: Array) -> float:
+    """Return the least sum of squares that a fit from ``start`` comes to, infinite where it breaks down."""
+    problem, vector = ValueFit(start, x, y, weights), start.to_vector()
+    chi = np.inf
+    for steps in (_FIRST_STEPS, _STEPS):
+        try:
+            fit = levenberg_marquardt(problem, vector, LevenbergMarquardtOptions(steps=steps))
+        except (np.linalg.LinAlgError, FloatingPointError):
+            return chi
+        vector, chi = fit.vector, float(np.sum(problem.residual(fit.vector) ** 2))
+        if not chi <= _UNLIKELY**2 * y.size:
+            return np.inf
+    return chi
