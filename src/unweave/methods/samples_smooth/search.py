@@ -207,7 +207,7 @@ class SamplesSmoothSearch(Search):
         """Say what stood in the way, None if nothing did."""
         if fit.out_of_time:
             return "the deadline ended the search"
-        if not fit.starts:
+        if not fit.starts and not fit.exact:
             count, inputs = self._rows.count, fit.network.n_inputs
             return f"{count} samples are too few to look for units of {inputs} inputs"
         return None
