@@ -30,7 +30,7 @@ OVER_COARSENESS = 20.0
 """Largest error of a right network in units of the answers' coarseness: averaging makes it smaller than one,
 leverage of the fit larger."""
 RMS_OVER_COARSENESS = 2.0
-"""Its root mean square over the rows within that: least squares on more rows than parameters stays below one."""
+"""Its root mean square over the rows within that: least squares on enough rows stays below one."""
 NEAR = 10.0
 """Distance up to which asked rows count like rows of the region."""
 FARTHEST = 1e4
