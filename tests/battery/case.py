@@ -63,13 +63,14 @@ def box(low: Array, high: Array) -> Region:
 
 
 def around(rows: Array) -> Region:
-    """Rows that the user calls typical, and what lies between two of them that are close."""
+    """Rows that the user calls typical, and what lies near them and within their range."""
+    low, high, spread = rows.min(axis=0), rows.max(axis=0), rows.std(axis=0)
 
     def draw(rng: Rng, n: int) -> Array:
-        spread = 0.05 * rows.std(axis=0)
-        return rows[rng.integers(len(rows), size=n)] + spread * rng.standard_normal((n, rows.shape[1]))
+        near = 0.05 * spread * rng.standard_normal((n, rows.shape[1]))
+        return np.clip(rows[rng.integers(len(rows), size=n)] + near, low, high)
 
-    return Region(draw, rows.mean(axis=0), rows.std(axis=0), rows.min(axis=0), rows.max(axis=0))
+    return Region(draw, rows.mean(axis=0), spread, low, high)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ OVER_COARSENESS = 20.0
 """Largest error of a right network in units of the answers' coarseness: averaging makes it smaller than one,
 leverage of the fit larger."""
 RMS_OVER_COARSENESS = 2.0
-"""Its root mean square over the region: least squares on more rows than parameters stays below one."""
+"""Its root mean square over the rows within that: least squares on enough rows stays below one."""
 NEAR = 10.0
 """Distance up to which asked rows count like rows of the region."""
 FARTHEST = 1e4
@@ -130,7 +130,7 @@ def _region_rows(case: Case, errors: _Errors, dense: Array, rows: int, rng: Rng)
     share, least = float(off.mean()), EXCLUDED / rows
     if share >= least:
         return Verdict("wrong", f"on a share {share:.2g} of the region, by up to {relative.max():.2g}")
-    rms = float(np.sqrt(np.mean(np.minimum(relative, 1e3) ** 2)))
+    rms = float(np.sqrt(np.mean(relative[~off] ** 2)))
     if errors.coarse > 0 and rms > max(EXACT, RMS_OVER_COARSENESS * errors.coarse):
         return Verdict(
             "wrong", f"by {rms / errors.coarse:.1f} times the coarseness of the answers in the mean"

@@ -7,6 +7,9 @@ import numpy as np
 from battery.case import Array, Case, Rng, ordinary
 from battery.plain import pick, plant, shape
 
+LEAST_SPREAD = 0.2
+"""Standard deviation of a label: the rarer of two comes once in 25 rows or more often."""
+
 
 def _tree(rng: Rng, inputs: int, depth: int) -> tuple[Array, Array, Array]:
     """A full tree: the input and the threshold of every inner node, the value of every leaf."""
@@ -56,14 +59,14 @@ def step_and_network(rng: Rng) -> Case:
 def labels(rng: Rng) -> Case:
     """The number of the largest output, one column per class, or a decision."""
     kind, (inputs, units, outputs) = pick(rng, ["relu", "tanh", "gelu"]), shape(rng, units=4)
-    network, rule = plant(rng, (inputs, units, max(outputs, 2)), kind), int(rng.integers(3))
-
-    def truth(x: Array) -> Array:
-        y = network(x)
-        if rule == 0:
-            return y.argmax(axis=1)[:, None].astype(float)
-        if rule == 1:
-            return np.eye(y.shape[1])[y.argmax(axis=1)]
-        return (y[:, :1] > 0).astype(float)
-
-    return Case(truth, ordinary(inputs), foreign=True)
+    rule, rows = int(rng.integers(3)), rng.standard_normal((2000, inputs))
+    labelled = [
+        lambda y: y.argmax(axis=1)[:, None].astype(float),
+        lambda y: np.eye(y.shape[1])[y.argmax(axis=1)],
+        lambda y: (y[:, :1] > 0).astype(float),
+    ][rule]
+    spread = 0.0
+    while spread < LEAST_SPREAD:
+        network = plant(rng, (inputs, units, max(outputs, 2)), kind)
+        spread = labelled(network(rows)).std(axis=0).max()
+    return Case(lambda x: labelled(network(x)), ordinary(inputs), foreign=True)
