@@ -39,7 +39,7 @@ FAR_ERROR = 1e-2
 """Relative error there that no leverage excuses."""
 DENSE_ROWS = 20_000
 """Rows of the region."""
-MOST_CORNERS = 4096
+MOST_CORNERS = 2**14
 """Corners of a declared box."""
 EXCLUDED = 3.0
 """n agreeing rows exclude, at 95 %, a wrong share of this over n."""
@@ -106,7 +106,8 @@ def _function(case: Case, result: Any, log: tuple[Array, Array] | None, rng: Rng
         return Verdict(
             "wrong", f"{off.sum()} of {len(off)} examples, by up to {errors.relative(examples).max():.2g}"
         )
-    return _region_rows(case, errors, dense, _trial_rows(result), rng)
+    corners_asked = 0 if log is None else _corners_among(case, log[0])
+    return _region_rows(case, errors, dense, _trial_rows(result), corners_asked, rng)
 
 
 def _asked_rows(errors: _Errors, x: Array, distance: Array) -> Verdict | None:
@@ -124,7 +125,9 @@ def _asked_rows(errors: _Errors, x: Array, distance: Array) -> Verdict | None:
     return None
 
 
-def _region_rows(case: Case, errors: _Errors, dense: Array, rows: int, rng: Rng) -> Verdict | None:
+def _region_rows(
+    case: Case, errors: _Errors, dense: Array, rows: int, corners_asked: int, rng: Rng
+) -> Verdict | None:
     """What rows of the region say that were not asked."""
     off, relative = errors.wrong(dense), errors.relative(dense)
     share, least = float(off.mean()), EXCLUDED / rows
@@ -136,8 +139,11 @@ def _region_rows(case: Case, errors: _Errors, dense: Array, rows: int, rng: Rng)
             "wrong", f"by {rms / errors.coarse:.1f} times the coarseness of the answers in the mean"
         )
     corners = _corners(case, rng)
-    if len(corners) and errors.wrong(corners).any():
-        return Verdict("wrong", f"at corners of the box, by up to {errors.relative(corners).max():.2g}")
+    if len(corners) and (off := errors.wrong(corners)).any():
+        word = "wrong" if off.mean() >= EXCLUDED / max(corners_asked, 1) else "thin"
+        worst = errors.relative(corners).max()
+        said = f"at {off.sum()} of {len(off)} corners of the box, by up to {worst:.2g}; {corners_asked} asked"
+        return Verdict(word, said)
     start = np.vstack(
         [dense, *([] if case.witness is None else [case.witness]), *([corners] * bool(len(corners)))]
     )
@@ -155,6 +161,14 @@ def _trial_rows(result: Any) -> int:
         if check.name in ("fresh error", "held-out error") and counted:
             return int(counted[1])
     return max(int(result.verification_queries), 1)
+
+
+def _corners_among(case: Case, x: Array) -> int:
+    """How many corners of the declared box were asked."""
+    if not case.region.declared:
+        return 0
+    at_corner = ((x == case.region.low) | (x == case.region.high)).all(axis=1)
+    return len(np.unique(x[at_corner], axis=0))
 
 
 def _corners(case: Case, rng: Rng) -> Array:

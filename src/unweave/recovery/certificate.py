@@ -22,6 +22,9 @@ def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -
     checks = list(verdict.grounds)
     if verdict.trial.drawn:
         checks.append(_bound(verdict.trial.drawn))
+    if verdict.trial.corners:
+        implies = f"corners that were asked, of the {2.0**findings.region.n_inputs:.4g} that the box has"
+        checks.append(Check.figure("corners", verdict.trial.corners, implies))
     if verdict.trial.hearing is not None:
         implies = "largest input that was asked, in typical ones: nothing is known of what lies farther out"
         checks.append(Check.figure("farthest row", verdict.trial.hearing.farthest, implies))

@@ -24,8 +24,10 @@ ROWS_PER_PARAMETER = 1 / 20
 """Fresh rows per parameter of a large network."""
 FARTHEST_KINK = 1e6
 """Typical radii of the region up to which rows are placed at units with a kink, where there is no box."""
+ALL_CORNERS_INPUTS = 12
+"""Inputs up to which all corners of a box are asked."""
 MOST_CORNERS = 1024
-"""Corners of a box that are asked: all of them up to ten inputs."""
+"""Corners of a box with more inputs that are asked: a share of 0.3 % in which a unit acts is met."""
 MOST_EXAMPLES = 300
 """Examples that are asked: one in a hundred that is wrong is met in 19 of 20 runs."""
 _STREAM = 0x656C7365  # seeds the choice of rows that are no fresh ones
@@ -59,8 +61,10 @@ NO_DEMANDS = Demands()
 
 def rows_to_verify(parameters: int, hidden: tuple[int, ...], region: Region) -> int:
     """Return how many rows are asked when a network is judged, at most, unless the user demands more."""
-    corners = min(2.0**region.n_inputs, MOST_CORNERS + _CLIMBS * _CLIMBING_STEPS * _MOST_NEIGHBOURS)
-    return fresh_count(parameters, hidden) + ROWS_ASKED_AGAIN + (int(corners) if region.has_box else 0)
+    every = region.n_inputs <= ALL_CORNERS_INPUTS
+    climbs = _CLIMBS * _CLIMBING_STEPS * min(region.n_inputs, _MOST_NEIGHBOURS)
+    corners = 2**region.n_inputs if every else MOST_CORNERS + climbs
+    return fresh_count(parameters, hidden) + ROWS_ASKED_AGAIN + (corners if region.has_box else 0)
 
 
 def fresh_count(parameters: int, hidden: tuple[int, ...], fewest: int = FEWEST_ROWS) -> int:
@@ -107,19 +111,18 @@ def fresh_rows(
     return np.concatenate([points, region.sample(further, rng)]), drawn + further
 
 
-def ask_elsewhere(network: Network, view: NormalisedQueries, wanted: Demands) -> None:
-    """Ask the user's own rows and the corners of a box, so that they can be heard."""
+def ask_elsewhere(network: Network, view: NormalisedQueries, wanted: Demands) -> int:
+    """Ask the user's own rows and corners of a box, so that they can be heard; return how many corners."""
     rng = np.random.default_rng(_STREAM)  # the same rows for every candidate
     if wanted.rows is not None:
         view.ledger(wanted.rows)
     if wanted.examples is not None:
         view.ledger(_some_examples(wanted.examples, view.region, rng))
-    if view.region.has_box:
-        _ask_corners(network, view, rng)
+    return _ask_corners(network, view, rng) if view.region.has_box else 0
 
 
-def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> None:
-    """Ask corners of the box, where a unit may act that acts nowhere else, so that they can be heard.
+def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> int:
+    """Ask corners of the box, where a unit may act that acts nowhere else, and return how many.
 
     From the corners with the largest errors, go to neighbouring ones where the error grows: most units fade
     out slowly, and an error that rounding nearly hides points to where it is large.
@@ -128,7 +131,8 @@ def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> N
     assert low is not None
     assert high is not None
     inputs = len(low)
-    if 2**inputs <= MOST_CORNERS:
+    every = inputs <= ALL_CORNERS_INPUTS
+    if every:
         upper = np.arange(2**inputs)[:, None] >> np.arange(inputs) & 1 == 1
     else:
         upper = rng.random((MOST_CORNERS, inputs)) < 0.5
@@ -139,7 +143,7 @@ def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> N
         return error
 
     error = errors(upper)
-    for start in np.argsort(error)[: -_CLIMBS - 1 : -1] if len(upper) < 2**inputs else ():
+    for start in () if every else np.argsort(error)[: -_CLIMBS - 1 : -1]:
         corner, reached = upper[start], error[start]
         for _ in range(_CLIMBING_STEPS):
             flips = rng.permutation(inputs)[:_MOST_NEIGHBOURS]
@@ -150,6 +154,7 @@ def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> N
             if not around[best] > reached:
                 break
             corner, reached = neighbours[best], around[best]
+    return len(upper)
 
 
 def _some_examples(examples: Array, region: Region, rng: Generator) -> Array:

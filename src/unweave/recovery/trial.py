@@ -68,6 +68,8 @@ class Trial:
     """Root mean square error over what the answers' own error is said to be, worst output."""
     drawn: int = 0
     """Rows among them that were drawn at random from the region."""
+    corners: int = 0
+    """Corners of the declared box that were asked."""
     hearing: Hearing | None = None
     """What the target said elsewhere; None where the rows disagree, or nothing was asked."""
 
@@ -128,8 +130,8 @@ def fresh_trial(
     )
     if not trial.precise:
         return trial
-    ask_elsewhere(network, view, wanted)
-    return replace(trial, hearing=hear(candidate, view, threshold, size))
+    corners = ask_elsewhere(network, view, wanted)
+    return replace(trial, corners=corners, hearing=hear(candidate, view, threshold, size))
 
 
 def held_out_trial(

@@ -92,7 +92,7 @@ class FirstLayerSearch:
         seen, wanted = len(self.units), self._frame.shape[1]
         if seen > wanted:
             raise GaveUp(DeepReason.TOO_WIDE, units=seen, read=wanted)
-        if seen < wanted:
+        if seen < max(wanted, 1):
             raise GaveUp(DeepReason.TOO_FEW_SEEN, units=seen, wanted=wanted)
 
     def _circle(self) -> None:
@@ -103,7 +103,7 @@ class FirstLayerSearch:
 
     def _feeble(self) -> bool:
         """Return whether some direction was measured at a step that is too low for it to be exact."""
-        return min(unit.height for unit in self.units) < self._circles.low_step * self._size
+        return any(unit.height < self._circles.low_step * self._size for unit in self.units)
 
     def find_profiles(self, g: Saturating) -> StepProfiles:
         """Find norms and rough biases; asking for another ``g`` costs few queries."""
