@@ -155,3 +155,31 @@ def test_difference_tables_of_pure_noise():
 )
 def test_decimal_grid(values, decimals):
     assert decimal_grid(np.array(values)[:, None], EPS) == decimals
+
+
+@pytest.mark.parametrize(("dtype", "bits", "name"), [(np.float16, 11, "float16"), (None, 8, "bfloat16")])
+def test_half_precisions_are_as_coarse_as_noise(dtype, bits, name):
+    net = network(5, 6, 2)
+
+    def target(x):
+        if dtype is not None:
+            return net(x).astype(dtype)
+        scale = np.exp2(np.frexp(net(x))[1] - 8.0)
+        return np.round(net(x) / scale) * scale
+
+    noise = noise_of(target, 5)
+    assert (noise.kind, noise.format, noise.repeatable) == ("noisy", name, True)
+    largest = np.abs(net(np.random.default_rng(0).standard_normal((2000, 5)))).max()
+    assert largest * 2.0**-bits / 8 <= noise.sigma <= largest * 2.0**-bits
+
+
+def test_significant_digits_are_named():
+    net = network(5, 6)
+    noise = noise_of(lambda x: np.vectorize(lambda y: float(f"{y:.3g}"))(net(x)), 5)
+    assert (noise.kind, noise.format) == ("noisy", "3 significant digits")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_precise_answers_have_no_format(dtype):
+    net = network(5, 6)
+    assert noise_of(lambda x: net(x, dtype), 5).format is None

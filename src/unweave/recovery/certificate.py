@@ -23,7 +23,7 @@ def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -
     if verdict.trial.drawn:
         checks.append(_bound(verdict.trial.drawn))
     if verdict.trial.corners:
-        implies = f"corners that were asked, of the {2.0**findings.region.n_inputs:.4g} that the box has"
+        implies = f"corners that were asked, of the 2^{findings.region.n_inputs} that the box has"
         checks.append(Check.figure("corners", verdict.trial.corners, implies))
     if verdict.trial.hearing is not None:
         implies = "largest input that was asked, in typical ones: nothing is known of what lies farther out"

@@ -1,0 +1,64 @@
+"""Behind coarse answers a kind of unit is found only if the others fail."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unweave
+from unweave.networks.activations import get_activation
+from unweave.recovery.rivals import _FOREIGN, rival_of, smaller_rival
+
+ROWS = np.random.default_rng(1000).standard_normal((1500, 3))
+
+
+def planted(activation: str) -> unweave.Network:
+    return unweave.random_network([3, 2, 1], activation, seed=1001, outer="signed", norms=(1, 2))
+
+
+def coarse(network: unweave.Network, sigma: float) -> np.ndarray:
+    return network(ROWS) + sigma * np.random.default_rng(1002).standard_normal((len(ROWS), 1))
+
+
+@pytest.mark.parametrize("activation", ["tanh", "gelu", "softplus", "relu", "sine"])
+def test_rivals_of_the_truth_fail_where_the_noise_is_small(activation: str) -> None:
+    network = planted(activation)
+    assert rival_of(network, ROWS, coarse(network, 1e-4), np.array([1e-4])) is None
+
+
+@pytest.mark.parametrize("activation", ["swish", "tanh"])
+def test_noise_hides_the_kind(activation: str) -> None:
+    network = planted(activation)
+    assert rival_of(network, ROWS, coarse(network, 0.3), np.array([0.3])) is not None
+
+
+@pytest.mark.parametrize("kind", _FOREIGN, ids=lambda kind: kind.name)
+def test_derivatives_of_foreign_kinds(kind: unweave.Activation) -> None:
+    z, step = np.array([-3.1, -1.2, -0.3, 0.4, 1.7, 2.9]), 1e-4
+    value, first, second = kind.jet(z, 2)
+    np.testing.assert_allclose(first, (kind(z + step) - kind(z - step)) / (2 * step), atol=1e-7)
+    np.testing.assert_allclose(
+        second, (kind.jet(z + step, 1)[1] - kind.jet(z - step, 1)[1]) / (2 * step), atol=1e-7
+    )
+    assert len(kind.jet(z, 0)) == 1
+    np.testing.assert_array_equal(value, kind(z))
+
+
+def test_mish_behind_noise_is_not_taken_for_swish() -> None:
+    mish = next(kind for kind in _FOREIGN if kind.name == "mish")
+    network, noise = planted("swish"), np.random.default_rng(1003)
+
+    def target(x: np.ndarray) -> np.ndarray:
+        hidden = mish(x @ network.weights[0] + network.biases[0])
+        return hidden @ network.weights[1] + network.biases[1] + 1e-2 * noise.standard_normal((len(x), 1))
+
+    result = unweave.recover(target, input_dim=3, deadline=20)
+    assert not result.status.is_recovered, (result, result.message)
+
+
+def test_fewer_units_of_another_kind() -> None:
+    x = np.random.default_rng(1004).uniform(-3, 3, (300, 1))
+    imitator = unweave.random_network([1, 6, 1], "relu", seed=1005)
+    found = smaller_rival(imitator, x, np.sin(x), 1e-8, np.random.default_rng(0), lambda *_: None)
+    assert found == "sine"
+    assert get_activation(found).smooth
