@@ -181,3 +181,19 @@ def test_rows_that_cannot_be_asked_are_refused(verify: Any, given: dict[str, Any
 def test_samples_cannot_be_verified_further() -> None:
     with pytest.raises(InvalidInput, match="verify must be None for samples"):
         unweave.recover(Samples(np.zeros((9, 1)), np.zeros(9)), verify=10)
+
+
+@pytest.mark.parametrize("seed", [1000, 1005, 1007, 1009])
+def test_two_kinked_layers_are_not_one(seed: int) -> None:
+    # In the region the second layer's unit looks like a third one of the first; far along it bends.
+    rng = np.random.default_rng(seed)
+    first, second, last = (rng.standard_normal(shape) for shape in ((2, 2), (2, 1), (1, 1)))
+    inner, outer = rng.standard_normal(2), rng.standard_normal(1)
+
+    def kinked(z: Array) -> Array:
+        return np.where(z > 0, z, 0.25 * z)
+
+    def target(x: Array) -> Array:
+        return kinked(kinked(x @ first + inner) @ second + outer) @ last
+
+    assert unweave.recover(target, input_dim=2, method="relu").status is Status.APPROXIMATE

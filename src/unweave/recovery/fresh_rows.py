@@ -14,6 +14,7 @@ from unweave.networks.activations import get_activation
 from unweave.networks.network import Network
 from unweave.probing.look import Findings
 from unweave.targets.answer_table import checked_rows, whole_number
+from unweave.targets.change_of_inputs import in_normalised_inputs
 from unweave.targets.placement import REACH, points_at_units
 from unweave.targets.region import NormalisedQueries, Region
 from unweave.targets.witnesses import ROWS_ASKED_AGAIN
@@ -31,6 +32,9 @@ MOST_CORNERS = 1024
 MOST_EXAMPLES = 300
 """Examples that are asked: one in a hundred that is wrong is met in 19 of 20 runs."""
 _STREAM = 0x656C7365  # seeds the choice of rows that are no fresh ones
+_FAR_ROWS_PER_UNIT = 4  # rows far along the hyperplane of a kinked unit ...
+_FAR_ROWS = (32, 128)  # ... but so many at least and at most
+_FARTHEST_ALONG = 1e3  # normalised inputs: farther out, rows are heard with less and less precision
 _CLIMBS = 4  # corners with the largest errors, from which neighbouring corners are asked ...
 _CLIMBING_STEPS = 3  # ... so many times, towards where the error grows ...
 _MOST_NEIGHBOURS = 64  # ... along so many inputs
@@ -64,7 +68,8 @@ def rows_to_verify(parameters: int, hidden: tuple[int, ...], region: Region) -> 
     every = region.n_inputs <= ALL_CORNERS_INPUTS
     climbs = _CLIMBS * _CLIMBING_STEPS * min(region.n_inputs, _MOST_NEIGHBOURS)
     corners = 2**region.n_inputs if every else MOST_CORNERS + climbs
-    return fresh_count(parameters, hidden) + ROWS_ASKED_AGAIN + (corners if region.has_box else 0)
+    elsewhere = corners if region.has_box else _FAR_ROWS[1]
+    return fresh_count(parameters, hidden) + ROWS_ASKED_AGAIN + elsewhere
 
 
 def fresh_count(parameters: int, hidden: tuple[int, ...], fewest: int = FEWEST_ROWS) -> int:
@@ -102,8 +107,8 @@ def fresh_rows(
         # A unit that never switches in a region that was found may switch where inputs are by default.
         points[len(points) - count // 4 :] = region.to_normalised(ordinary.sample(count // 4, rng))
         drawn = max(0, drawn - count // 4)
-    weights = network.weights[0] * region.scale[:, None]  # in normalised inputs
-    biases = network.biases[0] + region.location @ network.weights[0]
+    inner = in_normalised_inputs(network, region)
+    weights, biases = inner.weights[0], inner.biases[0]
     units = rng.permutation(max(width, placed))[:placed] % width
     # A kink far out is as sharp as one nearby, and an answer there as good.
     reach = FARTHEST_KINK if kinked and not boxed else REACH
@@ -118,7 +123,33 @@ def ask_elsewhere(network: Network, view: NormalisedQueries, wanted: Demands) ->
         view.ledger(wanted.rows)
     if wanted.examples is not None:
         view.ledger(_some_examples(wanted.examples, view.region, rng))
-    return _ask_corners(network, view, rng) if view.region.has_box else 0
+    if view.region.has_box:
+        return _ask_corners(network, view, rng)
+    if network.hidden and _is_kinked(network):
+        view(_far_along_kinks(network, view.region, rng))
+    return 0
+
+
+def _far_along_kinks(network: Network, region: Region, rng: Generator) -> Array:
+    """Return normalised rows at the hyperplanes of the first layer, up to far from the region.
+
+    A unit of one layer switches on a whole hyperplane. What looks like one nearby, but belongs to a later
+    layer, bends where it meets another: far along it the target no longer switches where the network does.
+    """
+    inner = in_normalised_inputs(network, region)
+    weights, biases = inner.weights[0], inner.biases[0]
+    length = np.linalg.norm(weights, axis=0)
+    units = np.flatnonzero(length > 0)
+    if not len(units) or region.n_inputs < 2:
+        return np.empty((0, region.n_inputs))
+    count = int(np.clip(_FAR_ROWS_PER_UNIT * len(units), *_FAR_ROWS))
+    units = np.resize(rng.permutation(units), count)
+    points = points_at_units(weights, biases, units, region, rng, reach=FARTHEST_KINK)
+    normal = (weights[:, units] / length[units]).T
+    along = rng.standard_normal(points.shape)
+    along -= np.einsum("nd,nd->n", along, normal)[:, None] * normal
+    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    return points + np.exp(rng.uniform(0, np.log(_FARTHEST_ALONG), (count, 1))) * along
 
 
 def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> int:
