@@ -12,9 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
+from unweave.numerics.clock import time_limit
 from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
 from unweave.probing.look import Findings
+from unweave.recovery.breakdown import NUMERICAL_ERRORS, breakdown_reason, is_breakdown
 from unweave.recovery.certificate import certify
 from unweave.recovery.choose import choose, options_for
 from unweave.recovery.judge import Verdict, judge
@@ -39,9 +41,12 @@ def run_search(search: Search) -> Candidate:
         problem = str(error)
     except KeyboardInterrupt:
         problem, interrupted = "interrupted", True
-    except np.linalg.LinAlgError as error:
-        problem = _told(f"the numbers broke down ({error}): not a network of this class", search.so_far())
-    candidate = search.candidate()
+    except NUMERICAL_ERRORS as error:
+        if not is_breakdown(error):
+            raise
+        problem = _told(breakdown_reason(error), search.so_far())
+    with time_limit(None):  # what was found is handed back, whatever the time
+        candidate = search.candidate()
     return replace(candidate, problem=problem or candidate.problem, interrupted=interrupted)
 
 
@@ -78,7 +83,7 @@ class Run:
         """Go the whole way; on Ctrl-C hand back what was found."""
         try:
             # Methods that do not fit the target may run away; what comes out is judged, not warned about.
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            with np.errstate(all="ignore"), time_limit(self._source.clock()):
                 return self._recover()
         except KeyboardInterrupt as interrupt:
             told = self._tell("interrupted; what was found so far is not verified")
@@ -93,6 +98,10 @@ class Run:
                 stage.figures.update(noise=noise.kind, sigma=noise.sigma, outputs=findings.n_outputs)
         except BudgetExhausted as error:
             return self._tell(f"the budget ended while looking at the target: {error}")
+        except NUMERICAL_ERRORS as error:
+            if not is_breakdown(error):
+                raise
+            return self._tell(f"while looking at the target, {breakdown_reason(error)}")
         if findings.labels:
             return self._tell(LABELS_MESSAGE.format(findings.labels))
         methods, reasons = choose(request, findings, source.asks, self._methods)
@@ -151,6 +160,10 @@ class Run:
                 stage.figures.update(error=tried.error, threshold=tried.threshold, rows=tried.rows)
         except BudgetExhausted as error:
             return Verdict(Status.APPROXIMATE, f"not verified: {error}")
+        except NUMERICAL_ERRORS as error:
+            if not is_breakdown(error):
+                raise
+            return Verdict(Status.APPROXIMATE, f"not verified: {breakdown_reason(error)}")
         finally:
             self._verification += self._source.sent - sent
         return verdict

@@ -14,6 +14,9 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array
+from unweave.numerics.clock import check
+
+_SVD_FLOPS = 6  # times rows, columns and the smaller of both
 
 CLEAR_GAP = 10.0
 """A ratio of consecutive singular values above this is taken for the width. Noise alone has consecutive
@@ -73,6 +76,7 @@ def hessian_span(packed: Array, relative_floor: float = 0.0) -> HessianSpan:
     """
     if not np.isfinite(packed).all():
         raise np.linalg.LinAlgError("Hessians must be finite")
+    check(_SVD_FLOPS * packed.size * min(packed.shape))
     vectors, values, _ = scipy.linalg.svd(
         packed.T, full_matrices=False, check_finite=False, lapack_driver="gesdd"
     )

@@ -23,9 +23,12 @@ from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.clock import check
 from unweave.numerics.least_squares import LevenbergMarquardtOptions
 from unweave.numerics.least_squares.cholesky_factor import cholesky_factor
 from unweave.numerics.least_squares.full_steps import take_full_steps
+
+_LEAST_SQUARES_FLOPS = 8  # times rows and squared columns: singular values, twice
 
 
 def fit_all(units: Units, points: Array, answers: Array) -> tuple[AbsoluteForm, float]:
@@ -35,6 +38,7 @@ def fit_all(units: Units, points: Array, answers: Array) -> tuple[AbsoluteForm, 
     one side of a unit, its |z| is affine, and they do not tell its height.
     """
     m = units.width
+    check(_LEAST_SQUARES_FLOPS * len(points) * (points.shape[1] + m) ** 2)
     features = np.hstack([_magnitudes(units, points), points, np.ones((len(points), 1))])
     solution = np.vstack([units.heights, np.zeros((features.shape[1] - m, answers.shape[1]))])
     solution[m:] = np.linalg.lstsq(features[:, m:], answers - features @ solution, rcond=None)[0]
@@ -49,6 +53,7 @@ def fit_all(units: Units, points: Array, answers: Array) -> tuple[AbsoluteForm, 
 def fit_affine(units: Units, points: Array, answers: Array) -> AbsoluteForm:
     """Fit the affine part, and the heights of units that were not refined."""
     free = ~units.refined
+    check(_LEAST_SQUARES_FLOPS / 2 * len(points) * points.shape[1] ** 2)
     magnitudes = _magnitudes(units, points)
     rest = answers - magnitudes[:, ~free] @ units.heights[~free]
     features = np.hstack([magnitudes[:, free], points, np.ones((len(points), 1))])

@@ -19,6 +19,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.relu.units import Units
 from unweave.methods.shared.kinked.lines import Ask
+from unweave.numerics.clock import check
 from unweave.targets.region import Region
 
 
@@ -78,6 +79,7 @@ def refine_units(
     error = np.full(units.width, np.inf)
     rows, answered = [np.zeros((0, region.n_inputs))], [np.zeros((0, outer.shape[1]))]
     for unit in (int(index) for index in np.flatnonzero(~units.refined)):
+        check()
         place = _best_place(unit, samples, heights, gram, units, region, options)
         if place is None:
             continue

@@ -43,9 +43,12 @@ from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
 from unweave.networks.signs import KINKED, SignSolution, negative_slope, solve_signs, to_network
 from unweave.numerics.line_kinks import Line
+from unweave.numerics.memory import require
 from unweave.numerics.sign_search import SignOptions
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
+
+_COPIES_OF_ROWS = 5  # kept, joined, as features, and the two that least squares makes of those
 
 
 class ReluReason(Reason):
@@ -233,6 +236,9 @@ class ReluSearch(Search):
         options, in_box = self._options, self._region.has_box
         wanted = units.width + self._region.n_inputs + 1
         wanted += options.spare_rows_in_box if in_box else options.spare_rows
+        require(
+            _COPIES_OF_ROWS * wanted * self._region.n_inputs, "the rows that show whether units are missing"
+        )
         more = self._region.sample(max(0, wanted - len(self._rows)), self.rng)
         if not in_box:
             more[::2] *= options.wide

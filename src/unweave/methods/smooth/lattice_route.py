@@ -38,6 +38,7 @@ from unweave.networks.activations import get_activation
 from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult
+from unweave.numerics.clock import check
 from unweave.subspace.collector import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP
 from unweave.targets.region import Region
@@ -122,6 +123,7 @@ class LatticeRoute:
             self._sampler = LatticeSampler(self._slices.ask, step, mirrored=self._width is None)
         fewest = 0
         while dimension is not None and self._failures < self._options.failures:
+            check()
             seen = self._sample(dimension, fewest)
             if seen is not None:
                 fitted = self._fit(seen)
@@ -162,6 +164,7 @@ class LatticeRoute:
             self._sampler.widen_to(dimension)
             seen = self._span(dimension) if len(self._sampler) >= fewest else None
             while seen is None and len(self._sampler) < most:
+                check()
                 self._sampler.add(self._slices.draw(1, dimension)[0])
                 self._journal.tell(len(self._sampler), most, "lattices")
                 seen = self._span(dimension) if len(self._sampler) >= fewest else None
@@ -226,6 +229,7 @@ class LatticeRoute:
         with self._journal.stage("slice fit") as stage:
             parameters = slice_parameters(seen.rank, seen.dimension, self._outputs)
             for start, residual in fitter.starts(name, *self._values(parameters, seen.dimension)):
+                check()
                 worst = options.hopeless_start if self._failures else options.poor_start
                 if not residual <= worst or np.abs(start.weights[1]).max() > options.largest_outgoing:
                     continue

@@ -31,6 +31,7 @@ from unweave.networks.activations import get_activation
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.mirrored_units import may_be_mirrored, unmirrored
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.clock import out_of_time
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.least_squares.formed_jacobian import FormedJacobian
 from unweave.numerics.variable_projection.prune import OnStep
@@ -96,7 +97,7 @@ class UnitFits:
         """Add the units that the residuals show, as long as they help."""
         rows, options = self._rows, self._options
         for _ in range(max(options.most_added, int(options.most_added_share * fit.model.width))):
-            if fit.misfit <= rows.acceptable_misfit() or rows.leaves_most(fit.misfit):
+            if fit.misfit <= rows.acceptable_misfit() or rows.leaves_most(fit.misfit) or out_of_time():
                 break
             rows.extend_to(options.rows_per_parameter * fit.model.size)
             shown = with_missing_unit(fit.model, seen.taken, seen.weights, self._rng)

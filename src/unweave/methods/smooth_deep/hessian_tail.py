@@ -23,7 +23,10 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.smooth_deep.options import TailOptions
 from unweave.networks.saturation import Saturating
+from unweave.numerics.clock import check
 from unweave.subspace.symmetric import symmetric_packing
+
+_SVD_FLOPS = 6  # times rows, columns and the smaller of both
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +92,7 @@ class HessianTail:
         rows = self._rows(state)
         if not np.isfinite(rows).all():
             return np.inf
+        check(_SVD_FLOPS / 2 * rows.size * min(rows.shape))
         values = np.linalg.svd(rows, compute_uv=False)
         return float(np.sum(values[self._dimension :] ** 2))
 
@@ -106,6 +110,7 @@ class HessianTail:
         n, outputs, m, _ = parts[0].shape
         weights = self._weights
         rows = np.asarray(self._packing.pack(parts[0])).reshape(n * outputs, -1) * weights[:, None]
+        check(_SVD_FLOPS * rows.size * min(rows.shape))
         left, values, right = np.linalg.svd(rows, full_matrices=False)
         k = self._dimension
         left, right = left[:, :k], right[:k]

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
+from unweave.numerics.clock import check
 from unweave.numerics.line_kinks import KinkOptions, Line, LineKinks, Precision, find_kinks
 from unweave.targets.region import Region
 
@@ -223,6 +224,7 @@ class _Segments:
         good = np.zeros(len(wanted), dtype=bool)
         steps = options.step * length
         for _ in range(options.tries):
+            check()
             missing = np.flatnonzero(~good)
             at_once = max(1, _NUMBERS_PER_CALL // base.shape[1] ** 2)
             for start in range(0, len(missing), at_once):
@@ -242,7 +244,21 @@ class _Segments:
         n, d = base.shape
         signs = np.ones((n, d)) if self._centre is None else np.where(base < self._centre, 1.0, -1.0)
         signed = signs * steps[:, None]
+        if d**2 > _NUMBERS_PER_CALL:  # no base fits into one call
+            return np.stack([self._difference(*row) for row in zip(base, values, signed, strict=True)])
         moved = base[:, None, :] + signed[:, :, None] * np.eye(d)
         taken = np.einsum("njj->nj", moved) - base  # what is left of the step after rounding
         answers = self._ask(moved.reshape(n * d, d)).reshape(n, d, -1)
         return np.asarray((answers - values[:, None, :]) / taken[:, :, None])
+
+    def _difference(self, base: Array, value: Array, signed: Array) -> Array:
+        """Return the same (d, K) at one base, some coordinates at a time."""
+        d, parts = len(base), []
+        at_once = max(1, _NUMBERS_PER_CALL // d)
+        for start in range(0, d, at_once):
+            own = np.arange(start, min(start + at_once, d))
+            moved = np.repeat(base[None, :], len(own), axis=0)
+            moved[np.arange(len(own)), own] += signed[own]
+            taken = moved[np.arange(len(own)), own] - base[own]
+            parts.append((self._ask(moved) - value) / taken[:, None])
+        return np.concatenate(parts)
