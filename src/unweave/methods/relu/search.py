@@ -22,6 +22,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.relu.fit import (
     PolishOptions,
+    affine_frame,
     fit_affine,
     fit_all,
     polish,
@@ -234,7 +235,8 @@ class ReluSearch(Search):
     def _fit(self, units: Units) -> tuple[AbsoluteForm, float]:
         """Fit heights and affine part to fresh rows; return the residual relative to the spread, too."""
         options, in_box = self._options, self._region.has_box
-        wanted = units.width + self._region.n_inputs + 1
+        frame = affine_frame(units)
+        wanted = units.width + (self._region.n_inputs if frame is None else frame.shape[1]) + 1
         wanted += options.spare_rows_in_box if in_box else options.spare_rows
         require(
             _COPIES_OF_ROWS * wanted * self._region.n_inputs, "the rows that show whether units are missing"

@@ -52,6 +52,8 @@ class LatticeOptions:
     """Largest noise of the answers, relative to their spread, at which third differences show a span."""
     fewest_inputs: int = 10
     """Inputs at which a slice begins to pay."""
+    most_inputs: int = 4000
+    """Number of inputs beyond which it is not: the slice is taken from a random rotation of all of them."""
     largest_fit: int = 6000
     """Largest number of parameters on a slice: Gauss-Newton is quick up to there."""
     failures: int = 3
