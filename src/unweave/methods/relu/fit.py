@@ -28,9 +28,7 @@ from unweave.numerics.least_squares import LevenbergMarquardtOptions
 from unweave.numerics.least_squares.cholesky_factor import cholesky_factor
 from unweave.numerics.least_squares.full_steps import take_full_steps
 
-_MOST_INPUTS_FITTED = (
-    4000  # all coefficients of the affine part, whose flops grow with the cube of the inputs
-)
+_MOST_INPUTS_FITTED = 4000  # with an affine part in all of them, whose flops grow with their cube
 _LEAST_SQUARES_FLOPS = 8  # times rows and squared columns: singular values, twice
 
 
