@@ -31,6 +31,7 @@ _MOST_HALF_PATTERN_PAIRS = 4_000_000  # looked at; with more, the equations are 
 _PATTERNS_PER_PRODUCT = 1 << 16  # checked against all equations at once: a few MB
 _CORNER_DISTANCE = 1e-6  # from -1 or 1: such a coordinate of a linear program's solution is at its corner
 _BRANCHING_MISFIT = 1e-9  # branch and bound allows each equation this; its solver's own tolerance is 1e-6
+_LATTICE_SECONDS = 3e-6  # of a reduction, per equation and squared unknown: it cannot be interrupted
 _SHORTEST_SECONDS = 0.01  # of a linear program: solvers read 0 as no limit
 _MILP_INFEASIBLE = 2  # status of scipy.optimize.milp
 
@@ -233,10 +234,12 @@ def lattice_search(
 ) -> tuple[list[Array], list[Array]]:
     """Return patterns (m,), and vectors v in {-1, 0, 1}^m with M v = 0, that the reduced basis shows.
 
-    Both lists are empty where python-flint is not installed or the lattice is too large.
+    Both lists are empty where python-flint is not installed, the lattice is too large or time too short.
     """
     equations, width = matrix.shape
     if not lattice_available() or width > options.widest_lattice or equations == 0:
+        return [], []
+    if _LATTICE_SECONDS * equations * width**2 > remaining_seconds():
         return [], []
     flint = importlib.import_module("flint")
     bits = int(np.clip(options.bits_per_unknown * (width + 1) / equations, 16, 34))

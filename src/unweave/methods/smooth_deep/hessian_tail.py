@@ -116,6 +116,7 @@ class HessianTail:
         left, right = left[:, :k], right[:k]
         unknowns = m + (m if self._directions_known else m * m)
         directions = self._complement(right, len(rows), unknowns)
+        check(2 * len(rows) * len(directions) * (m**3 + k * unknowns))
         matrices = np.asarray(self._packing.unpack(directions))[None, None]
         jacobian = self._derivatives(state, parts, matrices).reshape(n * outputs, -1) * weights[:, None]
         jacobian -= left @ (left.T @ jacobian)
