@@ -15,6 +15,7 @@ SHARE = 0.5
 """Of the free memory that a recovery takes by default: the other half is for the target and for copies that
 NumPy makes on the way."""
 
+_ALWAYS_BYTES = 64e6  # NumPy, SciPy and this package take as much before anything is computed
 _most_bytes: ContextVar[float] = ContextVar("most_bytes", default=math.inf)
 _MEMINFO = Path("/proc/meminfo")
 _CGROUPS = (
@@ -43,8 +44,8 @@ def allowed_bytes() -> float:
 
 
 def require(numbers: float, what: str, number_bytes: int = 8) -> None:
-    """Raise `OutOfMemory` unless ``numbers`` for ``what`` fit into the limit."""
-    needed, allowed = number_bytes * numbers, allowed_bytes()
+    """Raise `OutOfMemory` unless ``numbers`` for ``what`` fit into the limit, or into what any run takes."""
+    needed, allowed = number_bytes * numbers, max(allowed_bytes(), _ALWAYS_BYTES)
     if needed > allowed:
         raise OutOfMemory(
             f"{what} must fit into {in_words(allowed)}. Got {in_words(needed)} instead. Raise max_memory."

@@ -11,14 +11,17 @@ from unweave.errors import OutOfMemory
 
 NUMERICAL_ERRORS = (np.linalg.LinAlgError, ArithmeticError, MemoryError, ValueError)
 """Errors to look at with `is_breakdown`."""
-_NOT_FINITE = "infs or NaNs"  # in the message of scipy's ValueError, which has no class of its own
+_NOT_FINITE = ("infs or NaNs", "must be finite")  # said by scipy, and by checks of what a search has computed
 
 
 def is_breakdown(error: BaseException) -> bool:
-    """Return whether arithmetic, linear algebra or memory raised ``error``, not a mistake in a program."""
+    """Return whether arithmetic, linear algebra or memory raised ``error``, not a mistake in a program.
+
+    What users hand over is checked before a search begins: in there, numbers that are not finite are its own.
+    """
     if isinstance(error, np.linalg.LinAlgError | FloatingPointError | OverflowError | MemoryError):
         return True
-    return isinstance(error, ValueError) and _NOT_FINITE in str(error)
+    return isinstance(error, ValueError) and any(words in str(error) for words in _NOT_FINITE)
 
 
 def breakdown_reason(error: BaseException) -> str:

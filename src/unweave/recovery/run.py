@@ -45,9 +45,19 @@ def run_search(search: Search) -> Candidate:
         if not is_breakdown(error):
             raise
         problem = _told(breakdown_reason(error), search.so_far())
-    with time_limit(None):  # what was found is handed back, whatever the time
-        candidate = search.candidate()
+    candidate = _held_by(search)
     return replace(candidate, problem=problem or candidate.problem, interrupted=interrupted)
+
+
+def _held_by(search: Search) -> Candidate:
+    """Return the best candidate of ``search``: none if its numbers are of no use."""
+    try:
+        with time_limit(None):  # what was found is handed back, whatever the time
+            return search.candidate()
+    except NUMERICAL_ERRORS as error:
+        if not is_breakdown(error):
+            raise
+        return Candidate(problem=breakdown_reason(error))
 
 
 def _told(what: str, so_far: str) -> str:
@@ -99,7 +109,7 @@ class Run:
         except BudgetExhausted as error:
             return self._tell(f"the budget ended while looking at the target: {error}")
         except NUMERICAL_ERRORS as error:
-            if not is_breakdown(error):
+            if isinstance(error, InvalidInput) or not is_breakdown(error):
                 raise
             return self._tell(f"while looking at the target, {breakdown_reason(error)}")
         if findings.labels:

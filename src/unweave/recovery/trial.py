@@ -30,6 +30,7 @@ FEWEST_ROWS = 100
 """Fresh rows at least."""
 ROWS_PER_PARAMETER = 1 / 20
 """Fresh rows per parameter of a large network."""
+_MOST_NUMBERS = 50_000_000  # of fresh rows together (400 MB), beyond FEWEST_ROWS of very many inputs
 LARGEST_OVER_FLOOR = 100.0
 """Largest error in units of the floor: leverage of the fit times the extreme of thousands of rows."""
 RMS_OVER_FLOOR = 15.0
@@ -206,6 +207,7 @@ def verification_points(
     """Normalised rows: half or more placed at the units of the first layer, the rest from the region."""
     count = max(fewest, int(np.ceil(ROWS_PER_PARAMETER * network.n_parameters)), *network.hidden)
     region = findings.region
+    count = min(count, max(fewest, _MOST_NUMBERS // region.n_inputs))
     points = region.sample(count, rng)
     bounds = region.normalised_bounds
     if bounds is not None:  # a unit may act in a corner of the box only, where uniform rows hardly come
