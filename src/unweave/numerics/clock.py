@@ -21,6 +21,7 @@ SecondsLeft = Callable[[], float | None]
 """Seconds until the time is over, 0 from then on; None for no limit."""
 
 _seconds_left: ContextVar[SecondsLeft | None] = ContextVar("seconds_left", default=None)
+_SVD_FLOPS = 6  # times rows, columns and the smaller of both
 _SPEED_SIZE = 256  # rows of the matrices whose product measures the speed: a millisecond
 _SPEED_TRIALS = 4  # of which the fastest counts: the first may load code, and others may be interrupted
 _FACTORISATION_SHARE = 0.2  # of the speed of a product that eigenvalues, singular values and QR reach
@@ -59,6 +60,11 @@ def check(flops: float = 0.0) -> None:
     left = remaining_seconds()
     if left <= 0 or (flops and flops > _FACTORISATION_SHARE * _speed() * (left + _MOST_OVER_SECONDS)):
         raise OutOfTime
+
+
+def svd_flops(rows: int, columns: int) -> float:
+    """Return the flops of singular values and vectors of a matrix of that shape."""
+    return float(_SVD_FLOPS * rows * columns * min(rows, columns))
 
 
 @lru_cache(maxsize=1)

@@ -14,9 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array
-from unweave.numerics.clock import check
-
-_SVD_FLOPS = 6  # times rows, columns and the smaller of both
+from unweave.numerics.clock import check, svd_flops
 
 CLEAR_GAP = 10.0
 """A ratio of consecutive singular values above this is taken for the width. Noise alone has consecutive
@@ -76,7 +74,7 @@ def hessian_span(packed: Array, relative_floor: float = 0.0) -> HessianSpan:
     """
     if not np.isfinite(packed).all():
         raise np.linalg.LinAlgError("Hessians must be finite")
-    check(_SVD_FLOPS * packed.size * min(packed.shape))
+    check(svd_flops(*packed.shape))
     vectors, values, _ = scipy.linalg.svd(
         packed.T, full_matrices=False, check_finite=False, lapack_driver="gesdd"
     )

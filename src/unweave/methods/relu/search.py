@@ -49,7 +49,7 @@ from unweave.numerics.sign_search import SignOptions
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
-_COPIES_OF_ROWS = 5  # kept, joined, as features, and the two that least squares makes of those
+_COPIES_OF_FITTED_ROWS = 5  # kept, joined, as features, and the two that least squares makes of those
 
 
 class ReluReason(Reason):
@@ -175,6 +175,7 @@ class ReluSearch(Search):
     def _search(self) -> AbsoluteForm:
         """Search lines until their units explain the target."""
         options, in_box, dry = self._options, self._region.has_box, 0
+        self._rows_wanted(self._units)
         most, patience, enough = options.most_lines, options.dry_lines, 0
         if in_box:
             most, patience = options.most_lines_in_box, options.dry_lines_in_box
@@ -235,12 +236,7 @@ class ReluSearch(Search):
     def _fit(self, units: Units) -> tuple[AbsoluteForm, float]:
         """Fit heights and affine part to fresh rows; return the residual relative to the spread, too."""
         options, in_box = self._options, self._region.has_box
-        frame = affine_frame(units)
-        wanted = units.width + (self._region.n_inputs if frame is None else frame.shape[1]) + 1
-        wanted += options.spare_rows_in_box if in_box else options.spare_rows
-        require(
-            _COPIES_OF_ROWS * wanted * self._region.n_inputs, "the rows that show whether units are missing"
-        )
+        wanted = self._rows_wanted(units)
         more = self._region.sample(max(0, wanted - len(self._rows)), self.rng)
         if not in_box:
             more[::2] *= options.wide
@@ -248,6 +244,16 @@ class ReluSearch(Search):
             self._answers = np.concatenate([self._answers, self._ask(more)])
             self._rows = np.concatenate([self._rows, more])
         return fit_all(units, self._rows, self._answers)
+
+    def _rows_wanted(self, units: Units) -> int:
+        """Return how many rows the fit of these units takes; raise if they do not fit into memory."""
+        options, frame = self._options, affine_frame(units)
+        slopes = self._region.n_inputs if frame is None else frame.shape[1]
+        spare = options.spare_rows_in_box if self._region.has_box else options.spare_rows
+        wanted = units.width + slopes + 1 + spare
+        numbers = _COPIES_OF_FITTED_ROWS * wanted * self._region.n_inputs
+        require(numbers, "rows that show whether units are missing")
+        return wanted
 
     def _far_misfit(self, form: AbsoluteForm) -> float:
         """Return the largest relative error of the form at points far out, in directions that no line had.

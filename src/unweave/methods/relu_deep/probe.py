@@ -22,7 +22,7 @@ from unweave.numerics.line_kinks import Line, LineKinks, Precision, find_kinks
 from unweave.numerics.memory import require
 from unweave.targets.region import NormalisedQueries, Region
 
-_COPIES_OF_ROWS = 3  # kept, joined and sorted
+_COPIES_OF_ASKED_ROWS = 3  # kept, joined and sorted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ class Probe:
     def __call__(self, points: Array) -> Array:
         """Ask for answers (n, K) at points (n, d)."""
         self._kept += points.size
-        require(_COPIES_OF_ROWS * self._kept, "the rows that were asked")
+        require(_COPIES_OF_ASKED_ROWS * self._kept, "the rows that were asked")
         answers = self._view(points) / self._spread
         self._points.append(points)
         self._answers.append(answers)

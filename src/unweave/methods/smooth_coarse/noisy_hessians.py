@@ -40,10 +40,9 @@ from typing import ClassVar
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.numerics.clock import check
+from unweave.numerics.clock import check, svd_flops
 from unweave.subspace.symmetric import symmetric_packing
 
-_SVD_FLOPS = 8  # times rows, columns and the smaller of both: vectors of one matrix, values of another
 _STENCIL_ROWS_AT_ONCE = 1 << 18  # rows per call of the target: a block of some tens of megabytes
 
 
@@ -202,7 +201,7 @@ def noisy_span(taken: RotatedHessians, weights: Array) -> NoisySpan:
     columns, errors = ((part * weights[:, None]).reshape(-1, size) for part in (taken.hessians, taken.errors))
     columns = columns - np.outer(columns @ identity, identity)
     errors = errors - np.outer(errors @ identity, identity)
-    check(_SVD_FLOPS * columns.size * min(columns.shape))
+    check(1.5 * svd_flops(*columns.shape))  # vectors of one matrix, values of another
     _, values, right = np.linalg.svd(columns, full_matrices=False)
     noise = np.linalg.svdvals(errors)
     # The identity was taken out: one dimension of Sym(D) less.

@@ -23,10 +23,8 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.smooth_deep.options import TailOptions
 from unweave.networks.saturation import Saturating
-from unweave.numerics.clock import check
+from unweave.numerics.clock import check, svd_flops
 from unweave.subspace.symmetric import symmetric_packing
-
-_SVD_FLOPS = 6  # times rows, columns and the smaller of both
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +90,7 @@ class HessianTail:
         rows = self._rows(state)
         if not np.isfinite(rows).all():
             return np.inf
-        check(_SVD_FLOPS / 2 * rows.size * min(rows.shape))
+        check(svd_flops(*rows.shape) / 2)
         values = np.linalg.svd(rows, compute_uv=False)
         return float(np.sum(values[self._dimension :] ** 2))
 
@@ -110,7 +108,7 @@ class HessianTail:
         n, outputs, m, _ = parts[0].shape
         weights = self._weights
         rows = np.asarray(self._packing.pack(parts[0])).reshape(n * outputs, -1) * weights[:, None]
-        check(_SVD_FLOPS * rows.size * min(rows.shape))
+        check(svd_flops(*rows.shape))
         left, values, right = np.linalg.svd(rows, full_matrices=False)
         k = self._dimension
         left, right = left[:, :k], right[:k]
