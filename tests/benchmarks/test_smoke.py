@@ -96,7 +96,7 @@ def harness(load) -> ModuleType:
 
 def test_every_script_is_tested_and_listed():
     scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"harness", "named_rows", "planted"}
-    assert scripts == {*NETWORKS, *SUBSPACES, "before_after"}
+    assert scripts == {*NETWORKS, *SUBSPACES, "before_after", "overshoot"}
     readme = (BENCHMARKS / "README.md").read_text()
     assert all(f"benchmarks/{name}.py" in readme for name in scripts)
 
@@ -343,3 +343,10 @@ def test_two_trees_are_compared_run_by_run(load, capsys, monkeypatch):
     script.main()
     name, *_, same = capsys.readouterr().out.splitlines()[1].split("  ")
     assert (name, same) == ("smooth small 6-9-1", "yes")
+
+
+def test_overshoot_tells_time_and_memory(load):
+    row = load("overshoot").run("steps", 30.0, trace=False, options={})
+    assert row["over"] == row["cpu_over"] == 0.0 < row["seconds"]
+    assert row["peak_mb"] > 1
+    assert row["said"].startswith(("FAILED", "APPROXIMATE"))

@@ -59,7 +59,8 @@ def test_as_many_neurons_as_inputs_leave_nothing_out() -> None:
     found = active_subspace(jets(network, 20), NOISE)
     assert found.complete
     assert not found.reduces
-    assert_allclose(found.frame, np.eye(6))
+    assert found.frame is None
+    assert found.dimension == 6
 
 
 def test_noise_hides_no_direction_that_is_clearly_there() -> None:

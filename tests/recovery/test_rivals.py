@@ -59,6 +59,6 @@ def test_mish_behind_noise_is_not_taken_for_swish() -> None:
 def test_fewer_units_of_another_kind() -> None:
     x = np.random.default_rng(1004).uniform(-3, 3, (300, 1))
     imitator = unweave.random_network([1, 6, 1], "relu", seed=1005)
-    found = smaller_rival(imitator, x, np.sin(x), 1e-8, np.random.default_rng(0), lambda *_: None)
+    found = smaller_rival(imitator, x, np.sin(x), 1e-8, np.random.default_rng(0))
     assert found == "sine"
     assert get_activation(found).smooth

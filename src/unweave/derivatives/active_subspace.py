@@ -26,22 +26,24 @@ _ABOVE_ERROR = 5.0  # times the error of the differences: a direction that is re
 class ActiveSubspace:
     """An orthonormal frame of the directions in which the gradient changes."""
 
-    frame: Array
-    """(D, d); the identity when nothing can be left out."""
+    frame: Array | None
+    """(D, d); None when nothing can be left out."""
     singular_values: Array
     """Of the centered gradients, descending."""
+    inputs: int
+    """D"""
     complete: bool
     """Whether the spectrum was seen to end (or the frame is all of R^D)."""
 
     @property
     def dimension(self) -> int:
         """d"""
-        return int(self.frame.shape[1])
+        return self.inputs if self.frame is None else int(self.frame.shape[1])
 
     @property
     def reduces(self) -> bool:
         """Whether d < D."""
-        return self.dimension < len(self.frame)
+        return self.frame is not None
 
 
 def active_subspace(jets: Jets, relative_noise: float) -> ActiveSubspace:
@@ -65,5 +67,5 @@ def active_subspace(jets: Jets, relative_noise: float) -> ActiveSubspace:
     # the spectrum must end in a step.
     ends = spare >= SPARE_GRADIENTS or (spare >= 1 and values[rank - 1] >= _CLEAR_END * values[rank])
     if 0 < rank < inputs and ends:
-        return ActiveSubspace(np.ascontiguousarray(right[:rank].T), values, complete=True)
-    return ActiveSubspace(np.eye(inputs), values, complete=independent >= inputs)
+        return ActiveSubspace(np.ascontiguousarray(right[:rank].T), values, inputs, complete=True)
+    return ActiveSubspace(None, values, inputs, complete=independent >= inputs)

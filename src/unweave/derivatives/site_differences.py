@@ -16,6 +16,7 @@ import numpy as np
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.derivatives.gradient_rules import pair_incidence
 from unweave.derivatives.stencils import STENCIL_ROWS_PER_CALL
+from unweave.numerics.memory import require
 
 Around = Callable[[IntArray, Array], Array]
 """(site numbers (n,), displacements (n, d)) to answers (n, K)."""
@@ -24,6 +25,7 @@ GRADIENT_REACH = 2.0
 """Largest 1-norm of a gradient stencil's offsets, in steps: +-2 h e_i."""
 HESSIAN_REACH = 2.0
 """The same of the compact Hessian stencil: h (e_i + e_j)."""
+_STENCIL_COPIES = 5  # offsets, times the step, moved to the site, in the target's inputs, as they are sent
 _FIELDS = ("centre", "plus", "minus", "pairs_plus", "pairs_minus", "steps")
 
 
@@ -31,6 +33,7 @@ def gradients_around(
     function: Around, steps: Array, dimension: int, rows_per_call: int = STENCIL_ROWS_PER_CALL
 ) -> Array:
     """Take gradients (n, d, K) at n sites with steps (n,), at most ``rows_per_call`` rows at once."""
+    require(_STENCIL_COPIES * 4 * dimension**2, f"a gradient stencil in {dimension} variables")
     n, eye = len(steps), np.eye(dimension)
     offsets = np.concatenate([eye, -eye, 2 * eye, -2 * eye])
     answers = _on_stencil(function, steps, offsets, rows_per_call)

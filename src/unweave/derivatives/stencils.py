@@ -25,6 +25,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.derivatives.gradient_rules import GradientRule, pair_gradient, pair_incidence
 from unweave.errors import InvalidInput
+from unweave.numerics.axis_moves import answers_along_axes, one_call_is_enough
 from unweave.subspace.symmetric import symmetric_packing
 
 Scheme = Literal["compact", "four-point", "richardson"]
@@ -88,11 +89,21 @@ class Jets:
 def gradient_jets(function: Function, sites: Array, step: float) -> Jets:
     """Values and central-difference gradients at ``sites`` (n, d): 2d + 1 rows per site."""
     d = sites.shape[1]
+    if not one_call_is_enough(d):
+        return _gradient_jets_in_pieces(function, sites, step)
     axes = step * np.eye(d)
     offsets = np.concatenate([np.zeros((1, d)), axes, -axes])
     answers = _on_stencil(function, sites, offsets)
     gradients = (answers[:, 1 : d + 1] - answers[:, d + 1 :]) / (2 * step)
     return Jets(sites, answers[:, 0], gradients.transpose(0, 2, 1), step)
+
+
+def _gradient_jets_in_pieces(function: Function, sites: Array, step: float) -> Jets:
+    """The same where the rows of one site are too many for one call."""
+    steps = np.full(sites.shape[1], step)
+    sides = [[answers_along_axes(function, site, way * steps)[0] for way in (1, -1)] for site in sites]
+    gradients = np.stack([(plus - minus).T / (2 * step) for plus, minus in sides])
+    return Jets(sites, function(sites), gradients, step)
 
 
 def hessian_jets(

@@ -67,7 +67,7 @@ class Incoherence:
 def incoherence(weights: Array) -> Incoherence:
     """Coherence, Gram conditioning and frame constant of unit columns ``weights`` (D, m).
 
-    Cost: three symmetric eigenproblems, O(m^3 + D^2 m) flops.
+    Cost: three symmetric eigenproblems, O(m^3 + D m^2) flops.
 
     Example
     -------
@@ -81,8 +81,10 @@ def incoherence(weights: Array) -> Incoherence:
     coherence = float(off.max(initial=0.0)) ** 2
     low2, high2, condition2 = _extremes(gram**2)
     low3, high3, condition3 = _extremes(gram**3)
-    frame = scipy.linalg.eigvalsh(weights @ weights.T)
-    spread = max(float(frame[-1]) - 1, 1 - float(frame[0]))
+    # W W^T and W^T W have the same eigenvalues but for zeros: of the larger one, all that are missing.
+    frame = scipy.linalg.eigvalsh(gram if width < dimension else weights @ weights.T)
+    lower, upper = 0.0 if width < dimension else float(frame[0]), float(frame[-1])
+    spread = max(upper - 1, 1 - lower)
     return Incoherence(
         dimension=dimension,
         width=width,
@@ -97,8 +99,8 @@ def incoherence(weights: Array) -> Incoherence:
         gram3_condition=condition3,
         gershgorin2=1 + (width - 1) * coherence,
         gershgorin3=1 + (width - 1) * coherence**1.5,
-        frame_lower=float(frame[0]),
-        frame_upper=float(frame[-1]),
+        frame_lower=lower,
+        frame_upper=upper,
         frame_constant=spread,
     )
 

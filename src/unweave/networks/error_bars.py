@@ -16,22 +16,33 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array
+from unweave.errors import OutOfMemory, OutOfTime
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.clock import check
+from unweave.numerics.memory import require
 
 _MOST_ROWS_PER_PARAMETER = 16.0  # used to form J^T J; the result is scaled to all rows
+_COPIES_OF_GRAM = 4  # J^T J, scaled, its factor and the inverse of that
 _LENGTH_WEIGHT = 1e4  # of fixed lengths against the answers' equations: a hundredth of their error
 
 
 def standard_errors(model: NetworkParameters, points: Array, weights: Array) -> Array | None:
     """Return the standard errors (P,) of ``model``; None if the rows do not determine all parameters.
 
+    None, too, where there is no time or memory left for them.
+
     ``points`` (n, D) are the rows of the fit, ``weights`` (n, K) one over the standard deviation of each
     answer, 0 where it was not used.
     """
     rows = min(len(points), int(np.ceil(_MOST_ROWS_PER_PARAMETER * model.size)))
-    gram = ValueJacobian(model, points[:rows], weights[:rows]).gram().astype(np.float64)
+    try:
+        require(_COPIES_OF_GRAM * model.size**2, "the matrices behind standard errors")
+        gram = ValueJacobian(model, points[:rows], weights[:rows]).gram().astype(np.float64)
+        check(model.size**3)
+    except (OutOfTime, OutOfMemory):
+        return None
     if is_homogeneous(model):
         _fix_lengths(gram, model)
     scale = np.sqrt(np.diag(gram))

@@ -18,6 +18,7 @@ import numpy as np
 
 from unweave.arrays import Array, RealArray
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.clock import check
 from unweave.numerics.least_squares.khatri_rao_gram import add_gram, workspace_per_row
 from unweave.numerics.least_squares.problem import Linearisation
 
@@ -129,13 +130,19 @@ class ValueJacobian(Linearisation):
     @cached_property
     def _kronecker(self) -> list[tuple[RealArray, RealArray]]:
         """Inverses of the two factors of every layer: (m_{l-1} + 1, ) * 2 and (m_l, ) * 2."""
-        n = len(self._points)
-        sensitivities = self._model.sensitivities([slope.astype(np.float64) for slope in self._slopes])
+        n, outputs = len(self._points), self._slopes[-1].shape[1]
+        squares: list[Any] = [0.0] * self._model.depth  # of the sensitivities, by layer
+        at_once = max(1, 2 * GRAM_WORKSPACE_NUMBERS // (outputs * sum(w for _, w in self._model.shapes)))
+        for start in range(0, n, at_once):
+            check()
+            slopes = [slope[start : start + at_once].astype(np.float64) for slope in self._slopes]
+            for layer, sensitivity in enumerate(self._model.sensitivities(slopes)):
+                flat = sensitivity.reshape(-1, sensitivity.shape[2])
+                squares[layer] = squares[layer] + flat.T @ flat
         result = []
-        for read, sensitivity in zip(self._inputs, sensitivities, strict=True):
-            flat = sensitivity.reshape(-1, sensitivity.shape[2])
+        for read, square in zip(self._inputs, squares, strict=True):
             exact = read.astype(np.float64, copy=False)
-            inner, outer = _inverse(exact.T @ exact / n), _inverse(flat.T @ flat)
+            inner, outer = _inverse(exact.T @ exact / n), _inverse(np.asarray(square))
             result.append((inner.astype(self._dtype), outer.astype(self._dtype)))
         return result
 

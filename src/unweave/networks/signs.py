@@ -24,6 +24,7 @@ from unweave.errors import InvalidInput
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.activations import get_activation
 from unweave.networks.network import Network
+from unweave.numerics.clock import out_of_time
 from unweave.numerics.sign_search import (
     DEFAULT_SIGN_OPTIONS,
     SignOptions,
@@ -162,7 +163,7 @@ class _Solver:
         if self._width <= self._options.easy_enumeration:
             return self._enumerated() or self._unsolved()
         options, system = self._options, (self._matrix, self._right)
-        point = box_point(*system)
+        point = None if out_of_time() else box_point(*system)
         if point is None:
             return self._unsolved()  # not even signs between -1 and 1 would do
         corner, method = longest_point(*system, point, self._rng, options), "linear program"
@@ -189,7 +190,7 @@ class _Solver:
             return True, ()  # the program ended where it was sent away from
         allowed, proven = self._as_good(self._misfit(signs)), False
         others: list[Array] = []
-        while len(others) < MOST_ALTERNATIVES and not proven:
+        while len(others) < MOST_ALTERNATIVES and not proven and not out_of_time():
             other, proven = branch_and_bound(
                 self._matrix, self._right, [signs, *others], options=self._options
             )

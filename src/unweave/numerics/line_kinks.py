@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.numerics.clock import check
 
 Values = Callable[[Array], Array]
 """t (n,) -> g(t) (n, K)"""
@@ -210,6 +211,7 @@ class _Search:
         for cut in cuts:
             pending += self._split([(pending.pop(), cut)])
         while pending and self._rows <= self._most_rows():
+            check()
             pending = self._generation(pending)
         return LineKinks(np.sort(np.array(self._kinks)), self._unresolved, not pending, self._rows)
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array, IntArray
+from unweave.numerics.clock import out_of_time, remaining_seconds
 
 WIDEST_ENUMERATION = 40
 """Units up to which all patterns are gone through: two tables of 2^20 sums."""
@@ -30,6 +31,8 @@ _MOST_HALF_PATTERN_PAIRS = 4_000_000  # looked at; with more, the equations are 
 _PATTERNS_PER_PRODUCT = 1 << 16  # checked against all equations at once: a few MB
 _CORNER_DISTANCE = 1e-6  # from -1 or 1: such a coordinate of a linear program's solution is at its corner
 _BRANCHING_MISFIT = 1e-9  # branch and bound allows each equation this; its solver's own tolerance is 1e-6
+_LATTICE_SECONDS = 3e-6  # of a reduction, per equation and squared unknown: it cannot be interrupted
+_SHORTEST_SECONDS = 0.01  # of a linear program: solvers read 0 as no limit
 _MILP_INFEASIBLE = 2  # status of scipy.optimize.milp
 
 
@@ -105,8 +108,14 @@ def box_point(matrix: Array, right: Array, away_from: Array | None = None) -> Ar
     cost = np.zeros(matrix.shape[1]) if away_from is None else away_from
     from scipy.optimize import linprog  # here: slow to import, seldom needed
 
-    solved = linprog(cost, A_eq=matrix, b_eq=right, bounds=(-1, 1), method="highs-ds")
+    solved = linprog(cost, A_eq=matrix, b_eq=right, bounds=(-1, 1), method="highs-ds", options=_until_late())
     return None if solved.x is None else np.asarray(solved.x)
+
+
+def _until_late(seconds: float = np.inf) -> dict[str, float]:
+    """Return the option of a program that ends it after ``seconds`` or when the time is over."""
+    seconds = min(seconds, max(remaining_seconds(), _SHORTEST_SECONDS))
+    return {} if seconds == np.inf else {"time_limit": seconds}
 
 
 def corner_of(point: Array | None) -> Array | None:
@@ -133,6 +142,8 @@ def longest_point(
         return None
     point: Array | None = start
     for _ in range(options.walks):
+        if out_of_time():
+            return None
         length = 0.0
         while point is not None and float(point @ point) > (1 + _CORNER_DISTANCE) * length:
             corner = corner_of(point)
@@ -155,7 +166,7 @@ def narrowed_signs(
     signs, programs = np.zeros(matrix.shape[1]), 0
     if matrix.shape[1] > options.widest_branching * len(matrix):
         return signs
-    while programs < options.programs_per_unknown * len(signs):
+    while programs < options.programs_per_unknown * len(signs) and not out_of_time():
         free = np.flatnonzero(signs == 0)
         part, rest = matrix[:, free], right - matrix @ signs
         ends = rng.standard_normal((options.guess_points, len(free)))
@@ -211,7 +222,7 @@ def branch_and_bound(
     ones = np.ones(matrix.shape[1])
     bounds = (0, 1) if known is None else (np.maximum(known, 0), 1 + np.minimum(known, 0))
     # The limit decides whether the search is given up, never which pattern it finds.
-    limit = {"time_limit": options.branching_seconds} | ({} if nodes is None else {"node_limit": nodes})
+    limit = _until_late(options.branching_seconds) | ({} if nodes is None else {"node_limit": nodes})
     solved = milp(0 * ones, integrality=ones, bounds=bounds, constraints=rules, options=limit)
     if solved.x is None:
         return None, solved.status == _MILP_INFEASIBLE
@@ -223,10 +234,12 @@ def lattice_search(
 ) -> tuple[list[Array], list[Array]]:
     """Return patterns (m,), and vectors v in {-1, 0, 1}^m with M v = 0, that the reduced basis shows.
 
-    Both lists are empty where python-flint is not installed or the lattice is too large.
+    Both lists are empty where python-flint is not installed, the lattice is too large or time too short.
     """
     equations, width = matrix.shape
     if not lattice_available() or width > options.widest_lattice or equations == 0:
+        return [], []
+    if _LATTICE_SECONDS * equations * width**2 > remaining_seconds():
         return [], []
     flint = importlib.import_module("flint")
     bits = int(np.clip(options.bits_per_unknown * (width + 1) / equations, 16, 34))

@@ -10,6 +10,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.links import Link
+from unweave.numerics.axis_moves import answers_along_axes, one_call_is_enough
 from unweave.probing.answer_range import possible_links
 from unweave.probing.labels import count_labels
 from unweave.probing.lines import (
@@ -33,6 +34,7 @@ from unweave.targets.samples import Samples
 _EPS = float(np.finfo(np.float64).eps)
 _PROBE_LINES = 6  # lines on which kinks, straightness and bending are judged
 _FEATURE_SLOPE_POINTS = 3  # points at which every feature's slope is measured
+_MOST_FEATURES = 1000  # whose slopes are compared where there are too many inputs to ask about all
 _BLIND_SLOPE_NOISE = 3e-3  # relative noise above which slopes of single features say nothing
 _ONE_SCALE_SLOPE_RATIO = 30.0  # features whose slopes differ by a smaller factor are on one scale
 _SLOPE_RATIO_EXTREMES = 10.0  # factor by which a few features may be weaker still
@@ -246,8 +248,13 @@ def _feature_slopes(view: NormalisedQueries, lines: Lines, noise: Noise) -> Arra
     centers, values = lines.centers[:_FEATURE_SLOPE_POINTS], lines.center[:_FEATURE_SLOPE_POINTS]
     step = float(np.clip(np.sqrt(noise.relative), 1e-6, 0.1))  # balances noise against bending
     n_inputs = view.n_inputs
-    moved = centers[:, None, :] + step * np.eye(n_inputs)
-    answers = view(moved.reshape(-1, n_inputs)).reshape(centers.shape[0], n_inputs, -1)
+    if one_call_is_enough(n_inputs):
+        moved = centers[:, None, :] + step * np.eye(n_inputs)
+        answers = view(moved.reshape(-1, n_inputs)).reshape(centers.shape[0], n_inputs, -1)
+    else:  # some of so many features tell how alike they are
+        axes = np.linspace(0, n_inputs - 1, _MOST_FEATURES).astype(np.int64)
+        steps = np.full(len(axes), step)
+        answers = np.stack([answers_along_axes(view, center, steps, axes)[0] for center in centers])
     change = (answers - values[:, None, :]) / noise.sigma_per_output  # in units of the noise
     slopes = np.sqrt(np.mean(change**2, axis=(0, 2)))
     return np.asarray(slopes[slopes > 4.0])  # an unused feature shows noise only: sqrt(2) in these units

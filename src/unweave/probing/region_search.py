@@ -16,6 +16,8 @@ from unweave.targets.queries import Queries
 from unweave.targets.region import Region
 
 _AXIS_STEPS = 10.0 ** np.arange(-7, 10)  # steps along one axis, both signs: inputs of any usual unit
+_LADDER_NUMBERS = 100_000_000  # of the rows of steps that are made at once: 800 MB
+_MOST_INPUTS = 20_000  # beyond, the rows of all steps would be more than 100 GB
 _SATURATED_SHARE = 0.02  # of a feature's variation in the last decade of steps, at most: it saturates
 _BEND_STEPS = 10.0 ** np.arange(-4.0, 4.1, 0.25)  # along a line, in rough scales
 _BEND_LINES = 10  # random lines that are pooled
@@ -28,9 +30,12 @@ def find_region(ledger: Queries, sigma: float | Array, rng: np.random.Generator)
     """Return a region in which every unit of the target varies by about one, or None.
 
     ``sigma``, one number or (m,), is the standard deviation of one answer's error. None: the answers show
-    no scale (constant, affine, or below the noise everywhere). Cost: 34 D + C (D + 26) queries for a target
-    that saturates, with C = 5 D crossings (at most 300), 50 D + 1400 for any other.
+    no scale (constant, affine, or below the noise everywhere), or there are more than 20,000 inputs. Cost:
+    34 D + C (D + 26) queries for a target that saturates, with C = 5 D crossings (at most 300), 50 D + 1400
+    for any other.
     """
+    if ledger.n_inputs > _MOST_INPUTS:
+        return None
     ladder = _axis_ladder(ledger)
     spread = np.ptp(ladder.reshape(-1, ladder.shape[-1]), axis=0)
     alive = spread > 10 * sigma
@@ -53,10 +58,13 @@ def _axis_ladder(ledger: Queries) -> Array:
     n_inputs, n_steps = ledger.n_inputs, _AXIS_STEPS.size
     steps = np.concatenate([[0.0], _AXIS_STEPS])
     signed = np.stack([steps, -steps])  # (2, steps + 1)
-    x = np.zeros((n_inputs, 2, n_steps + 1, n_inputs))
-    every = np.arange(n_inputs)
-    x[every, :, :, every] = signed
-    return ledger(x.reshape(-1, n_inputs)).reshape(n_inputs, 2, n_steps + 1, -1)
+    parts, at_once = [], max(1, _LADDER_NUMBERS // (signed.size * n_inputs))
+    for start in range(0, n_inputs, at_once):
+        axes = np.arange(start, min(start + at_once, n_inputs))
+        x = np.zeros((len(axes), 2, n_steps + 1, n_inputs))
+        x[np.arange(len(axes)), :, :, axes] = signed
+        parts.append(ledger(x.reshape(-1, n_inputs)).reshape(len(axes), 2, n_steps + 1, -1))
+    return np.concatenate(parts)
 
 
 def _axis_scales(ladder: Array, error: float) -> tuple[Array, BoolArray, bool]:

@@ -21,8 +21,11 @@ import scipy.linalg
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.numerics.clock import check, svd_flops
+from unweave.numerics.memory import require
 from unweave.subspace.symmetric import symmetric_packing
 
+_COPIES_OF_SQUARES = 3  # of the rows x x^T: themselves, with the labels, and their factor
 _LABEL_ROUNDING = 10.0  # rounding of a label, in eps times the size of its terms; measured, 1 to 3
 _NOISE_DEVIATIONS = 5.0  # standard deviations of the noise that no eigenvalue exceeds by chance
 
@@ -168,9 +171,11 @@ def solve_quadratic_form(x: Array, y: Array, label_noise: float = 0.0) -> Quadra
     x = checked_inputs(x)
     y = checked_labels(x, y)
     scale = input_scale(x)
-    rows = packed_rows(x / scale)
-    n, p = rows.shape
     packing = symmetric_packing(x.shape[1])
+    n, p = len(x), packing.size
+    require(_COPIES_OF_SQUARES * n * p, f"the products of {x.shape[1]} inputs at {n} samples")
+    check(2 * n * p**2 + svd_flops(min(n, p), p))
+    rows = packed_rows(x / scale)
     left, right = rows, y
     if n > p:
         # The labels ride along as the last column, so that Q is never formed.

@@ -32,6 +32,7 @@ MOST_CORNERS = 1024
 MOST_EXAMPLES = 300
 """Examples that are asked: one in a hundred that is wrong is met in 19 of 20 runs."""
 _STREAM = 0x656C7365  # seeds the choice of rows that are no fresh ones
+_MOST_NUMBERS = 50_000_000  # of fresh rows together (400 MB), beyond the fewest of very many inputs
 _FAR_ROWS_PER_UNIT = 4  # rows far along the hyperplane of a kinked unit ...
 _FAR_ROWS = (32, 128)  # ... but so many at least and at most
 _FARTHEST_ALONG = 1e3  # normalised inputs: farther out, rows are heard with less and less precision
@@ -94,8 +95,9 @@ def fresh_rows(
 
     Half or more are placed at the units of the first layer; ``further`` ones are drawn besides.
     """
-    count = fresh_count(network.n_parameters, network.hidden, fewest)
     region = findings.region
+    count = fresh_count(network.n_parameters, network.hidden, fewest)
+    count = min(count, max(fewest, _MOST_NUMBERS // region.n_inputs))
     points = region.sample(count, rng)
     if not network.hidden:
         return np.concatenate([points, region.sample(further, rng)]), count + further

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 from numpy.random import Generator
 
 from unweave.errors import BudgetExhausted
@@ -20,6 +19,7 @@ from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import fit_values, points_to_fit
 from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.look import Findings
+from unweave.recovery.breakdown import NUMERICAL_ERRORS, is_breakdown
 from unweave.recovery.fresh_rows import fresh_rows
 from unweave.recovery.judge import Verdict
 from unweave.recovery.result import Status
@@ -64,7 +64,11 @@ def polished_on_values(
 
             fit = fit_values(start, points, view(points), noise, tell)
             stage.figures.update(residual=fit.history[-1], floor=fit.floor, steps=len(fit.history) - 1)
-    except (BudgetExhausted, np.linalg.LinAlgError):
+    except BudgetExhausted:
+        return candidate
+    except NUMERICAL_ERRORS as error:
+        if not is_breakdown(error):
+            raise
         return candidate
     evidence = replace(
         candidate.evidence,

@@ -14,7 +14,7 @@ from unweave.execution.executor import Executor
 from unweave.execution.store import Checkpoint
 from unweave.methods.table import METHODS
 from unweave.networks.activations import SOFTMAX, get_activation
-from unweave.numerics.memory import memory_limit
+from unweave.numerics.memory import default_limit, memory_limit
 from unweave.recovery.choose import (
     checked_options,
     method_named,
@@ -114,8 +114,9 @@ def recover(
         Options of a method, or a list of them, in place of its defaults: the dataclass that the method's
         folder in `unweave.methods` documents, e.g. `unweave.methods.relu.search.ReluOptions`.
     max_memory
-        Bytes that the matrices of a fit may take; larger fits run without matrices, which takes longer. None
-        for no limit.
+        Bytes that matrices may take: larger fits run without them or piece by piece, which takes longer, or
+        the result says that there is no room. None for half of what is free when the call begins (that the
+        machine and the container's control group leave); infinite for no limit.
     progress
         Called with a `Progress` from time to time.
     executor
@@ -160,12 +161,13 @@ def recover(
     if max_memory is not None and not max_memory > 0:
         raise InvalidInput(f"max_memory must be a positive number of bytes. Got {max_memory!r} instead.")
     request = replace(request, autodiff=_wants_autodiff(derivatives, request, target))
+    most_bytes = default_limit() if max_memory is None else max_memory
     source: Source
     _refuse_other_kind_of_method(chosen, target)
     if isinstance(target, Samples):
         _refuse_what_samples_cannot_use(given)
         source = SampledTarget(target, deadline)
-        with memory_limit(max_memory):
+        with memory_limit(most_bytes):
             return Run(source, request, methods, tolerance, seed, progress, None).recover()
     queries = as_queries(
         target,
@@ -175,7 +177,7 @@ def recover(
         differentiable=request.autodiff,
     )
     source = QueriedTarget(queries, domain, examples, verify)
-    with running(queries, executor, checkpoint) as resumption, memory_limit(max_memory):
+    with running(queries, executor, checkpoint) as resumption, memory_limit(most_bytes):
         result = Run(source, request, methods, tolerance, seed, progress, resumption).recover()
         release(queries)  # not after an error, which hands the ledger back to be asked again
         return result

@@ -20,7 +20,6 @@ from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
-from unweave.numerics.variable_projection.prune import OnStep
 
 CLEARLY_WORSE = 30.0
 """Excess of chi^2 at which a rival has failed: five standard deviations and some."""
@@ -92,9 +91,7 @@ def rival_of(network: Network, x: Array, y: Array, sigma: Array) -> str | None:
     return None
 
 
-def smaller_rival(
-    network: Network, x: Array, y: Array, floor: float, rng: np.random.Generator, on_step: OnStep
-) -> str | None:
+def smaller_rival(network: Network, x: Array, y: Array, floor: float, rng: np.random.Generator) -> str | None:
     """Name a kind of which no more smooth units explain the rows to ``floor``, from random starts, or None.
 
     The floor is relative to the answers' spread. Random starts find units in few inputs only.
@@ -103,7 +100,7 @@ def smaller_rival(
         return None
     kinds = [kind for kind in _rivals(get_activation(network.activations[0])) if kind.smooth]
     options = replace(_SMALLER, most_units=network.hidden[0])
-    found = search_values(x, y, None, kinds, floor=floor, rng=rng, options=options, on_step=on_step)
+    found = search_values(x, y, None, kinds, floor=floor, rng=rng, options=options)
     if found is None or not found.exact or found.fitted.model.size > network.n_parameters:
         return None
     return found.fitted.model.activation.name

@@ -12,10 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
+from unweave.numerics.clock import time_limit
 from unweave.numerics.threads import single_threaded_blas
-from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
 from unweave.probing.look import Findings
+from unweave.recovery.breakdown import NUMERICAL_ERRORS, breakdown_reason, is_breakdown
 from unweave.recovery.certificate import certify
 from unweave.recovery.choose import choose, options_for
 from unweave.recovery.judge import Verdict, judge, unverified
@@ -43,10 +44,23 @@ def run_search(search: Search) -> Candidate:
         problem = str(error)
     except KeyboardInterrupt:
         problem, interrupted = "interrupted", True
-    except np.linalg.LinAlgError as error:
-        problem = _told(f"the numbers broke down ({error}): not a network of this class", search.so_far())
-    candidate = search.candidate()
+    except NUMERICAL_ERRORS as error:
+        if not is_breakdown(error):
+            raise
+        problem = _told(breakdown_reason(error), search.so_far())
+    candidate = _held_by(search)
     return replace(candidate, problem=problem or candidate.problem, interrupted=interrupted)
+
+
+def _held_by(search: Search) -> Candidate:
+    """Return the best candidate of ``search``: none if its numbers are of no use."""
+    try:
+        with time_limit(None):  # what was found is handed back, whatever the time
+            return search.candidate()
+    except NUMERICAL_ERRORS as error:
+        if not is_breakdown(error):
+            raise
+        return Candidate(problem=breakdown_reason(error))
 
 
 def _told(what: str, so_far: str) -> str:
@@ -82,7 +96,7 @@ class Run:
         """Go the whole way; on Ctrl-C hand back what was found."""
         try:
             # Methods that do not fit the target may run away; what comes out is judged, not warned about.
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            with np.errstate(all="ignore"), time_limit(self._source.clock()):
                 return self._recover()
         except KeyboardInterrupt as interrupt:
             told = self._tell("interrupted; what was found so far is not verified")
@@ -97,6 +111,10 @@ class Run:
                 stage.figures.update(noise=noise.kind, sigma=noise.sigma, outputs=findings.n_outputs)
         except BudgetExhausted as error:
             return self._tell(f"the budget ended while looking at the target: {error}")
+        except NUMERICAL_ERRORS as error:
+            if isinstance(error, InvalidInput) or not is_breakdown(error):
+                raise
+            return self._tell(f"while looking at the target, {breakdown_reason(error)}")
         if findings.labels:
             return self._tell(LABELS_MESSAGE.format(findings.labels))
         methods, reasons = choose(request, findings, source.asks, self._methods)
@@ -160,6 +178,10 @@ class Run:
                 stage.figures.update(error=tried.error, threshold=tried.threshold, rows=tried.rows)
         except BudgetExhausted as error:
             return unverified(Status.APPROXIMATE, f"not verified: {error}")
+        except NUMERICAL_ERRORS as error:
+            if not is_breakdown(error):
+                raise
+            return unverified(Status.APPROXIMATE, f"not verified: {breakdown_reason(error)}")
         finally:
             self._verification += self._source.sent - sent
         return verdict
@@ -175,13 +197,7 @@ class Run:
         network = in_normalised_inputs(candidate.network, region)
         rival = rival_of(network, region.to_normalised(x), y - candidate.evidence.answer_offset, sigma)
         if rival is None and isinstance(place.view, FittedRows):
-
-            def tell(steps: int, residual: float) -> None:
-                self._journal.tell(steps, None, f"steps of rivals, residual {residual:.1e}")
-                if place.view.seconds_left == 0:
-                    raise OutOfTime
-
-            rival = smaller_rival(candidate.network, x, y, place.view.floor()[0], self._rng, tell)
+            rival = smaller_rival(candidate.network, x, y, place.view.floor()[0], self._rng)
         if rival is None:
             return candidate
         objection = f"{rival} units explain the answers as well at this precision"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -10,6 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from unweave.arrays import Array
+from unweave.numerics.clock import SecondsLeft
 from unweave.probing.far_look import far_look
 from unweave.probing.look import Findings, look, look_at_samples
 from unweave.recovery.choose import question_of
@@ -17,6 +20,7 @@ from unweave.recovery.fresh_rows import demands
 from unweave.recovery.hearing import NEAR
 from unweave.recovery.trial import Trial, fresh_trial, held_out_trial
 from unweave.search import Candidate, Method, Request
+from unweave.targets.budget import Budget
 from unweave.targets.held_out import FittedRows, HeldOutRows, split
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
@@ -59,6 +63,10 @@ class Source(ABC):
         return 0 if self.queries is None else self.queries.derivative_queries
 
     @abstractmethod
+    def clock(self) -> SecondsLeft | None:
+        """Return what tells the seconds until the deadline; None where there is none."""
+
+    @abstractmethod
     def look(self, request: Request, rng: Generator) -> Findings:
         """Look at the answers before anything is fitted."""
 
@@ -86,6 +94,10 @@ class QueriedTarget(Source):
         self.queries: Queries = queries
         self._domain, self._examples = domain, examples
         self._demands = demands(verify, examples, queries.n_inputs)
+
+    def clock(self) -> SecondsLeft | None:
+        """The ledger's."""
+        return None if self.queries.seconds_left is None else lambda: self.queries.seconds_left
 
     def look(self, request: Request, rng: Generator) -> Findings:
         """Ask a few hundred rows; ask far out too where the depth is not known and that is allowed."""
@@ -127,10 +139,17 @@ class SampledTarget(Source):
 
     asks, stream = "samples", _SAMPLES_STREAM
 
-    def __init__(self, samples: Samples, deadline: float | None) -> None:
-        self._samples, self._deadline = samples, deadline
+    def __init__(
+        self, samples: Samples, deadline: float | None, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._samples, self._budget = samples, Budget(clock)
+        self._budget.reset(None, deadline)
         self.notes = samples.notes
         self._held: HeldOutRows | None = None
+
+    def clock(self) -> SecondsLeft | None:
+        """Of the budget, which limits nothing else here."""
+        return None if self._budget.seconds_left is None else lambda: self._budget.seconds_left
 
     def look(self, request: Request, rng: Generator) -> Findings:
         """Read scales and precision off the rows."""
@@ -139,7 +158,7 @@ class SampledTarget(Source):
     def places(self, request: Request, findings: Findings, first: Method, rng: Generator) -> list[Place]:
         """Hold out what the likeliest method does not need."""
         count = self._held_out(first, first.cost(question_of(request, findings, first)).rows)
-        fitted, self._held = split(self._samples, count, self._deadline, rng)
+        fitted, self._held = split(self._samples, count, self._budget, rng)
         return [Place(fitted, findings)]
 
     def _held_out(self, method: Method, needed: int) -> int:

@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unweave.errors import UnweaveError
+from unweave.errors import OutOfTime, UnweaveError
 from unweave.networks.activations import get_activation
-from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.probing.look import Findings
 from unweave.search.cost import Cost, Question
 from unweave.search.evidence import Candidate, Evidence

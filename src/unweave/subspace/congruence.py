@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.numerics.clock import check
 from unweave.subspace.symmetric import symmetric_packing
 
 _MAX_SWEEPS = 300  # ten times what matrices of this form need
@@ -72,6 +73,7 @@ def _pairwise_sweeps(matrices: Array) -> tuple[Array, float, int]:
     v = np.eye(d)
     sweeps = 0
     while sweeps < _MAX_SWEEPS:
+        check()
         sweeps += 1
         x = v @ matrices @ v.T
         diagonals = np.einsum("nii->ni", x)

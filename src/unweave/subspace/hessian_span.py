@@ -14,6 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array
+from unweave.numerics.clock import check, svd_flops
 
 CLEAR_GAP = 10.0
 """A ratio of consecutive singular values above this is taken for the width. Noise alone has consecutive
@@ -73,6 +74,7 @@ def hessian_span(packed: Array, relative_floor: float = 0.0) -> HessianSpan:
     """
     if not np.isfinite(packed).all():
         raise np.linalg.LinAlgError("Hessians must be finite")
+    check(svd_flops(*packed.shape))
     vectors, values, _ = scipy.linalg.svd(
         packed.T, full_matrices=False, check_finite=False, lapack_driver="gesdd"
     )

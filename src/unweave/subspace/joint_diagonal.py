@@ -12,7 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.numerics.clock import check
 from unweave.subspace.symmetric import symmetric_packing
+
+_EIGENVECTOR_FLOPS = 25  # times D^3: eigenvectors of a matrix that is not symmetric
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,7 @@ def jointly_diagonalise(
     balanced = packed / np.maximum(np.linalg.norm(packed, axis=1, keepdims=True), total * 1e-300)
     best: JointDiagonalisation | None = None
     for _ in range(pencils):
+        check(_EIGENVECTOR_FLOPS * dimension**3 + 2 * packed.size * dimension**2)
         first, second = packing.unpack(rng.standard_normal((2, len(packed))) @ balanced)
         directions = _pencil_directions(first, second)
         if directions is None:

@@ -27,6 +27,7 @@ from array_api_compat import array_namespace
 
 from unweave.arrays import AnyArray, Array
 from unweave.execution.executor import Executor, SerialExecutor
+from unweave.numerics.clock import check
 from unweave.subspace.collector import Collector, CollectorOptions, RankOneDirections
 from unweave.subspace.rank_one_space import RankOneSpace
 
@@ -100,6 +101,7 @@ def subspace_power_method(
     misalignment = np.asarray(space.misalignment(space.asarray(found)), dtype=np.float64)
     collector = Collector(wanted, found, misalignment, options, on_round)
     while collector.goes_on:
+        check()
         found, first = collector.found, collector.restarts == 0
         count = wanted if first else min(wanted, max(2 * (wanted - len(found)), 16))
         if options.residual_starts and len(found):
@@ -181,6 +183,7 @@ def power_iterations(
     active = xp.arange(result.shape[0], device=result.device)
     shrink = 1.0 if np.isinf(gamma) else 2 * gamma / (1 + 2 * gamma)
     for _ in range(steps):
+        check()
         current = xp.take(result, active, axis=0)
         _, image = space.objective_and_image(current)
         moved = unit_rows(image if np.isinf(gamma) else current + 2 * gamma * image)
@@ -204,6 +207,7 @@ def newton_ascent(space: RankOneSpace, directions: AnyArray, steps: int, toleran
     for _ in range(steps):
         keep = []
         for start in range(0, active.shape[0], _ROWS_PER_NEWTON_STEP):
+            check()
             rows = active[start : start + _ROWS_PER_NEWTON_STEP]
             moved, length = _newton_step(space, xp.take(result, rows, axis=0))
             result[rows] = moved

@@ -22,6 +22,7 @@ import scipy.linalg
 from array_api_compat import array_namespace
 
 from unweave.arrays import AnyArray, Array
+from unweave.numerics.clock import check
 from unweave.subspace.symmetric import SymmetricPacking
 
 Representation = Literal["basis", "complement", "dense"]
@@ -66,6 +67,7 @@ class RankOneSpace:
         if self.representation == "dense":
             return basis @ basis.T
         xp = array_namespace(basis)
+        check(2 * basis.shape[0] ** 2 * self.rank)
         complement = scipy.linalg.qr(np.asarray(basis, dtype=np.float64))[0][:, self.rank :]
         return xp.asarray(np.ascontiguousarray(complement), dtype=basis.dtype, device=basis.device)
 
@@ -148,6 +150,7 @@ class RankOneSpace:
         identity = xp.eye(directions.shape[1], dtype=directions.dtype, device=directions.device)
         rates = []
         for start in range(0, directions.shape[0], _ROWS_PER_CURVATURE):
+            check()
             u = directions[start : start + _ROWS_PER_CURVATURE]
             image, curvature = self.curvature(u)
             tangential = identity - u[:, :, None] * u[:, None, :]

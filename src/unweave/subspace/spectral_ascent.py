@@ -25,6 +25,7 @@ from array_api_compat import array_namespace
 
 from unweave.arrays import AnyArray
 from unweave.errors import InvalidInput
+from unweave.numerics.clock import check
 from unweave.subspace.collector import Collector, CollectorOptions, RankOneDirections
 from unweave.subspace.power_method import ROUNDING_MISALIGNMENT, unit_rows
 from unweave.subspace.rank_one_space import RankOneSpace
@@ -76,6 +77,7 @@ def spectral_ascent(
     accepted_level = acceptance if options.min_objective is None else 1 - options.min_objective
     collector = Collector(wanted, np.zeros((0, dimension)), np.zeros(0), options, on_round)
     while collector.goes_on:
+        check()
         members = space.asarray(rng.standard_normal((wanted, wanted)))
         ends = ascend_spectral_norm(space, members, options)
         directions = np.asarray(ends, dtype=np.float64)
@@ -102,6 +104,7 @@ def ascend_spectral_norm(
     # M moves by gamma / (lambda_1 + gamma) of what an infinitely long step would.
     tolerance = options.tolerance * options.gamma / (1 + options.gamma)
     for _ in range(options.steps):
+        check()
         members = xp.take(current, active, axis=0)
         _, vectors = xp.linalg.eigh(_matrices(space, members))
         gradient = space.packing.outer(vectors[:, :, -1]) @ space.basis

@@ -18,6 +18,9 @@ import scipy.linalg
 from array_api_compat import array_namespace, device
 
 from unweave.arrays import AnyArray, Array, IntArray
+from unweave.numerics.memory import require
+
+_INDEX_COPIES = 4  # d x d numbers: the positions, and twice rows and columns of half as many
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,7 @@ class SymmetricPacking:
 @lru_cache(maxsize=64)
 def symmetric_packing(dimension: int) -> SymmetricPacking:
     """The packing of symmetric ``dimension`` x ``dimension`` matrices."""
+    require(_INDEX_COPIES * dimension**2, f"the indices of symmetric matrices of {dimension} variables")
     rows, columns = (index.astype(np.int64) for index in np.triu_indices(dimension))
     position = np.empty((dimension, dimension), dtype=np.int64)
     position[rows, columns] = position[columns, rows] = np.arange(len(rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from unweave.errors import BudgetExhausted, InvalidInput
+from unweave.errors import BudgetExhausted, InvalidInput, OutOfTime
 from unweave.targets.answer_table import whole_number
 
 
@@ -54,8 +54,7 @@ class Budget:
     def check_time(self) -> None:
         """Raise when the time is over."""
         if self.is_late:
-            raise BudgetExhausted(
+            raise OutOfTime(
                 f"The target must be asked before the deadline. Got {self.sent} rows answered when the time "
-                "was over instead. Raise deadline; what was answered so far is kept.",
-                reason="deadline",
+                "was over instead. Raise deadline; what was answered so far is kept."
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,11 +62,9 @@ class HeldOutRows:
 
 
 def split(
-    samples: Samples, held_out: int, deadline: float | None, rng: np.random.Generator
+    samples: Samples, held_out: int, budget: Budget, rng: np.random.Generator
 ) -> tuple[FittedRows, HeldOutRows]:
     """Hold out about ``held_out`` rows."""
-    budget = Budget(time.perf_counter)
-    budget.reset(None, deadline)
     fitted, held = samples.split(held_out, rng)
     x, y = samples.x, samples.y
     return (

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import unweave
+from unweave.errors import OutOfTime
 from unweave.methods.shared.value_search import ValueSearchOptions, search_values, smooth_feature
 from unweave.methods.smooth_values.search import SmoothValuesOptions
 from unweave.networks.activations import get_activation
 from unweave.numerics.variable_projection.problem import ProjectedProblem
-from unweave.numerics.variable_projection.search import OutOfTime
 from unweave.numerics.variable_projection.steps import gram_solver
 
 

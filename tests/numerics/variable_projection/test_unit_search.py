@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.numerics.variable_projection.search import OutOfTime, search_units
+from unweave.errors import OutOfTime
+from unweave.numerics.variable_projection.search import search_units
 from unweave.numerics.whitening import Whitening
 
 

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unweave.arrays import Array
 from unweave.networks.network import Network
+from unweave.numerics.axis_moves import answers_along_axes
 from unweave.search import Candidate, Evidence, Search
+
+_MOST_INPUTS_SOLVED = 4000  # by least squares, whose flops grow with the cube of the inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +32,10 @@ class AffineSearch(Search):
         findings, region = self.findings, self.findings.region
         inputs, spare = len(region.location), self.context.options.spare_rows
         with self.journal.stage("affine fit") as stage:
-            points = region.sample(inputs + 1 + spare, self.rng)
+            points = region.sample(spare if inputs > _MOST_INPUTS_SOLVED else inputs + 1 + spare, self.rng)
             answers = self.context.view(points)
             design = np.concatenate([points, np.ones((len(points), 1))], axis=1)
-            solution, *_ = np.linalg.lstsq(design, answers, rcond=None)
+            solution = self._along_axes() if len(points) == spare else _least_squares(design, answers)
             # Rows without effect come out as rounding: an exact zero says what is meant.
             if findings.constant:
                 solution[:-1] = 0.0
@@ -52,6 +56,25 @@ class AffineSearch(Search):
         )
         self._found = Candidate(Network([weights], [bias], ["identity"]), evidence, tuple(notes))
 
+    def _along_axes(self) -> Array:
+        """Return weights and bias (D + 1, K) from one step along every axis."""
+        ask, base = self.context.view, np.zeros(self.findings.region.n_inputs)
+        if not self.findings.region.contains(base[None])[0]:
+            base = self.findings.region.sample(1, self.rng)[0]
+        steps = np.ones(len(base))
+        bounds = self.findings.region.normalised_bounds
+        if bounds is not None:
+            up, down = bounds[1] - base, base - bounds[0]
+            steps = np.where(up >= down, up, -down)
+        first = ask(base[None])[0]
+        answers, taken = answers_along_axes(ask, base, steps)
+        slopes = (answers - first) / taken[:, None]
+        return np.vstack([slopes, first - base @ slopes])
+
     def candidate(self) -> Candidate:
         """Return the affine map, once it is solved for."""
         return self._found
+
+
+def _least_squares(design: Array, answers: Array) -> Array:
+    return np.asarray(np.linalg.lstsq(design, answers, rcond=None)[0], dtype=np.float64)

@@ -19,6 +19,8 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.relu.units import Units
 from unweave.methods.shared.kinked.lines import Ask
+from unweave.numerics.axis_moves import answers_along_axes, one_call_is_enough
+from unweave.numerics.clock import check
 from unweave.targets.region import Region
 
 
@@ -78,19 +80,19 @@ def refine_units(
     error = np.full(units.width, np.inf)
     rows, answered = [np.zeros((0, region.n_inputs))], [np.zeros((0, outer.shape[1]))]
     for unit in (int(index) for index in np.flatnonzero(~units.refined)):
+        check()
         place = _best_place(unit, samples, heights, gram, units, region, options)
         if place is None:
             continue
-        points, steps = place
-        answers = ask(points)
-        kept = slice(None) if keep_rows else slice(None, None, region.n_inputs + 1)
-        rows.append(points[kept].copy())
-        answered.append(answers[kept].copy())
-        found = _unit_between(points, answers, units.weights[:, unit], options)
+        around = _asked_around(ask, *place, keep_rows)
+        answers, steps = around.answers, np.abs(place[1])
+        rows.append(around.kept_points)
+        answered.append(around.kept_answers)
+        found = _unit_between(around, units.weights[:, unit], options)
         if found is None:
             continue
         weights[:, unit], biases[unit], outer[unit] = found
-        size = float(np.abs(answers).max()) + float(np.abs(points).max() * np.abs(outer[unit]).max())
+        size = float(np.abs(answers).max()) + float(around.farthest * np.abs(outer[unit]).max())
         error[unit] = rounding * size / (float(np.median(steps)) * float(np.linalg.norm(outer[unit])))
         clearance[unit], refined[unit] = float(steps.min()) / options.room_share, True
     better = replace(
@@ -108,7 +110,7 @@ def _best_place(
     region: Region,
     options: RefinementOptions,
 ) -> tuple[Array, Array] | None:
-    """Return rows (2 (d + 1), d), base point first on either side, and steps (2, d); None if no place."""
+    """Return a base point on either side (2, d) and the steps along every axis (2, d); None if no place."""
     normal = units.weights[:, unit]
     moves = heights[:, unit]
     room = np.abs(heights - moves[:, None] * gram[unit])  # |z_k| at the samples moved onto the hyperplane
@@ -132,14 +134,14 @@ def _best_place(
     aside = min(options.room_share * float(along.min()), options.longest_step)
     if bounds is not None:
         aside = min(aside, options.room_share * float(np.minimum(foot - bounds[0], bounds[1] - foot).min()))
-    sides = [_cross(foot + sign * aside * normal, units, bounds, options) for sign in (1.0, -1.0)]
-    return np.concatenate([points for points, _ in sides]), np.stack([steps for _, steps in sides])
+    bases = np.stack([foot + sign * aside * normal for sign in (1.0, -1.0)])
+    return bases, np.stack([_steps(base, units, bounds, options) for base in bases])
 
 
-def _cross(
+def _steps(
     base: Array, units: Units, bounds: tuple[Array, Array] | None, options: RefinementOptions
-) -> tuple[Array, Array]:
-    """Return the base point and one step along each coordinate (1 + d, d), with the steps' lengths (d,)."""
+) -> Array:
+    """Return one step along each coordinate (d,) that stays on one side of every unit."""
     room = np.abs(base @ units.weights + units.biases)
     with np.errstate(divide="ignore"):
         steps = np.minimum(
@@ -150,21 +152,56 @@ def _cross(
         up, down = bounds[1] - base, base - bounds[0]
         signs = np.where(up >= down, 1.0, -1.0)
         steps = np.minimum(steps, options.room_share * np.maximum(up, down))
-    return np.vstack([base, base + np.diag(signs * steps)]), steps
+    return np.asarray(signs * steps)
+
+
+@dataclass(frozen=True, eq=False)
+class _Around:
+    """Answers around a base point on either side of a unit."""
+
+    bases: Array
+    """(2, d)"""
+    taken: Array
+    """(2, d) steps without what rounding took."""
+    answers: Array
+    """(2, 1 + d, K), the base point's first."""
+    farthest: float
+    """Largest coordinate of a row."""
+    kept_points: Array
+    kept_answers: Array
+
+
+def _asked_around(ask: Ask, bases: Array, steps: Array, keep_rows: bool) -> _Around:
+    """Ask the base points (2, d) and one step (2, d) along each axis; hand back all rows, or these two."""
+    d = bases.shape[1]
+    if keep_rows or one_call_is_enough(d):
+        points = np.concatenate(
+            [np.vstack([base, base + np.diag(s)]) for base, s in zip(bases, steps, strict=True)]
+        )
+        answers = ask(points)
+        taken = np.stack([points[side + 1 : side + d + 1].diagonal() - points[side] for side in (0, d + 1)])
+        kept = slice(None) if keep_rows else slice(None, None, d + 1)
+        farthest, rows = float(np.abs(points).max()), (points[kept].copy(), answers[kept].copy())
+        return _Around(bases, taken, answers.reshape(2, d + 1, -1), farthest, *rows)
+    first = ask(bases)
+    moved = [answers_along_axes(ask, base, step) for base, step in zip(bases, steps, strict=True)]
+    answers = np.stack([np.vstack([own, each]) for own, (each, _) in zip(first, moved, strict=True)])
+    taken = np.stack([each for _, each in moved])
+    farthest = float((np.abs(bases) + np.abs(taken)).max())
+    return _Around(bases, taken, answers, farthest, bases, first)
 
 
 def _unit_between(
-    points: Array, answers: Array, normal: Array, options: RefinementOptions
+    around: _Around, normal: Array, options: RefinementOptions
 ) -> tuple[Array, float, Array] | None:
     """Return normal (d,), bias and half jump (K,) from the two affine pieces; None if they do not fit."""
-    d = points.shape[1]
-    foot = (points[0] + points[d + 1]) / 2  # on the hyperplane: to go there from either base loses no digits
+    foot = (
+        around.bases[0] + around.bases[1]
+    ) / 2  # on the hyperplane: to go there from either base loses no digits
     gradients, values = [], []
-    for side in (0, d + 1):
-        base = points[side]
-        taken = points[side + 1 : side + d + 1].diagonal() - base
-        gradients.append((answers[side + 1 : side + d + 1] - answers[side]) / taken[:, None])
-        values.append(answers[side] + gradients[-1].T @ (foot - base))
+    for base, taken, answers in zip(around.bases, around.taken, around.answers, strict=True):
+        gradients.append((answers[1:] - answers[0]) / taken[:, None])
+        values.append(answers[0] + gradients[-1].T @ (foot - base))
     jump, apart = gradients[0] - gradients[1], values[0] - values[1]
     left, sizes, right = np.linalg.svd(jump, full_matrices=False)
     if sizes[0] == 0 or (len(sizes) > 1 and sizes[1] > options.rank_one * sizes[0]):

@@ -22,6 +22,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.relu.fit import (
     PolishOptions,
+    affine_frame,
     fit_affine,
     fit_all,
     polish,
@@ -43,9 +44,12 @@ from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
 from unweave.networks.signs import KINKED, SignSolution, negative_slope, solve_signs, to_network
 from unweave.numerics.line_kinks import Line
+from unweave.numerics.memory import require
 from unweave.numerics.sign_search import SignOptions
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
+
+_COPIES_OF_FITTED_ROWS = 5  # kept, joined, as features, and the two that least squares makes of those
 
 
 class ReluReason(Reason):
@@ -171,6 +175,7 @@ class ReluSearch(Search):
     def _search(self) -> AbsoluteForm:
         """Search lines until their units explain the target."""
         options, in_box, dry = self._options, self._region.has_box, 0
+        self._rows_wanted(self._units)
         most, patience, enough = options.most_lines, options.dry_lines, 0
         if in_box:
             most, patience = options.most_lines_in_box, options.dry_lines_in_box
@@ -231,8 +236,7 @@ class ReluSearch(Search):
     def _fit(self, units: Units) -> tuple[AbsoluteForm, float]:
         """Fit heights and affine part to fresh rows; return the residual relative to the spread, too."""
         options, in_box = self._options, self._region.has_box
-        wanted = units.width + self._region.n_inputs + 1
-        wanted += options.spare_rows_in_box if in_box else options.spare_rows
+        wanted = self._rows_wanted(units)
         more = self._region.sample(max(0, wanted - len(self._rows)), self.rng)
         if not in_box:
             more[::2] *= options.wide
@@ -240,6 +244,16 @@ class ReluSearch(Search):
             self._answers = np.concatenate([self._answers, self._ask(more)])
             self._rows = np.concatenate([self._rows, more])
         return fit_all(units, self._rows, self._answers)
+
+    def _rows_wanted(self, units: Units) -> int:
+        """Return how many rows the fit of these units takes; raise if they do not fit into memory."""
+        options, frame = self._options, affine_frame(units)
+        slopes = self._region.n_inputs if frame is None else frame.shape[1]
+        spare = options.spare_rows_in_box if self._region.has_box else options.spare_rows
+        wanted = units.width + slopes + 1 + spare
+        numbers = _COPIES_OF_FITTED_ROWS * wanted * self._region.n_inputs
+        require(numbers, "rows that show whether units are missing")
+        return wanted
 
     def _far_misfit(self, form: AbsoluteForm) -> float:
         """Return the largest relative error of the form at points far out, in directions that no line had.

@@ -36,6 +36,7 @@ from unweave.methods.relu_deep.probe import Probe
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
 from unweave.networks.signs import negative_slope, solve_signs
+from unweave.numerics.clock import out_of_time
 from unweave.search.journal import Journal
 
 
@@ -177,6 +178,8 @@ class Completion:
         """Fit the network to the rows of the check, too, and to more where they leave something open."""
         points, answers = self._some(*self._rows(), polished.network)
         for _ in range(self._options.most_polishes):
+            if out_of_time():
+                break
             with self._journal.stage("polish") as stage:
                 polished = polish(polished.network, points, answers, self._options.polish)
                 stage.figures.update(residual=polished.history[-1], error_bar=polished.error_bar)

@@ -21,6 +21,7 @@ from unweave.arrays import Array
 from unweave.methods.relu_deep.probe import Probe
 from unweave.methods.relu_deep.surface import Surface
 from unweave.networks.lifted_layers import LiftedLayers
+from unweave.numerics.clock import check
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,7 @@ def find_meeting(
     side = float(surface.places[nearest[0]].pattern[unit])
     found: list[Meeting] = []
     for number in range(options.starts):
+        check()
         rounds, turn = divmod(number, len(options.spreads))
         origin = surface.places[nearest[rounds % len(nearest)]].point
         if number % 3 == 2:

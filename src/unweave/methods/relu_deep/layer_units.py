@@ -12,6 +12,7 @@ from unweave.methods.relu_deep.surface import Surface, SurfaceOptions
 from unweave.methods.relu_deep.trace import TraceOptions, Unit, is_flat, trace
 from unweave.methods.shared.kinked.lines import unexplained
 from unweave.networks.lifted_layers import LiftedLayers
+from unweave.numerics.clock import check
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,7 @@ class LayerUnits:
     def find_next(self) -> Unit | None:
         """Find one more unit; return None if no kink that is left leads to one."""
         for kink in self.open_kinks():
+            check()
             if self.is_hopeless:
                 break
             tries = self._attempts.get(id(kink), 0)

@@ -19,8 +19,12 @@ from unweave.arrays import Array, BoolArray, IntArray
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.clock import check, svd_flops
 from unweave.numerics.least_squares import LevenbergMarquardtOptions
 from unweave.numerics.least_squares.full_steps import take_full_steps
+from unweave.numerics.memory import require
+
+_COPIES_OF_JACOBIAN = 3  # formed, without the held parameters, and scaled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +87,7 @@ def polish(
         return np.asarray((factors * (answers - candidate.values(points))).reshape(-1))
 
     # So near the end that one Jacobian serves all steps.
+    require(_COPIES_OF_JACOBIAN * answers.size * model.size, "the Jacobian of the polish")
     solver = _Solver(ValueJacobian(model, points, factors).dense()[:, free], options)
 
     def move(candidate: NetworkParameters, left: Array) -> NetworkParameters:
@@ -186,6 +191,7 @@ class _Solver:
         size = np.linalg.norm(jacobian, axis=0)
         self._size = np.where(size > 0, size, 1.0)
         self._scaled = jacobian / self._size
+        check(jacobian.size * jacobian.shape[1])
         gram = scipy.linalg.blas.dsyrk(1.0, self._scaled.T, lower=1)
         self._factor: Array | None = None
         try:
@@ -195,6 +201,7 @@ class _Solver:
                 return
         except scipy.linalg.LinAlgError:
             pass
+        check(svd_flops(*jacobian.shape))
         self._left, self._values, self._right = np.linalg.svd(self._scaled, full_matrices=False)
 
     def solve(self, residual: Array) -> Array:

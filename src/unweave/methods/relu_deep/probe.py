@@ -19,7 +19,10 @@ from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.shared.kinked.lines import LineOptions, jumps_at_kinks, on_hyperplane, scan
 from unweave.networks.lifted_layers import Layer
 from unweave.numerics.line_kinks import Line, LineKinks, Precision, find_kinks
+from unweave.numerics.memory import require
 from unweave.targets.region import NormalisedQueries, Region
+
+_COPIES_OF_ASKED_ROWS = 3  # kept, joined and sorted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +83,7 @@ class Probe:
         self._level, self._growth = 1.0, 1.0
         self._points: list[Array] = []
         self._answers: list[Array] = []
+        self._kept = 0
         self.not_piecewise_linear = False
 
     @property
@@ -99,6 +103,8 @@ class Probe:
 
     def __call__(self, points: Array) -> Array:
         """Ask for answers (n, K) at points (n, d)."""
+        self._kept += points.size
+        require(_COPIES_OF_ASKED_ROWS * self._kept, "the rows that were asked")
         answers = self._view(points) / self._spread
         self._points.append(points)
         self._answers.append(answers)

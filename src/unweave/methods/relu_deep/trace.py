@@ -20,6 +20,7 @@ from unweave.methods.relu_deep.cross import CrossingOptions, cross, find_meeting
 from unweave.methods.relu_deep.probe import Kink, Probe, ScannedLine
 from unweave.methods.relu_deep.surface import Surface
 from unweave.networks.lifted_layers import LiftedLayers
+from unweave.numerics.clock import check
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +80,7 @@ def trace(
     tried: set[int] = set()
     failures = successes = 0
     while surface.open:
+        check()
         targets = [unit for unit in _targets(surface) if unit not in tried]
         if not targets:
             break
@@ -129,6 +131,7 @@ def _absorb(surface: Surface, pool: Sequence[Kink]) -> Surface:
     while True:
         joined = False
         for kink in pool:
+            check()
             if surface.holds(kink.point):
                 continue
             larger = surface.with_kink(kink)

@@ -19,16 +19,19 @@ import numpy as np
 from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
 
 from unweave.arrays import Array
-from unweave.errors import InvalidInput
+from unweave.errors import InvalidInput, OutOfTime
 from unweave.networks.activations import get_activation
 from unweave.networks.error_bars import with_fixed_lengths
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.clock import check
 
 MOST_PARAMETERS = 4000
 """Number of parameters up to which standard errors are computed: P^3 flops are seconds there."""
 _JACOBIAN_BLOCK_ENTRIES = 4_000_000  # rows times parameters taken at once: 32 MB
+
+_FACTOR_FLOPS = 12  # times P^3: products with tangents, eigenvalues, the inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +59,8 @@ def standard_errors(network: Network, x: Array, y: Array) -> StandardErrors | No
     """Return those of a network with one hidden layer of homogeneous units fitted to x (n, d), y (n, K).
 
     ``x`` and ``y`` are the samples that were fitted, without those held out: with more than were used, errors
-    come out too small. None where they do not determine all parameters, or for more than
-    `MOST_PARAMETERS`.
+    come out too small. None where they do not determine all parameters, for more than `MOST_PARAMETERS`, or
+    where no time is left.
     """
     if len(network.hidden) != 1 or get_activation(network.activations[0]).homogeneity is None:
         raise InvalidInput(
@@ -75,7 +78,11 @@ def standard_errors(network: Network, x: Array, y: Array) -> StandardErrors | No
         return None
     sigma = np.sqrt((residual**2).sum(axis=0) / (len(x) - free / outputs))
     sigma = np.maximum(sigma, np.finfo(np.float64).eps * np.abs(y).max(axis=0) + np.finfo(np.float64).tiny)
-    information = _information(model, x, sigma)
+    try:
+        information = _information(model, x, sigma)
+        check(_FACTOR_FLOPS * model.size**3)
+    except OutOfTime:
+        return None
     tangents = block_diag(_tangents(network.weights[0]), np.eye(model.size - nonlinear))
     reduced = tangents.T @ information @ tangents
     scale = np.sqrt(reduced.diagonal())

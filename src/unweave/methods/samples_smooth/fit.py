@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from unweave.arrays import Array, IntArray
-from unweave.errors import InvalidInput
+from unweave.errors import InvalidInput, OutOfTime
 from unweave.methods.samples_smooth.moments import MomentOptions, MomentStarts, active_span, sample_moments
 from unweave.methods.shared.sample_evidence import LARGEST_SAMPLE_CONDITION, SAMPLES_PER_PARAMETER
 from unweave.networks.activations import Activation, get_activation
@@ -29,9 +29,9 @@ from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.standardized import StandardizedSamples
 from unweave.networks.value_fit import ValueFitResult, fit_values
+from unweave.numerics.clock import check, out_of_time
 from unweave.numerics.hermite.gaussianity import GaussianityEvidence, gaussianity
 from unweave.numerics.variable_projection.prune import OnStep
-from unweave.numerics.variable_projection.search import OutOfTime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +203,7 @@ class _Search:
             gaussian=evidence,
             missing_directions=missing_directions,
             fitted=self.best.fitted,
-            out_of_time=late,
+            out_of_time=late or (self.best.residual > self.floor and out_of_time()),
         )
 
     def _affine(self, keep: bool = False) -> bool:
@@ -281,6 +281,7 @@ class _Search:
             self.from_moments[width] = MomentStarts.of(moments)
         rows = self._rows(width)
         for number in numbers:
+            check()
             self.starts += 1
             if self._fit(self._start(width, number, rows), rows):
                 return True

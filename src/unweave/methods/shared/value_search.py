@@ -20,16 +20,17 @@ from itertools import product
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.errors import OutOfTime
 from unweave.networks.activations import Activation, get_activation
 from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.standardized import StandardizedSamples
 from unweave.networks.value_fit import ValueFitResult, fit_values
+from unweave.numerics.clock import check, out_of_time
 from unweave.numerics.variable_projection.features import SmoothFeature
 from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
 from unweave.numerics.variable_projection.prune import OnStep, prune_exact, prune_noisy, random_units
-from unweave.numerics.variable_projection.search import OutOfTime
 
 MOST_INPUTS = 5
 """Number of inputs up to which a width is searched for: beyond, other methods see more units."""
@@ -122,6 +123,7 @@ def search_values(
         return None
     fitted = fit_values(_model(*run.best, samples), samples.inputs, samples.answers)
     residual = samples.residual(fitted.model)
+    late = late or (residual > floor and out_of_time())
     return ValueSearch(samples.network(fitted.model), residual, residual <= floor, run.starts, fitted, late)
 
 
@@ -176,6 +178,7 @@ class _Run:
         self, problem: ProjectedProblem, units: int, width: int | None, starts: int
     ) -> ProjectedFit | None:
         for _ in range(starts):
+            check()
             if self.work <= 0:
                 break
             self.starts += 1

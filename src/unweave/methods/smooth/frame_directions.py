@@ -17,6 +17,7 @@ from unweave.derivatives.stencils import Jets
 from unweave.methods.smooth.evidence import FoundSoFar, SmoothReason
 from unweave.methods.smooth.frame_target import FrameTarget
 from unweave.methods.smooth.span_members import MemberFinder, width_shown
+from unweave.numerics.clock import check
 from unweave.search import GaveUp, Journal
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.joint_diagonal import jointly_diagonalise
@@ -120,6 +121,7 @@ def sample_until_span_ends(
     most = max(fewest, int(np.ceil(surplus * full / outputs)) + 2)
     goal = fewest if width is None else max(fewest, int(np.ceil(surplus * width / outputs)))
     while True:
+        check()
         sampler.extend_to(min(goal, most), None if width is None else goal)
         span = hessian_span(sampler.columns(), sampler.truncation)
         rank, gap = width_shown(span, width)

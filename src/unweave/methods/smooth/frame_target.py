@@ -52,8 +52,8 @@ class FrameTarget:
     region: Region
     output_scale: Array
     """(K,) spread of every output."""
-    frame: Array
-    """(D, d) with orthonormal columns."""
+    frame: Array | None
+    """(D, d) with orthonormal columns; None for all inputs."""
     noise: float
     """Noise of the answers relative to their spread, which sets the steps of differences."""
     journal: Journal
@@ -65,7 +65,8 @@ class FrameTarget:
     def source(self) -> JetSource:
         """Where gradients and Hessians come from."""
         if self.autodiff:
-            return AutodiffJets(self.view, self.output_scale, self.frame)
+            frame = np.eye(self.region.n_inputs) if self.frame is None else self.frame
+            return AutodiffJets(self.view, self.output_scale, frame)
         return DifferenceJets(self.ask, difference_steps(self.noise, self.dimension))
 
     @property
@@ -76,44 +77,43 @@ class FrameTarget:
     @property
     def dimension(self) -> int:
         """d"""
-        return int(self.frame.shape[1])
+        return self.region.n_inputs if self.frame is None else int(self.frame.shape[1])
 
     @property
     def reduced(self) -> bool:
         """Whether d < D."""
-        return self.dimension < len(self.frame)
+        return self.frame is not None
 
-    def seen_through(self, frame: Array) -> FrameTarget:
+    def seen_through(self, frame: Array | None) -> FrameTarget:
         """Return the same target in another frame."""
         return replace(self, frame=frame)
 
     def ask(self, points: Array) -> Array:
         """Ask for answers (n, K) at frame coordinates (n, d), in units of their spread."""
-        inputs = points @ self.frame.T if self.reduced else points
+        inputs = points if self.frame is None else points @ self.frame.T
         return self.view(inputs) / self.output_scale
 
     def sample(self, count: int, margin: float) -> Array:
         """Draw sites (count, d) that stay inside the box, if there is one, when moved by ``margin``."""
-        if not self.reduced:
+        if self.frame is None:
             return self.region.sample(count, self.rng, margin=margin)
         if not self.region.has_box:
             return self.rng.standard_normal((count, self.dimension))
         sites = self.region.sample(count, self.rng, margin=margin) @ self.frame
         for _ in range(100):
-            inside = self._stays_inside(sites, margin)
+            inside = self._stays_inside(sites @ self.frame.T, margin)
             if inside.all():
                 break
             sites[~inside] *= _SHRINK_INTO_BOX
         return sites
 
-    def _stays_inside(self, sites: Array, margin: float) -> BoolArray:
-        inputs = sites @ self.frame.T
+    def _stays_inside(self, inputs: Array, margin: float) -> BoolArray:
         reach = margin * np.sqrt(2) * np.sign(inputs)
         return self.region.contains(inputs + reach)
 
     def longest_reach(self, directions: Array, reach: float) -> float:
         """Return the part of ``reach`` that stays inside along both ways of all ``directions`` (n, d)."""
-        inputs = directions @ self.frame.T
+        inputs = directions if self.frame is None else directions @ self.frame.T
         while not self.region.contains(np.concatenate([reach * inputs, -reach * inputs])).all():
             reach *= _SHRINK_INTO_BOX
         return reach

@@ -20,6 +20,7 @@ from unweave.methods.smooth.random_slice import SliceOptions
 from unweave.methods.smooth.span_members import MemberFinder, space_of, width_shown
 from unweave.networks.activations import Activation
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.clock import check
 from unweave.subspace.collector import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP, HessianSpan, hessian_span
 from unweave.subspace.power_method import PowerMethodOptions
@@ -110,6 +111,7 @@ class LatticeDirections:
         """
         best, rows = seen, found
         for _ in range(self._options.corrections):
+            check()
             samples = jet_samples(rows.directions, seen.jets.sites, best.jets.hessians, best.jets.thirds)
             profiles = fit_jet_profiles(samples, activation, self._profiles)
             predicting = profiles.residuals <= self._options.poor_profile

@@ -38,6 +38,7 @@ from unweave.networks.activations import get_activation
 from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult
+from unweave.numerics.clock import check
 from unweave.subspace.collector import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP
 from unweave.targets.region import Region
@@ -51,6 +52,8 @@ class LatticeOptions:
     """Largest noise of the answers, relative to their spread, at which third differences show a span."""
     fewest_inputs: int = 10
     """Inputs at which a slice begins to pay."""
+    most_inputs: int = 4000
+    """Number of inputs beyond which it is not: the slice is taken from a random rotation of all of them."""
     largest_fit: int = 6000
     """Largest number of parameters on a slice: Gauss-Newton is quick up to there."""
     failures: int = 3
@@ -122,6 +125,7 @@ class LatticeRoute:
             self._sampler = LatticeSampler(self._slices.ask, step, mirrored=self._width is None)
         fewest = 0
         while dimension is not None and self._failures < self._options.failures:
+            check()
             seen = self._sample(dimension, fewest)
             if seen is not None:
                 fitted = self._fit(seen)
@@ -162,6 +166,7 @@ class LatticeRoute:
             self._sampler.widen_to(dimension)
             seen = self._span(dimension) if len(self._sampler) >= fewest else None
             while seen is None and len(self._sampler) < most:
+                check()
                 self._sampler.add(self._slices.draw(1, dimension)[0])
                 self._journal.tell(len(self._sampler), most, "lattices")
                 seen = self._span(dimension) if len(self._sampler) >= fewest else None
@@ -226,6 +231,7 @@ class LatticeRoute:
         with self._journal.stage("slice fit") as stage:
             parameters = slice_parameters(seen.rank, seen.dimension, self._outputs)
             for start, residual in fitter.starts(name, *self._values(parameters, seen.dimension)):
+                check()
                 worst = options.hopeless_start if self._failures else options.poor_start
                 if not residual <= worst or np.abs(start.weights[1]).max() > options.largest_outgoing:
                     continue

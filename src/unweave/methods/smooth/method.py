@@ -40,7 +40,7 @@ def cost(question: Question) -> Cost:
 
 def _slice_of(question: Question, width: int, options: LatticeOptions) -> SliceCost | None:
     """Return the slice that would be used, or None."""
-    if question.noise != "float64" or question.inputs < options.fewest_inputs:
+    if question.noise != "float64" or not options.fewest_inputs <= question.inputs <= options.most_inputs:
         return None
     if question.told:
         cheapest = options.slices.cheapest(question.inputs, width, question.outputs)

@@ -56,7 +56,7 @@ class SmoothSearch(Search):
             view,
             self._region,
             self._scale,
-            np.eye(inputs),
+            None,
             self._noise,
             self.journal,
             self.rng,
@@ -136,7 +136,8 @@ class SmoothSearch(Search):
         """Search through a slice of the inputs, which takes the fewest queries."""
         options = self._options.lattices
         exact = self.findings.noise.kind == "float64" and self._noise <= options.coarsest_noise
-        if not exact or self.request.autodiff or len(self._target.frame) < options.fewest_inputs:
+        inputs = self._region.n_inputs
+        if not exact or self.request.autodiff or not options.fewest_inputs <= inputs <= options.most_inputs:
             return False
         route = LatticeRoute(
             self._target.ask,
@@ -174,7 +175,7 @@ class SmoothSearch(Search):
         """Take gradients until their span ends or is everything, and go there."""
         with self.journal.stage("gradients") as stage:
             options = self._options
-            inputs, outputs, width = len(self._target.frame), self._target.outputs, self.request.width
+            inputs, outputs, width = self._region.n_inputs, self._target.outputs, self.request.width
             everything = -(-(inputs + SPARE_GRADIENTS) // outputs) + 1
             goal = options.first_gradients if width is None else -(-(min(width, inputs) + 1) // outputs) + 1
             while True:
@@ -192,15 +193,15 @@ class SmoothSearch(Search):
         return jets
 
     def _leave_active_subspace(self) -> None:
-        inputs = len(self._target.frame)
-        self._target = self._target.seen_through(np.eye(inputs))
+        inputs = self._region.n_inputs
+        self._target = self._target.seen_through(None)
         mismatch = self._found.evidence.derivative_mismatch
         self._found.model = None
         self._found.evidence = SmoothEvidence(active_dimension=inputs, derivative_mismatch=mismatch)
 
     def _lift_fits(self, gradients: Jets) -> bool:
         """Return whether the network, lifted to all inputs, explains the gradients taken there."""
-        if self._found.model is None:
+        if self._found.model is None or self._target.frame is None:
             return False
         options = self._options.lift
         lifted = lift(self._found.model, self._target.frame, gradients, options)
@@ -230,7 +231,7 @@ class SmoothSearch(Search):
 
     def _in_inputs(self, model: NetworkParameters) -> Network:
         """Return the network in the target's own inputs and outputs."""
-        if self._target.reduced and self._in_all_inputs is not None:
+        if self._target.frame is not None and self._in_all_inputs is not None:
             model = lift(model, self._target.frame, self._in_all_inputs, self._options.lift)
         weights = model.weights[0] / self._region.scale[:, None]
         biases = model.biases[0] - self._region.location @ weights

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, RealArray
 from unweave.methods.shared.coarse_answers.averaged_fit import (
     AveragedFit,
     fit_to_rows,
@@ -31,10 +31,16 @@ from unweave.networks.activations import get_activation
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.mirrored_units import may_be_mirrored, unmirrored
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.clock import out_of_time
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.least_squares.formed_jacobian import FormedJacobian
+from unweave.numerics.least_squares.problem import Linearisation
+from unweave.numerics.memory import allowed_bytes
 from unweave.numerics.variable_projection.prune import OnStep
 
+_MOST_FORMED = (
+    64_000_000  # entries of the Jacobian of all parameters (512 MB); beyond, products take its place
+)
 _SCALES_SCHEDULE = LevenbergMarquardtOptions(damping=1e-2, steps=40, stalls=3)  # from a start that is far
 
 
@@ -96,7 +102,7 @@ class UnitFits:
         """Add the units that the residuals show, as long as they help."""
         rows, options = self._rows, self._options
         for _ in range(max(options.most_added, int(options.most_added_share * fit.model.width))):
-            if fit.misfit <= rows.acceptable_misfit() or rows.leaves_most(fit.misfit):
+            if fit.misfit <= rows.acceptable_misfit() or rows.leaves_most(fit.misfit) or out_of_time():
                 break
             rows.extend_to(options.rows_per_parameter * fit.model.size)
             shown = with_missing_unit(fit.model, seen.taken, seen.weights, self._rng)
@@ -179,13 +185,52 @@ class ScaleFit:
         difference = self.answers - self.model(vector).values(self.points)
         return np.asarray((difference * self.factors).reshape(-1))
 
-    def linearise(self, vector: Array) -> FormedJacobian:
+    def linearise(self, vector: Array) -> Linearisation:
         """Apply the chain rule through w_k = s_k u_k."""
-        dense = ValueJacobian(self.model(vector), self.points, self.factors).dense()
-        (rows, m), end = self.template.shapes[0], self.template.ends[0]
+        jacobian = ScaleJacobian(ValueJacobian(self.model(vector), self.points, self.factors), self)
+        numbers = self.n_equations * self.template.size
+        if numbers > _MOST_FORMED or 16 * numbers > allowed_bytes():
+            return jacobian
+        return FormedJacobian(jacobian.dense())
+
+
+class ScaleJacobian(Linearisation):
+    """The Jacobian of a `ScaleFit` as products with that of all parameters, which need not be formed."""
+
+    def __init__(self, inner: Linearisation, fit: ScaleFit) -> None:
+        self._inner, self._fit = inner, fit
+
+    def apply(self, vector: RealArray) -> RealArray:
+        """J v."""
+        directions, m = self._fit.directions.astype(vector.dtype, copy=False), self._fit.directions.shape[1]
+        first = np.vstack([directions * vector[:m], vector[m : 2 * m]]).reshape(-1)
+        return self._inner.apply(np.concatenate([first, vector[2 * m :]]))
+
+    def adjoint(self, rows: RealArray) -> RealArray:
+        """J^T r."""
+        full, template = self._inner.adjoint(rows), self._fit.template
+        first, end = full[: template.ends[0]].reshape(template.shapes[0]), template.ends[0]
+        scales = np.einsum("dm,dm->m", first[:-1], self._fit.directions.astype(full.dtype, copy=False))
+        return np.concatenate([scales, first[-1], full[end:]])
+
+    def dense(self) -> Array:
+        """J, by way of that of all parameters."""
+        dense = self._inner.dense()
+        (rows, m), end = self._fit.template.shapes[0], self._fit.template.ends[0]
         first = dense[:, :end].reshape(len(dense), rows, m)
-        scales = np.einsum("ndm,dm->nm", first[:, :-1], self.directions)
-        return FormedJacobian(np.hstack([scales, first[:, -1], dense[:, end:]]))
+        scales = np.einsum("ndm,dm->nm", first[:, :-1], self._fit.directions)
+        return np.hstack([scales, first[:, -1], dense[:, end:]])
+
+    def in_single_precision(self) -> ScaleJacobian:
+        """The same with products in float32."""
+        return ScaleJacobian(self._inner.in_single_precision(), self._fit)
+
+    def preconditioner_diagonal(self) -> Array:
+        """Of the parameters themselves; a scale moves its unit as far as all of its weights together."""
+        full, template = self._inner.preconditioner_diagonal(), self._fit.template
+        first, end = full[: template.ends[0]].reshape(template.shapes[0]), template.ends[0]
+        scales = 1 / (self._fit.directions**2 / first[:-1]).sum(axis=0)
+        return np.concatenate([scales, first[-1], full[end:]])
 
 
 def fit_scales(model: NetworkParameters, points: Array, answers: Array, factors: Array) -> NetworkParameters:

@@ -28,7 +28,11 @@ from unweave.methods.smooth_coarse.noisy_hessians import (
 )
 from unweave.networks.activations import SOFTMAX
 from unweave.networks.links import Link
+from unweave.numerics.clock import check
+from unweave.numerics.memory import require
 from unweave.subspace.symmetric import symmetric_packing
+
+_COPIES_OF_HESSIANS = 8  # of rotations, rows and second differences, each more than once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +130,7 @@ class HessiansBehindLinks:
         full = symmetric_packing(self._rows.n_inputs).size
         most = int(np.ceil(options.most * full / per_site)) + options.first
         while True:
+            check()
             self._take(self.sites(goal - count, radius, self._links), radius)
             self._tell(goal)
             count = goal
@@ -151,6 +156,7 @@ class HessiansBehindLinks:
 
     def _take(self, sites: Array, radius: float) -> None:
         """Take Hessians at ``sites`` behind all links."""
+        require(_COPIES_OF_HESSIANS * len(sites) * self._rows.n_inputs**2, "Hessians in all inputs")
         rotations = random_rotations(len(sites), self._rows.n_inputs, self._rng)
         for link in self._links:
             taken = rotated_hessians(self.behind(link), sites, radius, rotations)

@@ -40,6 +40,7 @@ from typing import ClassVar
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.numerics.clock import check, svd_flops
 from unweave.subspace.symmetric import symmetric_packing
 
 _STENCIL_ROWS_AT_ONCE = 1 << 18  # rows per call of the target: a block of some tens of megabytes
@@ -113,6 +114,7 @@ def rotated_hessians(
     at_once = max(1, _STENCIL_ROWS_AT_ONCE // per_site)
     parts = []
     for start in range(0, n, at_once):
+        check()
         part = slice(start, min(start + at_once, n))
         moves = steps @ rotations[part]  # (s, k^2, k)
         if frames is not None:
@@ -199,6 +201,7 @@ def noisy_span(taken: RotatedHessians, weights: Array) -> NoisySpan:
     columns, errors = ((part * weights[:, None]).reshape(-1, size) for part in (taken.hessians, taken.errors))
     columns = columns - np.outer(columns @ identity, identity)
     errors = errors - np.outer(errors @ identity, identity)
+    check(1.5 * svd_flops(*columns.shape))  # vectors of one matrix, values of another
     _, values, right = np.linalg.svd(columns, full_matrices=False)
     noise = np.linalg.svdvals(errors)
     # The identity was taken out: one dimension of Sym(D) less.

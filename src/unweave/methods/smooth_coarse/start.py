@@ -25,6 +25,7 @@ from unweave.methods.smooth_coarse.noisy_hessians import NoisySpan, RotatedHessi
 from unweave.networks.activations import SOFTMAX, Activation, get_activation
 from unweave.networks.links import Link
 from unweave.networks.network import Network
+from unweave.numerics.clock import check
 from unweave.subspace.power_method import PowerMethodOptions, subspace_power_method
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import rank_one_coefficients, symmetric_packing
@@ -99,6 +100,7 @@ def contrast_profiles(
     best_scale, best_bias = np.ones(m), np.zeros(m)
     outgoing, left = np.zeros((m, classes)), np.full(m, np.inf)
     for unit in range(m):
+        check()
         own = samples[:, unit]
         size = float(own @ own)
         for start in range(0, len(scales), _GRID_AT_ONCE):

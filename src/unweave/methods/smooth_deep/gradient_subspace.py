@@ -26,6 +26,7 @@ import scipy.linalg.blas
 from unweave.arrays import Array
 from unweave.methods.smooth_deep.options import SubspaceOptions
 from unweave.networks.saturation import Saturating
+from unweave.numerics.clock import check
 from unweave.numerics.least_squares.manifold_descent import Descent, descend
 
 
@@ -107,6 +108,7 @@ class GradientSubspace:
         complement_of_range = np.linalg.qr(state.next_range, mode="complete")[0][:, k:]
         unit = state.mixing / np.linalg.norm(state.mixing, axis=0)
         for start in range(0, n, chunk):
+            check()
             rows = slice(start, min(n, start + chunk))
             slope, second, complement, h, outside = self._parts(state, rows)
             count = len(slope)
@@ -202,6 +204,7 @@ def narrowed(problem: GradientSubspace, fit: Descent[LayerState]) -> Descent[Lay
     values = problem.spectrum(fit.state)[1][: k + 1]
     guess = int(np.argmax(values[:-1] / np.maximum(values[1:], 1e-300))) + 1
     for width in (guess, *range(k - 1, 0, -1)):
+        check()
         if width >= k:
             continue
         trial = descend(problem, problem.with_range(fit.state, width), steps=problem.options.narrowing_steps)

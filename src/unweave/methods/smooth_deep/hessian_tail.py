@@ -23,6 +23,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.smooth_deep.options import TailOptions
 from unweave.networks.saturation import Saturating
+from unweave.numerics.clock import check, svd_flops
 from unweave.subspace.symmetric import symmetric_packing
 
 
@@ -89,6 +90,7 @@ class HessianTail:
         rows = self._rows(state)
         if not np.isfinite(rows).all():
             return np.inf
+        check(svd_flops(*rows.shape) / 2)
         values = np.linalg.svd(rows, compute_uv=False)
         return float(np.sum(values[self._dimension :] ** 2))
 
@@ -106,11 +108,13 @@ class HessianTail:
         n, outputs, m, _ = parts[0].shape
         weights = self._weights
         rows = np.asarray(self._packing.pack(parts[0])).reshape(n * outputs, -1) * weights[:, None]
+        check(svd_flops(*rows.shape))
         left, values, right = np.linalg.svd(rows, full_matrices=False)
         k = self._dimension
         left, right = left[:, :k], right[:k]
         unknowns = m + (m if self._directions_known else m * m)
         directions = self._complement(right, len(rows), unknowns)
+        check(2 * len(rows) * len(directions) * (m**3 + k * unknowns))
         matrices = np.asarray(self._packing.unpack(directions))[None, None]
         jacobian = self._derivatives(state, parts, matrices).reshape(n * outputs, -1) * weights[:, None]
         jacobian -= left @ (left.T @ jacobian)

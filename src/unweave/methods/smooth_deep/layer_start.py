@@ -21,6 +21,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.smooth_deep.options import StartOptions
 from unweave.networks.saturation import Saturating
+from unweave.numerics.clock import check
 from unweave.numerics.least_squares import Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
 from unweave.subspace.congruence import diagonalise_by_congruence
@@ -129,6 +130,7 @@ def _best_on_grid(
     m = places.shape[1]
     best, norms, biases = np.full(m, np.inf), np.ones(m), np.zeros(m)
     for norm in options.norms:
+        check()
         for bias in np.linspace(*options.biases):
             r = norm * g.bending(norm * places + bias)[0]
             cost = (squares * r * r - 2 * mixed * r).sum(axis=0)

@@ -15,6 +15,7 @@ from unweave.derivatives.site_differences import GRADIENT_REACH, gradients_aroun
 from unweave.methods.smooth_deep.base_points import PointSource
 from unweave.methods.smooth_deep.known_layers import Ask
 from unweave.methods.smooth_deep.options import FrameOptions
+from unweave.numerics.clock import check
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,7 @@ def reading_frame(
     sample = GradientSample(np.zeros((0, n_inputs)), np.zeros((0, n_inputs, n_outputs)))
     wanted, per_site = min(n_inputs, width or options.first_guess), n_outputs
     while True:
+        check()
         missing = int(np.ceil((wanted + options.spare) / per_site)) + 1 - len(sample.points)
         if missing > 0:
             drawn = points.inputs(missing, margin=GRADIENT_REACH * options.step)

@@ -35,6 +35,7 @@ from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.saturation import ERF, TANH, as_logistic
 from unweave.networks.value_fit import OutputFit, ValueFitResult, fit_output, fit_values, points_to_fit
+from unweave.numerics.clock import check
 from unweave.search import Candidate, Context, Evidence, GaveUp, LayerEvidence, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
@@ -97,6 +98,7 @@ class SmoothDeepSearch(Search):
             stage.figures.update(inputs=n_inputs, read=frame.shape[1])
         number, found = 1, self._layer(1, frame, sample)
         while True:
+            check()
             known = self._known.with_layer(found.layer)
             output = self._output_layer(known, found)
             if output is None and found.problem is not None:

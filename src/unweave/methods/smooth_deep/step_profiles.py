@@ -21,6 +21,7 @@ from unweave.methods.smooth_deep.far_field import Unit
 from unweave.methods.smooth_deep.known_layers import Ask
 from unweave.methods.smooth_deep.options import ProfileOptions
 from unweave.networks.saturation import Saturating
+from unweave.numerics.clock import check
 from unweave.numerics.least_squares import Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
 
@@ -186,6 +187,7 @@ def _best_on_grid(
     best, parameters = np.full(len(suggested), np.inf), np.zeros((len(suggested), 2))
     each, terms = 1 if fine else 2, options.grid_degree + 1
     for factor in np.geomspace(*options.norm_factors)[::each]:
+        check()
         for shift in np.linspace(*options.shifts)[::each]:
             z = (factor * suggested)[:, None, None] * profiles.positions + shift
             y = g.values(z)

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array, RealArray
+from unweave.numerics.clock import out_of_time
 from unweave.numerics.least_squares.problem import Linearisation, Solver
 
 
@@ -39,6 +40,8 @@ class ConjugateGradientSolver(Solver):
         diagonal: list[float] = []
         ratios: list[float] = []
         for _ in range(self._steps):
+            if out_of_time():
+                break
             image = single.apply(direction)
             curvature = _dot(image, image) + damping * _dot(direction, metric)
             if not curvature > 0:

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array, RealArray
+from unweave.numerics.clock import check
 from unweave.numerics.least_squares.problem import Linearisation, Solver
 
 
@@ -57,6 +58,7 @@ class DenseSolver(Solver):
         jacobian = linear.dense()
         scale = _column_norms(jacobian)
         size = len(scale)
+        check(2 * len(jacobian) * size**2)
         # The right-hand side rides along as the last column, so that Q is never formed.
         stacked = np.zeros((len(jacobian) + size, size + 1), order="F")
         stacked[: len(jacobian), :size] = jacobian / scale

@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.arrays import Array, RealArray
+from unweave.numerics.clock import check
 from unweave.numerics.lanczos import lanczos_extremes
 from unweave.numerics.least_squares.cholesky_factor import CholeskyFactor, cholesky_factor, smallest_ridge
 from unweave.numerics.least_squares.problem import Linearisation, Solver
@@ -146,6 +147,7 @@ class GramSolver(Solver):
         first = smallest = size
         best = solution.copy()
         for _ in range(steps):
+            check()
             image = linear.apply(direction)
             curvature = float(image @ image) + float(direction @ (weights * direction))
             if not curvature > 0:

@@ -20,6 +20,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from unweave.arrays import IntArray, RealArray
+from unweave.numerics.clock import check
 
 _PRODUCT_ROWS = 200  # rows of a product made at once, at least: efficient, and still in cache
 
@@ -67,6 +68,7 @@ def add_gram(
     ends = np.cumsum([len(own) * width for own, width in zip(inputs, widths, strict=True)])
     parts = [slice(end - len(own) * m, end) for own, m, end in zip(inputs, widths, ends, strict=True)]
     last = len(inputs) - 1
+    check()
     for first, second in combinations_with_replacement(range(last + 1), 2):
         own, other = inputs[first], inputs[second]
         shape = (len(own), widths[first], len(other), widths[second])
@@ -110,6 +112,7 @@ def _add_block(
     flat = coupling.reshape(n, -1)
     together = -(-product_rows // len(other))
     for i in range(0, len(own), together):
+        check()
         products = (own[i : i + together, None, :] * other).reshape(-1, n)
         result = (products @ flat).reshape(-1, len(other), *coupling.shape[1:])
         block[i : i + together] += result.transpose(0, 2, 1, 3)

@@ -24,6 +24,8 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import numpy as np
 
 from unweave.arrays import Array, BoolArray
+from unweave.errors import OutOfTime
+from unweave.numerics.clock import out_of_time
 
 OnStep = Callable[[int, float], None]
 """Called with (accepted steps, |r|); an exception it raises ends the descent."""
@@ -141,7 +143,7 @@ class Path(Generic[P]):
 def minimise(
     steps: Steps[P], point: P, options: LevenbergMarquardtOptions, on_step: OnStep | None = None
 ) -> Path[P]:
-    """Minimise |r| from ``point``, until every problem of the batch has settled."""
+    """Minimise |r| from ``point``, until every problem of the batch has settled or the time is over."""
     history, size = [_total(point.size)], point.size
     damping, rise = _like(size, options.damping), _like(size, options.damping_rise)
     rounding = options.floor if options.rounding is None else options.rounding
@@ -153,9 +155,12 @@ def minimise(
             settled = settled | (stalled >= _choose(at_rounding, options.stalls // 2, options.stalls))
         if tried >= options.least_steps:
             settled = settled | (size <= options.floor)
-        if _every(settled):
+        if _every(settled) or out_of_time():
             break
-        trial = steps.trial(point, damping)
+        try:
+            trial = steps.trial(point, damping)
+        except OutOfTime:
+            break
         reached, tried = trial.size, tried + 1
         better = reached < options.needed * size
         fallen = _at_least(options.least_damping, damping * options.damping_fall)

@@ -15,11 +15,13 @@ geodesic acceleration of Transtrum and Sethna [geodesic] (`LevenbergMarquardtOpt
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from unweave.arrays import Array, BoolArray
-from unweave.errors import InvalidInput
+from unweave.errors import InvalidInput, OutOfTime
+from unweave.numerics.clock import check
 from unweave.numerics.least_squares.conjugate_gradient_solver import ConjugateGradientSolver
 from unweave.numerics.least_squares.formed_jacobian import DenseSolver
 from unweave.numerics.least_squares.gram_solver import GramSolver
@@ -64,16 +66,20 @@ def levenberg_marquardt(
     options: LevenbergMarquardtOptions | None = None,
     on_step: OnStep | None = None,
 ) -> Fit:
-    """Minimise the problem's residual from ``start`` (P,).
+    """Minimise the problem's residual from ``start`` (P,), as long as there is time.
 
     ``on_step`` is called with (accepted steps, rms); an exception it raises ends the fit.
     """
     options = options or LevenbergMarquardtOptions()
     steps = SolvedSteps(problem, start, options)
     path = minimise(steps, steps.start, options, on_step)
-    end, solver = path.point, steps.solver
-    condition, covariance = solver.conditioning(end.linear)
-    return Fit(end.vector, end.size, path.history, condition, solver.iterations, covariance)
+    end = path.point
+    try:
+        check()
+        (condition, covariance), iterations = steps.solver.conditioning(end.linear), steps.solver.iterations
+    except OutOfTime:
+        condition, covariance, iterations = np.nan, None, 0
+    return Fit(end.vector, end.size, path.history, condition, iterations, covariance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +108,11 @@ class SolvedSteps(Steps[VectorPoint]):
         residual = problem.residual(start)
         size, linear = _rms(residual), problem.linearise(start)
         self.start = VectorPoint(start, residual, size, linear)
-        self.solver = _solver(linear, problem.n_equations, len(start), options)
+
+    @cached_property
+    def solver(self) -> Solver:
+        """Who solves; chosen at the first step."""
+        return _solver(self.start.linear, self._problem.n_equations, len(self.start.vector), self._options)
 
     def trial(self, point: VectorPoint, damping: float | Array) -> VectorPoint:
         """The vector after a step, straight or bent."""

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from unweave.arrays import Array
+from unweave.numerics.clock import out_of_time
 from unweave.numerics.variable_projection.orthonormal import orthonormal_columns
 from unweave.numerics.variable_projection.problem import (
     ProjectedFit,
@@ -64,7 +65,7 @@ def prune_exact(
     if best.residual > floor:
         best = fit
     brief = ProjectionOptions(floor=floor / 100, steps=_TRIAL_STEPS, patience=2)
-    while best.units.shape[1] > 1:
+    while best.units.shape[1] > 1 and not out_of_time():
         for unit in _doubtful(problem, best.units):
             trial = problem.minimise(np.delete(best.units, unit, axis=1), brief, on_step)
             if trial.residual <= floor:
@@ -85,7 +86,7 @@ def without_idle(problem: ProjectedProblem, fit: ProjectedFit) -> Array:
 
 def _without_cheap(problem: ProjectedProblem, units: Array, most: float) -> Array:
     """``units`` (d+1, m) less the cheapest one while its relative residual is at most ``most``."""
-    while units.shape[1] > 1 and (costs := removal_costs(problem, units)).min() <= most:
+    while units.shape[1] > 1 and not out_of_time() and (costs := removal_costs(problem, units)).min() <= most:
         units = np.delete(units, int(costs.argmin()), axis=1)
     return units
 
@@ -117,7 +118,7 @@ def prune_noisy(
     """Leave out the cheapest unit and refit: down to ``width``, or while the information criterion falls."""
     options = ProjectionOptions(steps=25, patience=2)
     best = fit
-    while best.units.shape[1] > (0 if width is None else width):
+    while best.units.shape[1] > (0 if width is None else width) and not out_of_time():
         cheapest = int(removal_costs(problem, best.units).argmin())
         trial = problem.minimise(np.delete(best.units, cheapest, axis=1), options, on_step)
         if width is None and information(problem, trial) > information(problem, best):

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.errors import OutOfTime
+from unweave.numerics.clock import check, out_of_time
 from unweave.numerics.variable_projection.features import KINK, UnitFeature
 from unweave.numerics.variable_projection.problem import (
     ProjectedFit,
@@ -39,10 +41,6 @@ _NEARLY_EXACT = 1e-3  # relative residual of a fit that idle units may keep from
 _TIDY_STEPS = 40
 _FEWEST_EQUATIONS = 1.5  # per parameter of the largest network tried
 _STARTS_BEYOND = 2  # starts that fitted exactly with more units than told, after which that is believed
-
-
-class OutOfTime(Exception):
-    """Raised by a progress callback when no time is left; caught by the search."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +164,7 @@ class _Search:
         best = self.tidied(problem, self.minimise(problem, units, settings))
         history, idle = list(best.history), 0
         for attempt in range(options.repairs):
+            check()
             if best.residual <= self.floor:
                 break
             self.repairs += 1
@@ -191,6 +190,7 @@ class _Search:
         fit = best = self.minimise(problem, random_units(problem, count, self.rng), quick)
         best_problem, history, idle = problem, list(fit.history), 0
         while fit.residual > self.floor and count < self.most and idle < _PATIENCE:
+            check()
             count = min(max(int(options.growth * count), count + 1), self.most)
             problem = self.problem(count)
             fit = self.minimise(problem, repaired(problem, fit, count, self.rng), quick)
@@ -239,7 +239,8 @@ def search_units(
     inputs = with_ones(x) if inputs is None else inputs
     search = _Search(inputs, y, feature, floor, rng, options, on_step)
     try:
-        return _searched(search, width, noisy)
+        found = _searched(search, width, noisy)
+        return replace(found, out_of_time=not found.exact and out_of_time())
     except (OutOfTime, KeyboardInterrupt) as end:
         problem = ProjectedProblem(x, y, feature, inputs)
         fit = search.best or problem.minimise(np.zeros((x.shape[1] + 1, 0)))
@@ -254,6 +255,7 @@ def _searched(search: _Search, width: int | None, noisy: bool) -> UnitSearch:
     ended: list[tuple[ProjectedProblem, ProjectedFit]] = []
     needed = search.most + 1
     for _ in range(search.options.starts):
+        check()
         search.starts += 1
         problem, fit = search.grow() if width is None else search.start(width)
         if fit.residual <= search.floor:

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from unweave.arrays import Array, RealArray
+from unweave.numerics.clock import check, out_of_time
 from unweave.numerics.variable_projection.orthonormal import OrthonormalSpan, row_blocks
 
 Solve = Callable[[float], Array]
@@ -67,6 +68,7 @@ class Linearised:
         packed = np.zeros((len(unit_pairs[0]), len(input_pairs[0])))
         block = max(64, _GRAM_BLOCK_ENTRIES // (len(unit_pairs[0]) + len(input_pairs[0])))
         for begin in range(0, len(inputs), block):
+            check()
             s, x = slopes[begin : begin + block], inputs[begin : begin + block]
             packed += _pair_products(s).T @ _pair_products(x)
         by_unit = np.empty((width, width, len(input_pairs[0])))
@@ -185,6 +187,8 @@ def conjugate_gradient_solver(at: Linearised, single: SingleInputs, tolerance: f
         direction = preconditioned = precondition(remainder)
         first = old = float(np.vdot(remainder, preconditioned))
         for _ in range(_MOST_CG_STEPS):
+            if out_of_time():
+                break
             image = product(direction)
             curved = adjoint(image) + damping * diagonal * direction
             curvature = float(np.vdot(direction, curved))

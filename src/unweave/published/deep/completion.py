@@ -36,7 +36,7 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array
-from unweave.errors import InvalidInput
+from unweave.errors import InvalidInput, OutOfTime
 from unweave.networks.activations import Activation, get_activation
 from unweave.numerics.least_squares import (
     FormedJacobian,
@@ -137,7 +137,7 @@ def complete_by_levenberg_marquardt(
     def on_step(steps: int, rms: float) -> None:
         history.append(rms)
         if clock() - began > options.seconds:
-            raise _OutOfTime
+            raise OutOfTime
 
     first = float(np.sqrt(np.mean(problem.residual(reached[0]) ** 2)))
     limits = LevenbergMarquardtOptions(
@@ -147,7 +147,7 @@ def complete_by_levenberg_marquardt(
     )
     try:
         vector = levenberg_marquardt(problem, reached[0], limits, on_step).vector
-    except _OutOfTime:
+    except OutOfTime:
         vector = reached[-1]
     return CompletionFit(model.from_vector(vector), (first, *history), len(history), clock() - began)
 
@@ -207,10 +207,6 @@ def _batch_gradient(model: Reparametrisation, vector: Array, points: Array, answ
 def _rms(model: Reparametrisation, vector: Array, points: Array, answers: Array) -> float:
     difference = forward(model, model.from_vector(vector), points).answers - answers
     return float(np.sqrt(np.mean(difference**2)))
-
-
-class _OutOfTime(Exception):
-    """Raised by the progress callback to end a fit."""
 
 
 class _ReparametrisedFit:

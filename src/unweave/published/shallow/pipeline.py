@@ -23,6 +23,7 @@ from unweave.derivatives.stencils import hessian_jets
 from unweave.errors import InvalidInput, UnweaveError
 from unweave.networks.activations import Activation, get_activation
 from unweave.networks.network import Network
+from unweave.numerics.clock import check
 from unweave.published.shallow.options import PublishedOptions
 from unweave.published.shallow.shifts import refine_shifts, signs_and_shifts
 from unweave.subspace.collector import RankOneDirections, distinct_directions
@@ -196,6 +197,7 @@ def _best_directions(
     rejected: list[Array] = [np.zeros(0)]
     restarts = 0
     while due > 0:
+        check()
         count = min(due, _STARTS_PER_BATCH)
         starts = uniform_starts(count, dimension, rng)
         ends = power_iterations(space, starts, options.gamma, options.power_steps, options.power_tolerance)

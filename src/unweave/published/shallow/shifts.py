@@ -26,6 +26,7 @@ from unweave.arrays import Array
 from unweave.derivatives.stencils import directional_derivatives
 from unweave.errors import InvalidInput
 from unweave.networks.activations import Activation
+from unweave.numerics.clock import out_of_time
 from unweave.published.shallow.options import PublishedOptions
 
 _TRAINING_ROWS = 4096  # rows of N x m arrays formed at once: limits memory
@@ -137,12 +138,14 @@ def refine_shifts(
         mse, gradient = problem.mse_and_gradient(t)
         history.append(mse)
         elapsed = clock() - begin
-        if mse <= options.tolerance or elapsed >= options.seconds or not np.isfinite(mse):
+        if mse <= options.tolerance or elapsed >= options.seconds or not np.isfinite(mse) or out_of_time():
             return RefinedShifts(t, tuple(history), elapsed, mse <= options.tolerance)
         if options.refinement == "gradient":
             t = t - rate * gradient
         else:
-            t = problem.epoch(t, rate, options.batch, rng, lambda: clock() - begin >= options.seconds)
+            t = problem.epoch(
+                t, rate, options.batch, rng, lambda: clock() - begin >= options.seconds or out_of_time()
+            )
 
 
 class _ShiftProblem:

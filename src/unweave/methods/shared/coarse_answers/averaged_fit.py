@@ -24,10 +24,12 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array, BoolArray, RealArray
+from unweave.errors import OutOfTime
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit
+from unweave.numerics.clock import check
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.variable_projection.prune import OnStep
 
@@ -111,7 +113,11 @@ def prune(
 ) -> AveragedFit:
     """Leave out the units that the others make up for, one after the other, and fit again."""
     while fit.model.weights[0].shape[1] > 1:
-        smaller = _with_one_less(fit, rows, skip_helps, on_step)
+        try:
+            check()
+            smaller = _with_one_less(fit, rows, skip_helps, on_step)
+        except OutOfTime:
+            return fit
         if smaller is None:
             return fit
         fit = smaller
@@ -176,6 +182,7 @@ def costs_of_leaving_out(
     left = np.sum(((answers - model.values(points)) / sigma) ** 2)
     costs = np.empty(len(own))
     for unit, parameters in enumerate(own):
+        check()
         more = ((answers - without_unit(model, unit).values(points)) / sigma).reshape(-1)
         gradient = np.where(free, jacobian.adjoint(more), 0.0)
         gradient[parameters] = 0
@@ -188,6 +195,7 @@ def costs_of_leaving_out(
 
 def _regularized_inverse(gram: RealArray, free: BoolArray) -> Array:
     """Return (J^T J + ridge)^{-1} from its upper triangle, parameters that are not free decoupled."""
+    check(len(gram) ** 3)
     diagonal, number = np.diag(gram), np.finfo(np.float64)
     no_effect = float(number.tiny / number.eps)  # a smaller entry belongs to a row that is not exact
     scale = np.sqrt(np.where(diagonal > no_effect, diagonal, 1.0))

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.errors import OutOfTime
 from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit, fit_to_rows
 from unweave.methods.shared.coarse_answers.bisection import (
     BisectionOptions,
@@ -176,7 +177,11 @@ class Refinement(Generic[Measured]):
         goal = rows_per_parameter * fit.model.size / independent
         with self._journal.stage("averaging") as stage:
             while len(rows) < goal:
-                rows.extend_to(min(goal, self._options.row_growth * len(rows)))
+                try:
+                    rows.extend_to(min(goal, self._options.row_growth * len(rows)))
+                except OutOfTime:
+                    self.keep(fit)
+                    raise
                 fit = fit_to_rows(
                     fit.model,
                     rows,

@@ -10,8 +10,11 @@ from unweave.arrays import Array
 from unweave.networks.activations import SOFTMAX
 from unweave.networks.links import Link
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.memory import require
 from unweave.probing.noise import Noise
 from unweave.targets.region import NormalisedQueries, Region
+
+_COPIES_OF_AVERAGED_ROWS = 4  # kept, joined with more, in the target's inputs, as features of a fit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +110,7 @@ class AnsweredRows:
         """Ask random rows until there are ``goal`` of them."""
         missing = int(np.ceil(goal)) - len(self)
         if missing > 0:
+            require(_COPIES_OF_AVERAGED_ROWS * np.ceil(goal) * self.n_inputs, "the rows of a fit")
             new = self.sample(missing)
             self.answers = np.concatenate([self.answers, self.view(new)])
             self.points = np.concatenate([self.points, new])

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
+from unweave.numerics.axis_moves import NUMBERS_PER_CALL, answers_along_axes, one_call_is_enough
+from unweave.numerics.clock import check
 from unweave.numerics.line_kinks import KinkOptions, Line, LineKinks, Precision, find_kinks
 from unweave.targets.region import Region
 
@@ -27,7 +29,6 @@ Ask = Callable[[Array], Array]
 """(n, d) -> (n, K)"""
 LINE_REACH = 1e5
 """Half length of a line without a box, in normalised inputs: units with |b| <= 100 |w| are hardly missed."""
-_NUMBERS_PER_CALL = 2_000_000  # of the points asked at once for gradients: 16 MB
 _LINE_STREAM = 0x6C696E65  # added to the seed: keeps the lines' random numbers apart from all others
 
 
@@ -223,8 +224,9 @@ class _Segments:
         good = np.zeros(len(wanted), dtype=bool)
         steps = options.step * length
         for _ in range(options.tries):
+            check()
             missing = np.flatnonzero(~good)
-            at_once = max(1, _NUMBERS_PER_CALL // base.shape[1] ** 2)
+            at_once = max(1, NUMBERS_PER_CALL // base.shape[1] ** 2)
             for start in range(0, len(missing), at_once):
                 rows = missing[start : start + at_once]
                 result[rows] = self._differences(base[rows], values[rows], steps[rows])
@@ -242,6 +244,10 @@ class _Segments:
         n, d = base.shape
         signs = np.ones((n, d)) if self._centre is None else np.where(base < self._centre, 1.0, -1.0)
         signed = signs * steps[:, None]
+        if not one_call_is_enough(d):
+            taken_by = [answers_along_axes(self._ask, *pair) for pair in zip(base, signed, strict=True)]
+            rows = zip(taken_by, values, strict=True)
+            return np.stack([(answers - value) / taken[:, None] for (answers, taken), value in rows])
         moved = base[:, None, :] + signed[:, :, None] * np.eye(d)
         taken = np.einsum("njj->nj", moved) - base  # what is left of the step after rounding
         answers = self._ask(moved.reshape(n * d, d)).reshape(n, d, -1)

@@ -25,6 +25,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from unweave.arrays import Array
+from unweave.errors import OutOfTime
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
@@ -34,7 +35,7 @@ from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_
 from unweave.numerics.variable_projection.features import KINK, UnitFeature, feature_of
 from unweave.numerics.variable_projection.orthonormal import orthonormal_columns
 from unweave.numerics.variable_projection.prune import OnStep
-from unweave.numerics.variable_projection.search import OutOfTime, SearchOptions, UnitSearch, search_units
+from unweave.numerics.variable_projection.search import SearchOptions, UnitSearch, search_units
 from unweave.numerics.whitening import Whitening
 
 _SIGN_STANDARD_ERRORS = 10.0  # of the polynomial part, by which a pattern of signs may miss it under noise

@@ -24,6 +24,7 @@ import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.networks.activations import Activation
+from unweave.numerics.clock import check
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
 from unweave.numerics.least_squares.pair_steps import pair_steps
 
@@ -212,6 +213,7 @@ def _grid_search(
     best_b = np.zeros((m, options.candidates))
     block = max(1, _GRID_ENTRIES // (n * len(grid_s)))
     for start in range(0, m, block):
+        check()
         rows = slice(start, start + block)
         z = t[:, rows, None] * grid_s + grid_b  # (n, block, grid)
         shape = _without_affine(activation.jet(z, order)[order], t, order)
