@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.files.archives import read_array, read_arrays
 
 TABLE_ENDINGS = (".csv", ".npy", ".npz")
 _MISSING = ("", "na", "nan", "null", "none")
@@ -71,25 +71,18 @@ def _read_matrix(path: Path) -> Array:
             f"--table must be one .npz file, or two files .npy or .csv. Got {str(path)!r} in a pair instead."
         )
     try:
-        content = _read_csv(path) if path.suffix.lower() == ".csv" else np.load(path, allow_pickle=False)
+        content = _read_csv(path) if path.suffix.lower() == ".csv" else read_array(path)
         return np.asarray(content, dtype=np.float64)
-    except (OSError, ValueError, EOFError, TypeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise _not_a_table(path, str(error)) from error
 
 
 def _read_archive(path: Path) -> tuple[Array, Array]:
     """Return x and y of an .npz file."""
     try:
-        with path.open("rb") as file:
-            content = np.load(file, allow_pickle=False)
-            if isinstance(content, np.ndarray):
-                raise ValueError("it is a single array")
-            missing = [name for name in ("x", "y") if name not in content.files]
-            if missing:
-                known = ", ".join(content.files) or "none"
-                raise ValueError(f"arrays x and y are needed, it has {known}")
-            return np.asarray(content["x"], dtype=np.float64), np.asarray(content["y"], dtype=np.float64)
-    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        content = read_arrays(path, ("x", "y"))
+        return np.asarray(content["x"], dtype=np.float64), np.asarray(content["y"], dtype=np.float64)
+    except (ValueError, TypeError) as error:
         raise _not_a_table(path, str(error)) from error
 
 
