@@ -77,6 +77,17 @@ class BudgetExhausted(UnweaveError):
         self.reason = reason
 
 
+class OutOfTime(BudgetExhausted):
+    """The deadline has passed: whoever holds a result hands it back."""
+
+    def __init__(
+        self,
+        message: str = "The search must end before the deadline. Got a search that was not done when the "
+        "time was over instead. Raise deadline; what was found so far is kept.",
+    ) -> None:
+        super().__init__(message, reason="deadline")
+
+
 class Interrupted(UnweaveError, KeyboardInterrupt):
     """A recovery was interrupted: ``recovery`` holds what was found, ``ledger`` what was paid for.
 

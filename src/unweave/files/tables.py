@@ -11,6 +11,7 @@ from unweave.errors import InvalidInput
 from unweave.files.archives import read_array, read_arrays
 
 TABLE_ENDINGS = (".csv", ".npy", ".npz")
+_MOST_COLUMNS = 2**18  # of a .csv: a longer line is no row of a table, and slow to cut
 _MISSING = ("", "na", "nan", "null", "none")
 
 
@@ -89,15 +90,19 @@ def _read_archive(path: Path) -> tuple[Array, Array]:
 def _read_csv(path: Path) -> Array:
     """Read numbers with commas between, missing ones as NaN."""
     lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    cells = [[cell.strip() for cell in line.split(",")] for line in lines]
-    titled = bool(cells) and not any(_is_number(cell) for cell in cells[0])
-    cells = cells[1:] if titled else cells
-    if not cells:
+    widths = [line.count(",") + 1 for line in lines]
+    if max(widths, default=0) > _MOST_COLUMNS:
+        raise ValueError(f"a line has more than {_MOST_COLUMNS} columns")
+    if lines and not any(_is_number(cell) for cell in lines[0].split(",")):
+        lines, widths = lines[1:], widths[1:]  # the names of the columns
+    if not lines:
         raise ValueError("there are no rows")
-    widths = {len(row) for row in cells}
-    if len(widths) > 1:
+    if len(set(widths)) > 1:
         raise ValueError(f"its rows have between {min(widths)} and {max(widths)} columns")
-    return np.array([[_number(cell) for cell in row] for row in cells])
+    try:
+        return np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.float64, comments=None)
+    except ValueError:  # missing entries, or no numbers: cell by cell, which is slower
+        return np.array([[_number(cell.strip()) for cell in line.split(",")] for line in lines])
 
 
 def _number(cell: str) -> float:
