@@ -24,10 +24,9 @@ def read_arrays(path: Path, names: Sequence[str] | None = None) -> dict[str, NDA
             if not isinstance(content, np.lib.npyio.NpzFile):
                 raise UnreadableArray("it is a single array, not an archive")
             with content:
-                missing = [name for name in names or () if name not in content.files]
-                if missing:
+                if not set(names or ()) <= set(content.files):
                     known = ", ".join(content.files) or "none"
-                    raise UnreadableArray(f"{' and '.join(missing)} must be in it, it has {known}")
+                    raise UnreadableArray(f"arrays {' and '.join(names or ())} are needed, it has {known}")
                 return {name: _checked(content[name]) for name in names or content.files}
     except Exception as error:
         _refuse(error)

@@ -7,6 +7,7 @@ import logging
 import socket
 import ssl
 import threading
+import traceback
 from types import SimpleNamespace
 
 import httpx
@@ -170,6 +171,28 @@ def test_key_is_sent_and_never_shown(monkeypatch, caplog):
     assert "your key *** and *** are fine" in str(told.value)
     assert "retry in" in caplog.text
     assert not any("tokensecret" in text or "headersecret" in text for text in shown)
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        httpx.Response(500, text="your key tokensecret is fine"),
+        httpx.Response(200, text="<html>tokensecret"),
+        httpx.Response(200, json={"predictions": [["tokensecret"]] * 3}),
+        httpx.Response(200, json={"tokensecret": 1}),
+        httpx.RemoteProtocolError("illegal status line: b'tokensecret'"),
+    ],
+)
+def test_a_key_that_is_echoed_is_not_in_the_chain_of_exceptions(monkeypatch, echo):
+    monkeypatch.setenv("UNWEAVE_TEST_KEY", "tokensecret")
+    with (
+        target_of(Script(echo), retries=0, token_env="UNWEAVE_TEST_KEY") as target,
+        pytest.raises(TargetError) as told,
+    ):
+        target(ROWS)
+    chain = "".join(traceback.format_exception(told.value))
+    assert "***" in chain
+    assert "tokensecret" not in chain
 
 
 def test_wrong_key_names_the_variable(monkeypatch):
