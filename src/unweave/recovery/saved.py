@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import io
 import json
-import types
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 
 from unweave.errors import InvalidInput
 from unweave.files import network_arrays, network_from_arrays, read_archive, write_file
+from unweave.files.typed_values import Misfit, built, typed
 from unweave.networks.network import Network
 from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.search import Check, Evidence, LayerEvidence, Stage
@@ -27,9 +27,6 @@ _EVIDENCE = "evidence_"
 _KNOWN = "known_"
 _ERRORS = "standard_errors_"
 _PLAIN = ("error", "message", "queries", "probing_queries", "verification_queries", "seconds")
-_LARGEST_COUNT = 2**63  # beyond it, a whole number is no count, and floats cannot be made of all of them
-
-T = TypeVar("T")
 
 
 def write_recovery(recovery: Recovery, path: Path) -> None:
@@ -72,12 +69,12 @@ def read_recovery(path: Path) -> Recovery:
     if "recovery" not in content:
         raise InvalidInput(f"path must hold a saved recovery. Got {str(path)!r} instead, which does not.")
     try:
-        header = _typed(json.loads(str(content["recovery"])), dict[str, Any], "the header")
+        header = typed(json.loads(str(content["recovery"])), dict[str, Any], "the header")
         if header.get("format") != _FORMAT or header.get("version") != _VERSION:
             raise InvalidInput(f"{str(path)!r} must be a recovery of version {_VERSION}.")
         return _restored(path, header, content)
     except (ValueError, KeyError, RecursionError) as error:
-        if isinstance(error, InvalidInput) and not isinstance(error, _Misfit):
+        if isinstance(error, InvalidInput) and not isinstance(error, Misfit):
             raise
         why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise InvalidInput(
@@ -86,35 +83,31 @@ def read_recovery(path: Path) -> Recovery:
         ) from error
 
 
-class _Misfit(InvalidInput):
-    """A value that cannot be what was saved."""
-
-
 def _restored(path: Path, header: dict[str, Any], content: dict[str, Any]) -> Recovery:
     kinds, statuses = _evidence_kinds(), Status.__members__
     kind = kinds.get(header["evidence_kind"]) if isinstance(header["evidence_kind"], str) else None
     if kind is None:
-        raise _Misfit(
+        raise Misfit(
             f"the evidence must be one of {', '.join(kinds)}. Got {header['evidence_kind']!r} instead"
         )
     if header["status"] not in list(statuses):
-        raise _Misfit(f"the status must be one of {', '.join(statuses)}. Got {header['status']!r} instead")
-    plain = {**_typed(header["evidence"], dict[str, Any], "evidence"), **_named(content, _EVIDENCE)}
-    plain["layers"] = tuple(_built(LayerEvidence, entry) for entry in _entries(plain, "layers"))
+        raise Misfit(f"the status must be one of {', '.join(statuses)}. Got {header['status']!r} instead")
+    plain = {**typed(header["evidence"], dict[str, Any], "evidence"), **_named(content, _EVIDENCE)}
+    plain["layers"] = tuple(built(LayerEvidence, entry) for entry in _entries(plain, "layers"))
     plain["fit_history"] = tuple(_entries(plain, "fit_history"))
     hints = get_type_hints(Recovery)
-    given = {name: _typed(header[name], hints[name], name) for name in _PLAIN}
+    given = {name: typed(header[name], hints[name], name) for name in _PLAIN}
     return Recovery(
         network=_network(path, content, ""),
         status=statuses[header["status"]],
         **given,
-        stages=tuple(_built(Stage, entry) for entry in _entries(header, "stages")),
-        certificate=Certificate(tuple(_built(Check, entry) for entry in _entries(header, "checks"))),
-        notes=tuple(_typed(header["notes"], list[str], "notes")),
-        evidence=_built(kind, plain),
+        stages=tuple(built(Stage, entry) for entry in _entries(header, "stages")),
+        certificate=Certificate(tuple(built(Check, entry) for entry in _entries(header, "checks"))),
+        notes=tuple(typed(header["notes"], list[str], "notes")),
+        evidence=built(kind, plain),
         known_layers=_network(path, content, _KNOWN),
         standard_errors=_network(path, content, _ERRORS),
-        settings=_typed(header.get("settings", {}), dict[str, Any], "settings"),
+        settings=typed(header.get("settings", {}), dict[str, Any], "settings"),
     )
 
 
@@ -136,45 +129,5 @@ def _named(content: dict[str, Any], start: str) -> dict[str, Any]:
 
 
 def _entries(content: dict[str, Any], name: str) -> list[Any]:
-    entries: list[Any] = _typed(content.get(name, []), list[Any], name)
+    entries: list[Any] = typed(content.get(name, []), list[Any], name)
     return entries
-
-
-def _built(kind: type[T], content: Any) -> T:
-    """Build the dataclass ``kind`` from values that fit the types of its fields."""
-    values = _typed(content, dict[str, Any], kind.__name__)
-    hints = get_type_hints(kind)
-    known = {entry.name for entry in fields(kind)}  # type: ignore[arg-type]
-    if not values.keys() <= known:
-        raise _Misfit(f"{kind.__name__} has no {', '.join(sorted(values.keys() - known))}")
-    try:
-        return kind(**{name: _typed(value, hints[name], name) for name, value in values.items()})
-    except TypeError as error:  # a field that has no default is missing
-        raise _Misfit(str(error)) from error
-
-
-def _typed(value: Any, hint: Any, name: str) -> Any:
-    """Return ``value`` if it is of the type ``hint``."""
-    if not _fits(value, hint):
-        raise _Misfit(f"{name} must be {getattr(hint, '__name__', hint)}. Got {str(value)[:60]!r} instead")
-    return value
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether ``value`` is of the type ``hint``, as far as fields of results need."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return True
-    if origin in (Union, types.UnionType):
-        return any(_fits(value, option) for option in inner)
-    if origin is dict:
-        return isinstance(value, dict) and all(_fits(entry, inner[1]) for entry in value.values())
-    if origin in (list, tuple):
-        return isinstance(value, origin) and all(_fits(entry, inner[0]) for entry in value)
-    if origin is np.ndarray:
-        return isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
-    if hint in (int, float):
-        kinds = (int, float) if hint is float else int
-        is_number = isinstance(value, kinds) and not isinstance(value, bool)
-        return is_number and (isinstance(value, float) or abs(value) < _LARGEST_COUNT)
-    return isinstance(value, type(None) if hint is None else hint)
