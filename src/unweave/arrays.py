@@ -20,7 +20,7 @@ def real_numbers(value: Any, name: str) -> Array:
     """``value`` as a float64 array, or `InvalidInput` that calls it ``name``."""
     try:
         return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(
             f"{name} must be an array of real numbers. Got {type(value).__name__} instead ({error}). "
             f"Give a rectangular float64 array."

@@ -45,7 +45,7 @@ def read_table(text: str, outputs: int | None) -> tuple[Array, Array]:
 
 def _with_outputs(y: Array, outputs: int | None, text: str) -> Array:
     """Return ``y``; refuse another number of columns than ``outputs``, if that is given."""
-    found = 1 if y.ndim == 1 else y.shape[-1]
+    found = 1 if y.ndim < 2 else y.shape[-1]
     if outputs is not None and found != outputs:
         raise InvalidInput(
             f"--outputs must be {found}, the number of answers per row in {text!r}. Got {outputs} instead. "

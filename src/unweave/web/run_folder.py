@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 from unweave.errors import InvalidInput
 from unweave.files import write_atomically
 from unweave.files.typed_values import built
+from unweave.recovery.result import Status
 from unweave.web.run_request import RunRequest
 
 FORMAT, VERSION = "unweave-run", 1
@@ -90,6 +91,8 @@ class RunState:
             raise ValueError(f"a state of {content['format']} {content['version']}")
         known = {name: content[name] for name in RunState.__dataclass_fields__ if name in content}
         request, status = RunRequest.from_dict(content["request"]), RunStatus[content["status"]]
+        if content.get("verdict") is not None:
+            Status[content["verdict"]]
         return built(RunState, {**known, "request": request, "status": status})
 
 
