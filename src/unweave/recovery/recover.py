@@ -37,6 +37,7 @@ DERIVATIVES = ("queries", AUTODIFF)
 
 
 @with_settings
+@np.errstate(all="ignore")  # whatever the caller has set: what comes out is judged, not warned about
 def recover(
     target: Any,
     hidden: Sequence[int] | None = None,
@@ -113,7 +114,8 @@ def recover(
         Bytes that the matrices of a fit may take; larger fits run without matrices, which takes longer. None
         for no limit.
     progress
-        Called with a `Progress` from time to time.
+        Called with a `Progress` from time to time. If it raises an exception, the run goes on without it, and
+        a note of the result says so; Ctrl-C (KeyboardInterrupt) still ends the run.
     executor
         Who computes, e.g. ``unweave.execution.DaskExecutor(workers=2)``; None for this process. The network
         does not depend on it. It is not closed.
