@@ -54,7 +54,7 @@ class Format:
     mutate: mutations.Mutation
     read: Callable[[Path], object]
     """Reads a file as the package does; what it raises is what a user would see."""
-    sample: int = 150
+    sample: int = 100
     """How many are tried in the ordinary suite."""
 
 

@@ -20,7 +20,7 @@ from fuzzing.mutations import some
 from unweave.errors import UnweaveError
 from unweave.serving import ReferenceServer
 
-SAMPLE, MANY = 150, 10_000
+SAMPLE, MANY = 100, 10_000
 NAMES = [format.name for format in FORMATS]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,15 +21,14 @@ X = np.random.default_rng(0).standard_normal((400, 4))
 
 @pytest.mark.parametrize(
     "target",
-    [NET, RELU, lambda x: np.round(NET(x), 3), unweave.Samples(X, RELU(X))],
-    ids=["tanh", "relu", "rounded", "samples"],
+    [NET, RELU, unweave.Samples(X, RELU(X))],
+    ids=["tanh", "relu", "samples"],
 )
-def test_the_error_state_of_the_caller_changes_nothing(target: Callable[..., object]) -> None:
-    known = {} if isinstance(target, unweave.Samples | unweave.Network) else {"input_dim": 4}
+def test_the_error_state_of_the_caller_changes_nothing(target: unweave.Network | unweave.Samples) -> None:
     with np.errstate(all="raise"):
-        inside = unweave.recover(target, **known)
+        inside = unweave.recover(target)
         assert np.geterr()["under"] == "raise"
-    outside = unweave.recover(target, **known)
+    outside = unweave.recover(target)
     assert inside.status is outside.status
     assert inside.network == outside.network
 
@@ -89,7 +87,7 @@ def test_extreme_scales_are_recovered(net: unweave.Network, scale: float) -> Non
     np.testing.assert_allclose(result.network(X) / scale, net(X), rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("scale", [1e-310, 1e-290, 1e-200, 1e200, 1e300])
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1e300])
 @pytest.mark.parametrize("net", [NET, RELU], ids=["tanh", "relu"])
 def test_scales_beyond_float64_end_in_words(net: unweave.Network, scale: float) -> None:
     with pytest.raises(TargetError, match="in size") as caught:
