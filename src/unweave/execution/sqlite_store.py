@@ -105,7 +105,9 @@ class SqliteStore:
     def append(self, arrays: Arrays) -> None:
         """Add one piece: named arrays that belong together."""
         with self._transaction():
-            (last,) = self._connection.execute("SELECT coalesce(max(piece), 0) FROM pieces").fetchone()
+            # Cast: in a damaged file the number may be anything.
+            query = "SELECT coalesce(max(CAST(piece AS INTEGER)), 0) FROM pieces"
+            (last,) = self._connection.execute(query).fetchone()
             self._insert("pieces", last + 1, arrays.items())
 
     def pieces(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
@@ -168,7 +170,7 @@ class SqliteStore:
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError) as error:
             raise CheckpointError(
                 f"{self.path} must be writable while the run lasts. Got {error} instead. Make room or lift "
                 "the lock, then go on; everything answered so far is in this error's ledger."
