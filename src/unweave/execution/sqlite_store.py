@@ -55,7 +55,7 @@ class SqliteStore:
             ) from error
         try:
             self._prepare_in_turn()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite quotes what it cannot read
             self._connection.close()
             raise InvalidInput(
                 f"checkpoint must be an SQLite file of unweave or a new one. Got {str(path)!r} instead "
@@ -170,7 +170,7 @@ class SqliteStore:
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-        except (sqlite3.Error, OverflowError) as error:
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
             raise CheckpointError(
                 f"{self.path} must be writable while the run lasts. Got {error} instead. Make room or lift "
                 "the lock, then go on; everything answered so far is in this error's ledger."
