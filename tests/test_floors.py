@@ -135,7 +135,7 @@ def _parts(name: str) -> set[str]:
 def test_tests_mirror_the_rooms() -> None:
     tests = Path(__file__).parent
     folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
-    beside = {Path("."), Path("golden"), Path("battery"), Path("benchmarks")}
+    beside = {Path("."), Path("golden"), Path("battery"), Path("benchmarks"), Path("fuzzing")}
     assert {folder for folder in folders - beside if not (PACKAGE / folder).is_dir()} == set()
 
 

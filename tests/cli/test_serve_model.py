@@ -118,7 +118,8 @@ def test_command_line_through_a_key(tmp_path, monkeypatch):
         (["none.npz"], "existing file"),
         (["net.npz", "--drop", "0.7", "--corrupt", "0.7"], "at most 1"),
         (["net.npz", "--token-env", "UNWEAVE_NOT_SET"], "UNWEAVE_NOT_SET"),
-        (["net.npz", "--host", "203.0.113.1"], "free to listen on"),
+        (["net.npz", "--host", "0.0.0.0"], "beyond this machine"),
+        (["net.npz", "--host", "203.0.113.1", "--token-env", "PATH"], "free to listen on"),
     ],
 )
 def test_what_cannot_be_served(tmp_path, monkeypatch, arguments, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 
 import numpy as np
@@ -74,12 +75,58 @@ def test_many_small_pieces_are_merged_in_order(tmp_path):
         np.testing.assert_array_equal(numbers, np.concatenate([piece(i)["numbers"] for i in range(23)]))
 
 
-def test_a_half_written_file_is_forgotten(tmp_path):
-    store = NpzStore(tmp_path / "run")
-    store.append(piece(1))
-    (tmp_path / "run" / "pieces" / "00000002-00000000.npz.17.partial").write_bytes(b"half")
+def test_a_half_written_file_is_forgotten_unless_somebody_may_be_writing_it(tmp_path):
+    NpzStore(tmp_path / "run").append(piece(1))
+    pieces = tmp_path / "run" / "pieces"
+    abandoned, fresh = (
+        pieces / "00000002-00000000.npz.17.partial",
+        pieces / "00000003-00000000.npz.18.partial",
+    )
+    abandoned.write_bytes(b"half")
+    os.utime(abandoned, (0, 0))
+    fresh.write_bytes(b"half")
     assert len(list(NpzStore(tmp_path / "run").pieces(["rows"]))) == 1
-    assert not list((tmp_path / "run" / "pieces").glob("*.partial"))
+    assert list(pieces.glob("*.partial")) == [fresh]
+
+
+def test_stray_files_are_left_alone(tmp_path):
+    NpzStore(tmp_path / "run").append(piece(1))
+    pieces = tmp_path / "run" / "pieces"
+    for name in ("notes.npz", "copy of 00000001-00000000.npz", "x-00000000.npz", "readme.txt"):
+        (pieces / name).write_bytes(b"hello")
+    (pieces / "00000005-00000000.npz").symlink_to("nowhere")
+    store = NpzStore(tmp_path / "run")
+    store.append(piece(2))
+    assert len(list(store.pieces(["rows"]))) == 2
+
+
+def test_a_piece_that_another_process_merges_meanwhile_is_found_where_it_went(tmp_path):
+    writer = NpzStore(tmp_path / "run", most_small_pieces=4)
+    for i in range(3):
+        writer.append(piece(i))
+    reading = NpzStore(tmp_path / "run").pieces(["numbers"])
+    found = [next(reading)]
+    writer.append(piece(3))  # merges the four
+    found += list(reading)
+    assert {int(number) for arrays in found for number in arrays["numbers"]} == {0, 1, 2, 3}
+
+
+def test_an_array_that_changed_on_disk_is_refused(tmp_path):
+    store = SqliteStore(tmp_path / "run.sqlite")
+    store.append({"rows": np.full((3, 2), 1.5)})
+    store.put("key", [np.full(4, 2.5)])
+    store.close()
+    file = tmp_path / "run.sqlite"
+    for number in (1.5, 2.5):
+        file.write_bytes(
+            file.read_bytes().replace(np.float64(number).tobytes(), np.float64(9.5).tobytes(), 1)
+        )
+    damaged = SqliteStore(file)
+    with pytest.raises(InvalidInput, match=r"run\.sqlite.*differs from what was written"):
+        list(damaged.pieces(["rows"]))
+    with pytest.raises(InvalidInput, match=r"run\.sqlite.*differs from what was written"):
+        damaged.get("key")
+    damaged.close()
 
 
 def test_a_damaged_piece_is_named(tmp_path):

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from unweave.errors import InvalidInput
-from unweave.files import formats, load, save, write_atomically
+from unweave.files import atomic, load, save, write_atomically
 from unweave.networks.random import random_network
 
 ENDINGS = [".npz", ".json", ".onnx", ".safetensors"]
@@ -44,7 +44,7 @@ def test_a_full_disk_leaves_the_good_file(
     path = tmp_path / f"net{ending}"
     good = random_network([3, 4, 1], seed=1020)
     good.save(path)
-    monkeypatch.setattr(formats, "write_atomically", failing_writer(number))
+    monkeypatch.setattr(atomic, "write_atomically", failing_writer(number))
     with pytest.raises(InvalidInput, match=message) as told:
         save(random_network([3, 50, 1], seed=1021), path)
     assert isinstance(told.value.__cause__, OSError)

@@ -151,6 +151,33 @@ def test_loading_something_else_is_refused(tmp_path: Path) -> None:
         Recovery.load(tmp_path / "text.npz")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "PERFECT"},
+        {"status": ["RECOVERED"]},
+        {"error": "small"},
+        {"queries": True},
+        {"queries": 10**400},
+        {"stages": [{"name": "look"}]},
+        {"stages": 3},
+        {"checks": [{"name": "gap", "value": "x", "threshold": None, "holds": None, "implies": ""}]},
+        {"evidence_kind": "NoSuchEvidence"},
+        {"evidence": {"nonsense": 1}},
+        {"evidence": {"layers": [{"layer": 1}]}},
+        {"settings": []},
+        {"notes": None},
+    ],
+)
+def test_a_damaged_result_is_refused_with_its_name(change: dict[str, object], tmp_path: Path) -> None:
+    recovery(network()).save(tmp_path / "run.npz")
+    content = dict(np.load(tmp_path / "run.npz"))
+    header = json.loads(str(content["recovery"])) | change
+    np.savez(tmp_path / "run.npz", **{**content, "recovery": np.array(json.dumps(header))})
+    with pytest.raises(InvalidInput, match=r"run\.npz"):
+        Recovery.load(tmp_path / "run.npz")
+
+
 def test_the_dictionary_is_strict_json() -> None:
     result = recovery(network(), error=np.nan)
     content = strict_json(json.dumps(result.to_dict(), allow_nan=False))

@@ -81,6 +81,36 @@ def test_length_must_be_told():
             assert line.recv(100).startswith(b"HTTP/1.1 413")
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": ""}, 421),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "localhost"}, 200),
+    ],
+)
+def test_pages_from_elsewhere_get_no_answer(headers, status):
+    with ReferenceServer(MODEL) as server, httpx.Client(trust_env=False) as client:
+        asked = client.post(server.url, headers=headers, json={"instances": [[0.0] * MODEL.n_inputs]})
+        told = client.get(server.url.replace("predict", "metadata"), headers=headers)
+        assert (asked.status_code, told.status_code) == (status, status)
+        assert server.counts["rows_answered"] == (1 if status == 200 else 0)
+
+
+def test_own_names_are_answered():
+    with ReferenceServer(MODEL, host="127.0.0.2") as server, httpx.Client(trust_env=False) as client:
+        url = server.url.replace("predict", "metadata")
+        assert client.get(url, headers={"Origin": url.removesuffix("/metadata")}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "203.0.113.1"])
+def test_beyond_this_machine_a_key_is_required(host):
+    with pytest.raises(InvalidInput, match="beyond this machine"):
+        ReferenceServer(MODEL, host=host)
+
+
 def test_key():
     with ReferenceServer(MODEL, token="opensesame") as server:
         body = {"instances": ROWS.tolist()}

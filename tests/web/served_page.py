@@ -39,10 +39,12 @@ class Page:
         line = self.process.stdout.readline()
         if not line:
             raise AssertionError(self.process.communicate()[1])
-        self.url = line.split()[-1].rstrip("/")
+        self.entrance = line.split()[-1]  # with the key, if the page made one
+        self.url = self.entrance.split("?")[0].rstrip("/")
         self.client = httpx.Client(
             base_url=self.url, trust_env=False, timeout=PATIENCE, headers={"Origin": self.url}
         )
+        self.client.get(self.entrance)  # the key becomes a cookie
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         return self.client.get(path, **options)

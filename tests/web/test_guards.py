@@ -93,7 +93,9 @@ def test_no_path_leads_out(page: Page, path: str) -> None:
     # Sent as it is: a client would tidy the path up.
     host, port = page.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        cookie = "; ".join(f"{name}={value}" for name, value in page.client.cookies.items())
+        head = ("Host: localhost", f"Cookie: {cookie}", "Connection: close", "", "")
+        connection.sendall("\r\n".join([f"GET {path} HTTP/1.1", *head]).encode())
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answer.split()[1] == b"404"
     assert b"root:" not in answer

@@ -86,7 +86,7 @@ def screen(browser: Any, page: Page) -> Iterator[Screen]:
     shown = Screen(browser, page)
     shown.width(WIDE)
     console(browser)
-    shown.open()
+    browser.get(page.entrance)
     yield shown
     complaints = [line for line in console(browser) if "status of 422" not in line]
     assert complaints == []

@@ -10,6 +10,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.files.archives import UnreadableArray, read_array, read_arrays
 from unweave.search.request import interval_from_text, widths_from_text
 
 EXAMPLE_ENDINGS = (".npy", ".npz", ".csv")
@@ -57,9 +58,7 @@ def read_examples(path: Path | None) -> Array | None:
     try:
         rows = _read_csv(path) if path.suffix.lower() == ".csv" else _read_array(path)
         return np.asarray(rows, dtype=np.float64)
-    except InvalidInput:
-        raise
-    except (OSError, ValueError, EOFError, TypeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise InvalidInput(
             f"--examples must hold one row of numbers per input. Got {str(path)!r} instead, which cannot be "
             f"read as such ({error})."
@@ -85,19 +84,13 @@ def _is_numbers(line: str) -> bool:
 
 
 def _read_array(path: Path) -> Array:
-    content = np.load(path, allow_pickle=False)
-    if isinstance(content, np.ndarray):
-        return content
-    with content:
-        names = list(content.files)
-        name = names[0] if len(names) == 1 else "x"
-        if name not in names:
-            raise InvalidInput(
-                f"--examples must be one array or one named x. Got {', '.join(names) or 'none'} in "
-                f"{str(path)!r} instead."
-            )
-        array: Array = content[name]
-        return array
+    if path.suffix.lower() == ".npy":
+        return read_array(path)
+    content = read_arrays(path)
+    name = next(iter(content)) if len(content) == 1 else "x"
+    if name not in content:
+        raise UnreadableArray(f"it must hold one array or one named x, it has {', '.join(content) or 'none'}")
+    return content[name]
 
 
 def check_outputs(target: str, files: Mapping[str, tuple[Path | None, tuple[str, ...]]]) -> None:

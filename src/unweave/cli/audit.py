@@ -110,7 +110,7 @@ def _audit(options: AuditOptions) -> Audit:
     budgets = parse_numbers(options.budget, "--budget", "1000,10000,100000", int)
     with (
         watching(not (options.quiet or options.as_json), options.verbose) as progress,
-        options.opened(options.target) as (target, told),
+        options.opened(options.target, options.deadline) as (target, told),
     ):
         return audit(
             target.function,

@@ -16,6 +16,7 @@ from unweave.cli.targets import CommandOptions, Target, find_target, input_width
 from unweave.errors import InvalidInput
 from unweave.execution import Checkpoint, DaskExecutor, Executor
 from unweave.targets.adapters.answer_source import optional_package
+from unweave.targets.budget import within
 
 if TYPE_CHECKING:
     from unweave.targets.adapters.http_options import HttpOptions
@@ -146,8 +147,11 @@ class TargetOptions:
     http: HttpArguments = field(default_factory=HttpArguments)
 
     @contextmanager
-    def opened(self, spec: str) -> Iterator[tuple[Target, dict[str, Any]]]:
-        """Open the target ``spec``; yield it and what the options say, under the names of `recover`."""
+    def opened(self, spec: str, deadline: float | None = None) -> Iterator[tuple[Target, dict[str, Any]]]:
+        """Open the target ``spec``; yield it and what the options say, under the names of `recover`.
+
+        An endpoint is given up after ``deadline`` seconds.
+        """
         told = {
             "hidden": parse_hidden(self.hidden),
             "activation": self.activation,
@@ -156,7 +160,9 @@ class TargetOptions:
             "examples": read_examples(self.examples),
         }
         width = told_width(self.inputs, told["examples"])
-        with find_target(spec, width, http=self.http.options(width), command=self.command) as target:
+        with within(deadline):
+            found = find_target(spec, width, http=self.http.options(width), command=self.command)
+        with found as target:
             yield target, {**told, "input_dim": input_width(target, self.inputs, told["examples"])}
 
 

@@ -174,7 +174,10 @@ def _recover_table(options: RecoverOptions, progress: Callable[[Progress], None]
 
 def _recover_target(options: RecoverOptions, progress: Callable[[Progress], None] | None) -> Recovery:
     checkpoint = options.running.kept()
-    with options.opened(options.source) as (target, told), options.running.executor() as executor:
+    with (
+        options.opened(options.source, options.deadline) as (target, told),
+        options.running.executor() as executor,
+    ):
         return recover(
             target.function,
             output_activation=options.output_activation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,10 @@ from unweave.cli.exits import DONE, stopped_by_signals
 from unweave.cli.options import AsJson, Port, TokenEnv
 from unweave.cli.output.document import print_served
 from unweave.errors import InvalidInput, UnweaveError
+from unweave.targets.adapters.http_options import is_loopback
+from unweave.web.child_process import OWNER_ONLY
 
+_KEY_BYTES = 24  # random ones: nobody guesses 192 bits
 _PACKAGES = ("fastapi", "uvicorn", "python_multipart")
 _WAITING_CONNECTIONS = 128
 """Connections that the system keeps until the server accepts them: the usual number."""
@@ -38,7 +42,16 @@ class ServeOptions:
         Path, typer.Option(metavar="RUNS", help="Folder of the runs; each gets a folder of its own.")
     ] = Path("unweave-runs")
     token_env: TokenEnv = None
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Ask nobody on this machine for a key. Not beyond it.")
+    ] = False
+    allow_env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Variable that runs may use as an endpoint's key; repeatable."),
+    ] = None
     max_upload_mb: Annotated[float, typer.Option(metavar="MB", help="Largest file accepted.")] = 64.0
+    max_memory_mb: Annotated[float, typer.Option(metavar="MB", help="Most memory of one run.")] = 4096.0
+    max_run_hours: Annotated[float, typer.Option(metavar="HOURS", help="Longest run.")] = 12.0
     as_json: AsJson = False
 
 
@@ -46,7 +59,8 @@ def run_serve(options: ServeOptions) -> int:
     """Serve a page to drive recoveries from a browser, until Ctrl-C.
 
     Upload a model file or a table, or name an endpoint; watch, cancel, read the report, download the network.
-    Runs are kept in RUNS and survive a restart. One line with the address is printed.
+    Runs are kept in RUNS and survive a restart. One line with the address is printed; it holds a key that is
+    new each time.
 
     \b
     Example:
@@ -62,13 +76,29 @@ def run_serve(options: ServeOptions) -> int:
     import uvicorn
 
     from unweave.web.app import PageOptions, create_app
+    from unweave.web.guards import TOKEN
+    from unweave.web.limits import Limits
+    from unweave.web.slow_clients import MOST_CONNECTIONS, ImpatientProtocol
 
+    os.umask(OWNER_ONLY)
     key = key_from_environment(options.token_env)
+    own_key = key is None and not options.no_token and is_loopback(options.host)
+    if own_key:
+        key = secrets.token_urlsafe(_KEY_BYTES)
     _check_folder(options.folder)
     with _listening(options.host, options.port) as listener:
         port = listener.getsockname()[1]
         app = create_app(
-            PageOptions(options.folder, options.host, port, key, options.token_env, options.max_upload_mb)
+            PageOptions(
+                options.folder,
+                options.host,
+                port,
+                key,
+                options.token_env,
+                options.max_upload_mb,
+                allow_env=tuple(options.allow_env or ()),
+                limits=Limits(options.max_memory_mb, 3600 * options.max_run_hours),
+            )
         )
         server = uvicorn.Server(
             uvicorn.Config(
@@ -77,13 +107,15 @@ def run_serve(options: ServeOptions) -> int:
                 access_log=False,
                 server_header=False,
                 ws="none",
+                http=ImpatientProtocol,
+                limit_concurrency=MOST_CONNECTIONS,
                 lifespan="on",
                 proxy_headers=False,
                 timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             )
         )
         host = f"[{options.host}]" if ":" in options.host else options.host
-        url = f"http://{host}:{port}/"
+        url = f"http://{host}:{port}/" + (f"?{TOKEN}={key}" if own_key else "")
         # Handlers come before the line: whoever has read it may stop the server at once. Uvicorn has handlers
         # of its own while it runs, and hands the signal on to these when it has done its work.
         with stopped_by_signals(partial(setattr, server, "should_exit", True)):

@@ -1,6 +1,6 @@
 """Networks in files: .npz, .json, .onnx and .safetensors, without pickle, exact to the last bit."""
 
-from unweave.files.atomic import write_atomically
+from unweave.files.atomic import write_atomically, write_file
 from unweave.files.contents import DTYPES, Dtype, network_arrays, network_from_arrays, read_archive, rounded
 from unweave.files.formats import FORMATS, PICKLES, FileFormat, check_can_save, load, names_activations, save
 
@@ -19,4 +19,5 @@ __all__ = [
     "rounded",
     "save",
     "write_atomically",
+    "write_file",
 ]

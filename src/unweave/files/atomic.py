@@ -10,7 +10,9 @@ import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
+
+from unweave.errors import InvalidInput
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -46,3 +48,24 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
         with contextlib.suppress(OSError):
             unfinished.unlink()
         raise
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write ``content`` as `write_atomically` does; what keeps it from the disk is `InvalidInput`."""
+    try:
+        write_atomically(path, lambda file: file.write(content))
+    except OSError as error:
+        _cannot_write(path, len(content), error)
+
+
+def _cannot_write(path: Path, size: int, error: OSError) -> NoReturn:
+    why = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        raise InvalidInput(
+            f"path must be on a disk with room for {size:,} bytes. Got {str(path)!r} instead ({why}). "
+            f"Free some space or write elsewhere; a file that was there before is unchanged."
+        ) from error
+    raise InvalidInput(
+        f"path must be a file that can be written. Got {str(path)!r} instead ({why}). "
+        f"Check that the folder exists and may be written to."
+    ) from error

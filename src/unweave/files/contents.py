@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.files.archives import UnreadableArray, read_arrays
 from unweave.networks.network import Network
 
 FORMAT = "unweave-network"
@@ -160,14 +160,8 @@ def encode_npz(network: Network, dtype: str) -> bytes:
 def read_archive(path: Path) -> dict[str, Any]:
     """Return all arrays of an .npz archive, without pickle; `InvalidInput` if it is none."""
     try:
-        with path.open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                not_a_network(path, "a single array, not an archive")
-            return {key: archive[key] for key in archive.files}
-    except InvalidInput:
-        raise
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        return read_arrays(path)
+    except UnreadableArray as error:
         not_a_network(path, f"not readable as an .npz archive: {error}", error)
 
 

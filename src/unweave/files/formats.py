@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from unweave.errors import InvalidInput, UnweaveError
-from unweave.files.atomic import write_atomically
+from unweave.files.atomic import write_file
 from unweave.files.contents import Dtype, check_dtype, encode_json, encode_npz, read_json, read_npz, rounded
 from unweave.networks.network import Network
 
@@ -64,10 +63,7 @@ def save(network: Network, path: str | Path, dtype: Dtype = "float64") -> None:
     network = rounded(network, dtype)
     with _needing(chosen, path):
         content = chosen.encode(network, dtype)
-    try:
-        write_atomically(path, lambda file: file.write(content))
-    except OSError as error:
-        _cannot_write(path, len(content), error)
+    write_file(path, content)
 
 
 def check_can_save(path: str | Path, dtype: str = "float64") -> None:
@@ -133,19 +129,6 @@ def _needs_package(chosen: FileFormat, path: Path, cause: Exception | None = Non
         f"{chosen.package} must be installed for {path.suffix} files. Got no such package instead. "
         f"Install it: pip install '{chosen.extra}'."
     ) from cause
-
-
-def _cannot_write(path: Path, size: int, error: OSError) -> NoReturn:
-    why = error.strerror or str(error)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        raise InvalidInput(
-            f"path must be on a disk with room for {size:,} bytes. Got {str(path)!r} instead ({why}). "
-            f"Free some space or write elsewhere; a file that was there before is unchanged."
-        ) from error
-    raise InvalidInput(
-        f"path must be a file that can be written. Got {str(path)!r} instead ({why}). "
-        f"Check that the folder exists and may be written to."
-    ) from error
 
 
 def _format_of(path: Path) -> FileFormat:

@@ -101,7 +101,7 @@ def _followed(path: Path, chain: Chain, node: NodeProto, values: dict[str, Value
         return RULES[operator](chain, given, _attributes(node))
     except NotAChain as problem:
         _refuse(path, f"cannot be read at {label}: {problem}")
-    except (ValueError, TypeError, IndexError) as error:
+    except (ValueError, TypeError, IndexError, KeyError) as error:
         _no_model(path, f"damaged or not a chain of layers at {label} ({error})", error)
 
 

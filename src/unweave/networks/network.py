@@ -215,7 +215,7 @@ def _parameter(value: ArrayLike, ndim: int, name: str, exact: bool) -> Array:
         array = rational_array(value, name) if exact else np.array(value, dtype=np.float64, order="C")
     except InvalidInput:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(
             f"{name} must be an array of real numbers. Got {type(value).__name__} instead ({error}). "
             f"Give a rectangular float64 array."

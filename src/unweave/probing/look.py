@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.errors import InvalidInput
+from unweave.errors import InvalidInput, TargetError
 from unweave.networks.links import Link
 from unweave.numerics.axis_moves import answers_along_axes, one_call_is_enough
 from unweave.probing.answer_range import possible_links
@@ -32,6 +32,7 @@ from unweave.targets.region import NormalisedQueries, Region
 from unweave.targets.samples import Samples
 
 _EPS = float(np.finfo(np.float64).eps)
+_LEAST_ANSWER, _LARGEST_ANSWER = 1e-161, 1e151  # beyond, squares of answers become zero or infinite
 _PROBE_LINES = 6  # lines on which kinks, straightness and bending are judged
 _FEATURE_SLOPE_POINTS = 3  # points at which every feature's slope is measured
 _MOST_FEATURES = 1000  # whose slopes are compared where there are too many inputs to ask about all
@@ -104,6 +105,9 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     known = _given_region(queries.n_inputs, domain, examples)
     region = Region.standard(queries.n_inputs) if known is None else known
     view, noise, lines = _measure(queries, region, rng, examples)
+    told = _out_of_range(lines.answers)
+    if told:
+        raise TargetError(f"The target's answers {told}", ledger=queries)
     searched = known is None and not _fits(view, lines, noise)
     if searched:
         scattered = _scatters(noise)
@@ -139,7 +143,11 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
 
 def look_at_samples(samples: Samples) -> Findings:
     """Return the scales of inputs and outputs and the precision of the answers; kinks are left open."""
-    x, y, precision = samples.x, samples.y, samples.precision()
+    x, y = samples.x, samples.y
+    told = _out_of_range(y)
+    if told:
+        raise InvalidInput(f"y {told}")
+    precision = samples.precision()
     with np.errstate(over="ignore", invalid="ignore"):  # entries near the largest number have no spread
         location, scale, spread = x.mean(axis=0), x.std(axis=0), y.std(axis=0)
     sigma, size = float(precision.sigma.max()), float(np.sqrt(np.mean(spread**2)))
@@ -164,6 +172,17 @@ def look_at_samples(samples: Samples) -> Findings:
         linear=False,
         searched=False,
         queries=0,
+    )
+
+
+def _out_of_range(answers: Array) -> str:
+    """Say what is wrong with answers whose squares float64 cannot hold; nothing of others."""
+    size = float(np.abs(answers).max(initial=0.0))
+    if size == 0 or _LEAST_ANSWER <= size <= _LARGEST_ANSWER:
+        return ""
+    return (
+        f"must be between {_LEAST_ANSWER:g} and {_LARGEST_ANSWER:g} in size. Got {size:.2g} instead. "
+        f"{'Multiply' if size < 1 else 'Divide'} them by a power of ten first."
     )
 
 

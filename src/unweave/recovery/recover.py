@@ -37,6 +37,7 @@ DERIVATIVES = ("queries", AUTODIFF)
 
 
 @with_settings
+@np.errstate(all="ignore")  # whatever the caller has set: what comes out is judged, not warned about
 def recover(
     target: Any,
     hidden: Sequence[int] | None = None,
@@ -118,7 +119,8 @@ def recover(
         the result says that there is no room. None for half of what is free when the call begins (that the
         machine and the container's control group leave); infinite for no limit.
     progress
-        Called with a `Progress` from time to time.
+        Called with a `Progress` from time to time. If it raises an exception, the run goes on without it, and
+        a note of the result says so; Ctrl-C (KeyboardInterrupt) still ends the run.
     executor
         Who computes, e.g. ``unweave.execution.DaskExecutor(workers=2)``; None for this process. The network
         does not depend on it. It is not closed.

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unweave.errors import InvalidInput
-from unweave.files import network_arrays, network_from_arrays, read_archive
 from unweave.networks.network import Network
 from unweave.recovery.describe import describe, evidence_figures, parameter_ranges
 from unweave.search import Check, Evidence, Stage
-
-_FORMAT = "unweave-recovery"
-_VERSION = 2
-_EVIDENCE = "evidence_"
-_KNOWN = "known_"
-_ERRORS = "standard_errors_"
-_PLAIN = ("error", "message", "queries", "probing_queries", "verification_queries", "seconds")
 
 FRESH_CHECKS = ("fresh error", "held-out error")
 """Names under which a certificate keeps the error on rows that nothing was fitted to."""
@@ -163,81 +153,20 @@ class Recovery:
         write_report(self, path)
 
     def save(self, path: str | Path) -> None:
-        """Write the result to an .npz file, which `Recovery.load` reads back."""
-        path = Path(path)
-        if path.suffix != ".npz":
-            raise InvalidInput(f"path must end in .npz. Got {str(path)!r} instead.")
-        exact: dict[str, Any] = {
-            "status": self.status.name,
-            **{name: getattr(self, name) for name in _PLAIN},
-            "notes": list(self.notes),
-            "settings": self.settings,
-            "stages": [asdict(stage) for stage in self.stages],
-            "checks": [asdict(check) for check in self.certificate.checks],
-        }
-        arrays: dict[str, Any] = {}
-        for start, kept in (("", self.network), (_KNOWN, self.known_layers), (_ERRORS, self.standard_errors)):
-            if kept is not None:
-                arrays |= {start + key: value for key, value in network_arrays(kept).items()}
-        exact["evidence"], exact["evidence_kind"] = {}, type(self.evidence).__name__
-        for entry in fields(self.evidence):
-            value = getattr(self.evidence, entry.name)
-            if isinstance(value, np.ndarray):
-                arrays[_EVIDENCE + entry.name] = value
-            elif entry.name == "layers":
-                exact["evidence"]["layers"] = [asdict(layer) for layer in value]
-            else:
-                exact["evidence"][entry.name] = value
-        header = json.dumps({"format": _FORMAT, "version": _VERSION, **exact}, default=float)
-        try:
-            with path.open("wb") as file:
-                np.savez(file, recovery=np.array(header), **arrays)
-        except OSError as error:
-            raise InvalidInput(
-                f"path must be a file that can be written. Got {str(path)!r} instead ({error.strerror})."
-            ) from error
+        """Write the result to an .npz file, which `Recovery.load` reads back.
+
+        The file is written whole or not at all: what was there before stays until the new one is on the disk.
+        """
+        from unweave.recovery.saved import write_recovery  # that module builds a `Recovery`
+
+        write_recovery(self, Path(path))
 
     @staticmethod
     def load(path: str | Path) -> Recovery:
-        """Read a result that `save` has written."""
-        path = Path(path)
-        if not path.is_file():
-            raise InvalidInput(f"path must be an existing file. Got {str(path)!r} instead.")
-        content = read_archive(path)
-        if "recovery" not in content:
-            raise InvalidInput(f"path must hold a saved recovery. Got {str(path)!r} instead, which does not.")
-        header = json.loads(str(content["recovery"]))
-        if header.get("format") != _FORMAT or header.get("version") != _VERSION:
-            raise InvalidInput(f"{str(path)!r} must be a recovery of version {_VERSION}.")
-        network = network_from_arrays(path, content) if "weight_0" in content else None
-        known, errors = _named(content, _KNOWN), _named(content, _ERRORS)
-        return Recovery(
-            network=network,
-            status=Status[header["status"]],
-            **{name: header[name] for name in _PLAIN},
-            stages=tuple(Stage(**stage) for stage in header["stages"]),
-            certificate=Certificate(tuple(Check(**check) for check in header["checks"])),
-            notes=tuple(header["notes"]),
-            evidence=_read_evidence(header["evidence_kind"], header["evidence"], content),
-            known_layers=network_from_arrays(path, known) if known else None,
-            standard_errors=network_from_arrays(path, errors) if errors else None,
-            settings=header.get("settings", {}),
-        )
+        """Read a result that `save` has written; `InvalidInput` if the file holds anything else."""
+        from unweave.recovery.saved import read_recovery
 
-
-def _read_evidence(kind: str, plain: dict[str, Any], content: dict[str, Any]) -> Evidence:
-    from unweave.methods.table import METHODS  # every method may bring a class of its own
-
-    kinds: list[type[Evidence]] = [Evidence, *(method.evidence for method in METHODS)]
-    known = {each.__name__: each for each in kinds}
-    if kind not in known:
-        raise InvalidInput(f"the evidence must be one of {', '.join(known)}. Got {kind!r} instead.")
-    return known[kind].restored(plain, _named(content, _EVIDENCE))
-
-
-def _named(content: dict[str, Any], start: str) -> dict[str, Any]:
-    """The entries whose names begin with ``start``, without it."""
-    return {key.removeprefix(start): value for key, value in content.items() if key.startswith(start)}
+        return read_recovery(Path(path))
 
 
 def _for_json(value: Any) -> Any:

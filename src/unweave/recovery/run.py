@@ -252,7 +252,10 @@ class Run:
             seconds=self._journal.seconds,
             stages=tuple(self._journal.stages),
             certificate=Certificate() if findings is None else certify(candidate, verdict, findings),
-            notes=(*self._source.notes, *candidate.notes, *self._autodiff_notes(), *resumed),
+            notes=(
+                *(*self._source.notes, *candidate.notes, *self._autodiff_notes()),
+                *(*resumed, *self._journal.notes),
+            ),
             evidence=replace(candidate.evidence, fresh_errors=trial.errors),
             known_layers=candidate.known_layers if network is None else None,
             standard_errors=None if network is None else candidate.standard_errors,

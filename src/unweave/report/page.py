@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unweave.errors import InvalidInput
-from unweave.files.atomic import write_atomically
+from unweave.files.atomic import write_file
 
 if TYPE_CHECKING:
     from unweave.recovery.result import Recovery
@@ -19,13 +19,7 @@ def write_report(recovery: Recovery, path: str | Path) -> None:
     path = Path(path)
     if path.suffix.lower() not in _ENDINGS:
         raise InvalidInput(f"path must end in {' or '.join(_ENDINGS)}. Got {str(path)!r} instead.")
-    content = report_html(recovery).encode("utf-8")
-    try:
-        write_atomically(path, lambda file: file.write(content))
-    except OSError as error:
-        raise InvalidInput(
-            f"path must be a file that can be written. Got {str(path)!r} instead ({error.strerror})."
-        ) from error
+    write_file(path, report_html(recovery).encode("utf-8"))
 
 
 def report_html(recovery: Recovery) -> str:

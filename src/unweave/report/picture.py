@@ -45,6 +45,7 @@ _STYLE: Any = {
     "lines.linewidth": 1.4,
     "lines.markersize": 4.0,
     "svg.fonttype": "none",
+    "text.parse_math": False,  # names are the user's own, dollar signs included
     "svg.image_inline": True,
     "figure.facecolor": "white",
     "savefig.facecolor": "white",

@@ -7,7 +7,7 @@ fields, checks for the certificate, charts for the report and doubts for the jud
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -200,13 +200,6 @@ class Evidence:
             log_y=True,
             whole_x=True,
         )
-
-    @classmethod
-    def restored(cls, plain: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        """Build the evidence that was saved as ``plain`` values and ``arrays``."""
-        layers = tuple(LayerEvidence(**layer) for layer in plain.get("layers", ()))
-        history = tuple(plain.get("fit_history", ()))
-        return cls(**{**plain, "layers": layers, "fit_history": history, **arrays})
 
 
 @dataclass(frozen=True, eq=False)

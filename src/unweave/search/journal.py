@@ -61,6 +61,8 @@ class Journal:
         self._began = time.perf_counter()
         self._open: list[str] = []
         self.stages: list[Stage] = []
+        self.notes: tuple[str, ...] = ()
+        """What the user should know about the progress."""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[OpenStage]:
@@ -85,10 +87,17 @@ class Journal:
         return int(getattr(self._ledger, "derivative_queries", 0))
 
     def tell(self, done: int, total: int | None, unit: str) -> None:
-        """Report progress within the stage that is open."""
-        if self._on_progress is not None and self._open:
-            elapsed = time.perf_counter() - self._began
+        """Report progress within the stage that is open. A callback that raises is not called any more."""
+        if self._on_progress is None or not self._open:
+            return
+        elapsed = time.perf_counter() - self._began
+        try:
             self._on_progress(Progress(self._open[-1], done, total, unit, self._ledger.sent, elapsed))
+        except Exception as error:  # the callback is the user's: what it raises must not cost the run
+            self._on_progress = None
+            told = f"progress was not told any further, because it raised {type(error).__name__}: {error}"
+            self.notes = (told,)
+            _log.warning("%s", told, exc_info=True)
 
     @property
     def seconds(self) -> float:

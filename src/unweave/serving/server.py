@@ -22,6 +22,8 @@ import numpy as np
 from unweave.errors import InvalidInput
 from unweave.serving.faults import Dice, Fault, Faults
 from unweave.serving.model import ServedModel, read_rows, to_json, write_answers
+from unweave.serving.origins import is_own_host, is_same_origin
+from unweave.targets.adapters.http_options import is_loopback
 
 _MOST_BODY_BYTES = 256 * 2**20  # of a request: a million rows of ten numbers as text
 _IDLE_SECONDS = 60.0  # after which a silent connection is closed
@@ -58,7 +60,12 @@ class ReferenceServer:
         faults: Faults | None = None,
         token: str | None = None,
     ) -> None:
-        self.model, self.token = model, token
+        if token is None and not is_loopback(host):
+            raise InvalidInput(
+                f"token must be given to serve beyond this machine. Got none for host {host} instead. On the "
+                "command line give --token-env, the name of a variable that holds it."
+            )
+        self.model, self.token, self.host = model, token, host
         self.faults = Faults() if faults is None else faults
         self.dice = Dice(self.faults)
         self._counts: Counter[str] = Counter()
@@ -160,6 +167,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Print nothing."""
 
     def do_GET(self) -> None:
+        if self._foreign():
+            return
         reference = self.server.reference
         pages: dict[str, dict[str, Any]] = {
             "/health": {"status": "ok"},
@@ -176,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self._body()
-        if body is None or not self._authorized():
+        if body is None or self._foreign() or not self._authorized():
             return
         if self.path.partition("?")[0] not in ("/", "/predict"):
             return self._refuse(404, "POST /predict")
@@ -246,6 +255,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(status, f"Content-Length must be given and at most {_MOST_BODY_BYTES}")
             return None
         return self.rfile.read(int(length))
+
+    def _foreign(self) -> bool:
+        """Refuse what comes through a foreign name of this machine, or from a page of another origin."""
+        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        if not is_own_host(host, self.server.reference.host):
+            self._refuse(421, "this server is only answered under the names of this machine")
+        elif origin is not None and not is_same_origin(origin, host):
+            self._refuse(403, "pages from elsewhere may not ask this server")
+        else:
+            return False
+        return True
 
     def _authorized(self) -> bool:
         token = self.server.reference.token

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, unmasked
 from unweave.errors import InvalidInput, NonFiniteAnswers, TargetError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def read_answer(answer: Any, n_rows: int, n_outputs: int | None, ledger: Queries
 def _as_numbers(answer: Any, ledger: Queries) -> Array:
     """Read the answer as an array of real numbers."""
     try:
-        raw = np.asarray(answer)
+        raw = np.asarray(unmasked(answer))
         if raw.dtype.kind == "O":  # Decimal, Fraction, a list of scalars of some framework
             raw = np.array([float(value) for value in raw.ravel()]).reshape(raw.shape)
     except Exception as error:
@@ -87,7 +87,7 @@ def whole_number(value: Any, name: str, least: int) -> int:
 def checked_rows(x: Any, n_inputs: int) -> Array:
     """Return ``x`` as (n, n_inputs) finite float64."""
     try:
-        rows = np.asarray(x)
+        rows = np.asarray(unmasked(x))
     except ValueError as error:
         raise InvalidInput(
             f"x must be an array of shape (n, {n_inputs}). Got a ragged one instead."

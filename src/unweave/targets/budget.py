@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from unweave.errors import BudgetExhausted, InvalidInput, OutOfTime
+from unweave.numerics.clock import time_limit
 from unweave.targets.answer_table import whole_number
 
 
@@ -58,3 +61,12 @@ class Budget:
                 f"The target must be asked before the deadline. Got {self.sent} rows answered when the time "
                 "was over instead. Raise deadline; what was answered so far is kept."
             )
+
+
+@contextmanager
+def within(deadline: float | None) -> Iterator[Budget]:
+    """Let what is done inside end within ``deadline`` seconds, as far as it looks at the clock."""
+    budget = Budget(time.monotonic)
+    budget.reset(None, deadline)
+    with time_limit(lambda: budget.seconds_left):
+        yield budget

@@ -334,5 +334,6 @@ class Queries:
                 self._record(keys.take(kept), piece[kept], answers[finite])
         if isinstance(partial, InterruptedAnswers):
             raise KeyboardInterrupt from partial
+        self._budget.check_time()  # the deadline ended the call, not the target
         told = f" The answers to {arrived} of {n_rows} rows arrived and are kept." if arrived else ""
         raise TargetError(f"{partial}{told}", ledger=self) from partial

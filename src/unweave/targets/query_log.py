@@ -15,10 +15,12 @@ in the same order, and gets the answers of the first time.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import unweave
 from unweave.arrays import Array, IntArray
@@ -26,6 +28,7 @@ from unweave.errors import InvalidInput
 from unweave.execution.store import FORMAT, VERSION, ArrayStore, Header
 from unweave.targets.answer_cache import RowKeys, row_keys
 
+_DTYPES = {"keys": np.uint64, "rows": np.float64, "answers": np.float64, "occurrences": np.int64}
 _LOG_PIECE_BYTES = 64 * 2**20  # rows written at once, far below what a store can hold in one piece
 
 
@@ -82,18 +85,22 @@ class QueryLog:
                 f"checkpoint must be of format {FORMAT}, version {VERSION}. Got {found.get('format')}, "
                 f"version {found.get('version')} in {self.path} instead. Choose another name."
             )
-        if found and found["inputs"] != n_inputs:
+        if found and found.get("inputs") != n_inputs:
             raise InvalidInput(
                 f"checkpoint must be of a target with {n_inputs} inputs. Got {self.path} instead, whose "
-                f"target has {found['inputs']}. Choose another name for another target."
+                f"target has {found.get('inputs')}. Choose another name for another target."
             )
-        if found and None not in (found["target"], self._target) and found["target"] != self._target:
+        outputs = found.get("outputs")
+        if outputs is not None and (not isinstance(outputs, int) or outputs < 1):
+            raise self._damaged(f"its header counts {outputs!r} outputs")
+        described = found.get("target")
+        if None not in (described, self._target) and described != self._target:
             raise InvalidInput(
                 f"checkpoint must be of the target that was described. Got {self.path} instead, which was "
                 "begun with another description. Choose another name for another target."
             )
         self._header = found or own
-        if not found or (found["target"] is None and self._target is not None):
+        if not found or (described is None and self._target is not None):
             self._header["target"] = self._target
             self._store.write_header(self._header)
 
@@ -103,12 +110,36 @@ class QueryLog:
         foreign = self._header.get("fingerprints") != _kind_of_fingerprint(int(self._header["inputs"] or 0))
         names = ["keys", "answers", "occurrences", *(["rows"] if with_rows or foreign else [])]
         for piece in self._store.pieces(names):
+            self._check(piece, names)
             rows = piece.get("rows")
             words = piece["keys"]
             keys = RowKeys(words[:, 0].copy(), words[:, 1].copy())
             if foreign and rows is not None:
                 keys = row_keys(rows)
             yield LogPiece(keys, rows if with_rows else None, piece["answers"], piece["occurrences"])
+
+    def _check(self, piece: dict[str, NDArray[Any]], names: Sequence[str]) -> None:
+        """Refuse arrays that `append` cannot have written."""
+        missing = [name for name in names if name not in piece]
+        if missing:
+            raise self._damaged(f"a piece lacks {', '.join(missing)}")
+        answers = piece["answers"]
+        if self.n_outputs is None and answers.ndim == 2 and answers.shape[1]:
+            self._header["outputs"] = int(answers.shape[1])  # a killed run wrote the piece, not the header
+        n = piece["occurrences"].size
+        widths = {"keys": (2,), "rows": (self._header["inputs"],), "answers": (self.n_outputs,)}
+        for name in names:
+            found = piece[name]
+            if found.shape != (n, *widths.get(name, ())) or found.dtype != _DTYPES[name]:
+                raise self._damaged(f"{name} of a piece are {found.dtype} of shape {found.shape}")
+        if not np.isfinite(answers).all():
+            raise self._damaged("an answer is not finite")
+
+    def _damaged(self, why: str) -> InvalidInput:
+        return InvalidInput(
+            f"checkpoint must be a log of answers as it was written. Got {self.path} instead, which is "
+            f"damaged: {why}. Choose another name; its answers are asked again."
+        )
 
     def append(self, piece: LogPiece) -> None:
         """Write a piece; when this returns, it survives the end of the process."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import Array, BoolArray, unmasked
 from unweave.errors import InvalidInput
 from unweave.execution.executor import Executor
 from unweave.targets.differentiation import Derivatives
@@ -88,7 +88,7 @@ class Region:
 
         A feature that never varies keeps its value as location and gets the scale max(|value|, 1).
         """
-        rows = np.asarray(x, dtype=np.float64)
+        rows = np.asarray(unmasked(x), dtype=np.float64)
         if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
             raise InvalidInput(
                 f"examples must be an array of shape (n >= 2, inputs). Got shape {rows.shape} instead."

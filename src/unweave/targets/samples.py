@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unweave.arrays import Array, IntArray
+from unweave.arrays import Array, IntArray, unmasked
 from unweave.errors import InvalidInput
 from unweave.targets.answer_cache import RowKeys, Words, distinct, row_keys
 
@@ -20,8 +20,8 @@ _FEWEST_REPLICATES = 10  # pairs of rows with one input that the noise of the an
 class Samples:
     """Inputs x (n, d) and answers y (n,) or (n, K), as float64.
 
-    Rows with a missing or infinite entry are left out, repeated rows are kept once; ``notes`` says so, and
-    names inputs that never change. Nothing else is ever known about the network behind the answers.
+    Rows with a missing (NaN or masked) or infinite entry are left out, repeated rows are kept once; ``notes``
+    says so, and names inputs that never change. Nothing else is ever known about the network behind them.
 
     Example
     -------
@@ -121,7 +121,7 @@ class Precision:
 
 
 def _numbers(value: Any, name: str) -> Array:
-    array = np.asarray(value)
+    array = np.asarray(unmasked(value))
     if array.dtype.kind not in "biuf":
         try:
             if array.dtype.kind in "USO" and any(isinstance(entry, str) for entry in array.reshape(-1)[:100]):

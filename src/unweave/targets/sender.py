@@ -11,8 +11,9 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.errors import PartialAnswers, TargetError, UnweaveError
 from unweave.execution.executor import Executor
+from unweave.numerics.clock import time_limit
 from unweave.targets.answer_table import read_answer, refuse_non_finite
-from unweave.targets.budget import Budget
+from unweave.targets.budget import Budget, within
 from unweave.targets.differentiation import Derivatives, Differentiate
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Sender:
         """Yield (number of a piece, answers to its rows), as they arrive from the workers of ``executor``."""
         handed_out = 0
 
-        def to_hand_out() -> Iterator[Array]:
+        def to_hand_out() -> Iterator[tuple[Array, float | None]]:
             """Yield pieces as workers become free; after the deadline none, but wait for those begun."""
             nonlocal handed_out
             for piece in pieces:
@@ -61,7 +62,7 @@ class Sender:
                 handed_out += 1
                 self._budget.sent += piece.size
                 self.calls += 1
-                yield rows[piece]
+                yield rows[piece], self._budget.seconds_left
 
         try:
             arriving = executor.completed(_ask_in_worker, to_hand_out(), shared=self.function)
@@ -69,6 +70,7 @@ class Sender:
                 self.seconds += seconds
                 yield index, self.table(answer, pieces[index].size, ledger)
         except UnweaveError:
+            self._budget.check_time()  # a transport gave up because of the deadline
             raise
         except Exception as error:
             raise TargetError(
@@ -116,7 +118,7 @@ class Sender:
         began = self._clock()
         try:
             # Probing goes far out on purpose; what overflows there is reported as a non-finite answer.
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), time_limit(lambda: self._budget.seconds_left):
                 return function(piece)
         except PartialAnswers:
             raise
@@ -130,9 +132,10 @@ class Sender:
             self.seconds += self._clock() - began
 
 
-def _ask_in_worker(function: Callable[[Array], Any], piece: Array) -> tuple[float, Any]:
-    """Call the target in a worker process; return seconds and answer."""
+def _ask_in_worker(function: Callable[[Array], Any], given: tuple[Array, float | None]) -> tuple[float, Any]:
+    """Call the target on rows in a worker process, within seconds; return the seconds it took and answer."""
+    piece, seconds_left = given
     began = time.perf_counter()
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), within(seconds_left):
         answer = function(piece)
     return time.perf_counter() - began, answer

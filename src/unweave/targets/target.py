@@ -15,6 +15,7 @@ from unweave.targets.adapters.keras_target import answers_like_the_model, is_ker
 from unweave.targets.adapters.onnx_target import OnnxTarget, is_onnx_session
 from unweave.targets.adapters.sklearn_target import is_estimator, sklearn_target
 from unweave.targets.adapters.torch_target import is_torch_module, torch_target
+from unweave.targets.budget import within
 from unweave.targets.differentiation import Differentiate, differentiator, not_differentiable
 from unweave.targets.queries import Queries
 
@@ -58,7 +59,8 @@ def as_queries(
         if differentiable and not target.differentiable:
             raise not_differentiable("the ledger of a run that took no derivatives")
         return _continued(target, input_dim, max_queries, deadline)
-    source = open_target(target, input_dim)
+    with within(deadline) as budget:
+        source = open_target(target, input_dim)
     n_inputs = _input_width(source, input_dim)
     differentiate = differentiator(source) if differentiable else None
     if differentiable and differentiate is None:
@@ -67,7 +69,7 @@ def as_queries(
         _only_answers(source),
         n_inputs,
         max_queries=max_queries,
-        deadline=deadline,
+        deadline=budget.seconds_left,
         batch_rows=getattr(source, "rows_per_call", None),
         differentiate=differentiate,
     )

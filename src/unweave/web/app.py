@@ -6,7 +6,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,12 @@ from unweave import __version__
 from unweave.errors import InvalidInput, UnweaveError
 from unweave.networks.activations import activation_names
 from unweave.web.checker import Checker
-from unweave.web.guards import LOGIN, REPORT_POLICY, SESSION_SECONDS, Access, Guard
+from unweave.web.guards import LOGIN, REPORT_POLICY, Access, Guard
+from unweave.web.limits import Limits
 from unweave.web.results import FILES, REPORT
 from unweave.web.run_folder import RunState
 from unweave.web.run_queue import AT_ONCE, Runs, UnknownRun, WrongState
-from unweave.web.run_request import ENDINGS, ENDPOINT, OUTPUT_ACTIVATIONS, FieldError, parse_request
+from unweave.web.run_request import ENDINGS, ENDPOINT, OUTPUT_ACTIVATIONS, parse_request
 from unweave.web.upload_stream import TooLarge, read_form
 from unweave.web.views import details_of, summary_of
 
@@ -49,6 +50,10 @@ class PageOptions:
     """Name of the variable that holds the key; runs do not get it."""
     max_upload_mb: float = 64.0
     at_once: int = AT_ONCE
+    allow_env: tuple[str, ...] = ()
+    """Names of variables whose values runs may send to an endpoint as its key."""
+    limits: Limits = field(default_factory=Limits)
+    """What one process may take."""
 
 
 def create_app(options: PageOptions) -> FastAPI:
@@ -56,10 +61,14 @@ def create_app(options: PageOptions) -> FastAPI:
     if not options.max_upload_mb > 0:
         raise InvalidInput(f"--max-upload-mb must be positive. Got {options.max_upload_mb} instead.")
     access = Access(options.host, options.key)
+    if options.key_variable is not None and options.key_variable in options.allow_env:
+        raise InvalidInput(
+            f"--allow-env must not name the key of the page. Got {options.key_variable} instead."
+        )
     hidden = [] if options.key_variable is None else [options.key_variable]
-    runs = Runs(options.folder, options.at_once, without=hidden)
+    runs = Runs(options.folder, options.at_once, hidden, options.allow_env, options.limits)
     most_bytes = int(options.max_upload_mb * 2**20)
-    checker = Checker(UNPACKED_TIMES * most_bytes)
+    checker = Checker(UNPACKED_TIMES * most_bytes, most_memory=options.limits.memory_bytes)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -79,7 +88,7 @@ def create_app(options: PageOptions) -> FastAPI:
     _add_pages(app, runs)
     _add_login(app, access, cookie_name)
     _add_runs(app, runs)
-    _add_upload(app, runs, checker, most_bytes, hidden)
+    _add_upload(app, runs, checker, most_bytes)
 
     @app.get("/api/about")
     def about() -> dict[str, Any]:
@@ -108,6 +117,10 @@ def _add_errors(app: FastAPI) -> None:
     async def disk(_: Request, error: OSError) -> JSONResponse:
         reason = error.strerror or type(error).__name__
         return JSONResponse({"error": f"The server could not write its files ({reason})."}, status_code=507)
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(_: Request, error: ClientDisconnect) -> JSONResponse:
+        return JSONResponse({"error": "The request must arrive as a whole, and in time."}, status_code=408)
 
     @app.exception_handler(HTTPException)
     async def plain(_: Request, error: HTTPException) -> JSONResponse:
@@ -161,14 +174,7 @@ def _add_login(app: FastAPI, access: Access, cookie_name: str) -> None:
             await asyncio.sleep(_WRONG_KEY_SECONDS)
             return JSONResponse({"error": "This is not the key. Check it and try again."}, status_code=401)
         response = JSONResponse({"ok": True})
-        response.set_cookie(
-            cookie_name,
-            access.new_cookie(),
-            max_age=SESSION_SECONDS,
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-        )
+        access.give_cookie(response, cookie_name, request.url.scheme == "https")
         return response
 
 
@@ -200,7 +206,7 @@ def _add_runs(app: FastAPI, runs: Runs) -> None:
         return FileResponse(path, media_type=FILES[name][1], filename=name)  # as attachment
 
 
-def _add_upload(app: FastAPI, runs: Runs, checker: Checker, most_bytes: int, hidden: list[str]) -> None:
+def _add_upload(app: FastAPI, runs: Runs, checker: Checker, most_bytes: int) -> None:
     @app.post("/api/runs")
     async def create(request: Request) -> JSONResponse:
         folder = await run_in_threadpool(runs.new_folder)
@@ -209,9 +215,7 @@ def _add_upload(app: FastAPI, runs: Runs, checker: Checker, most_bytes: int, hid
             kind = request.headers.get("content-type", "")
             form = await read_form(request.stream(), kind, upload, most_bytes)
             asked = parse_request(form.fields, form.file_name)
-            if asked.token_env in hidden and asked.token_env is not None:
-                told = "The key of this page must not be sent elsewhere. Name another one."
-                raise FieldError("token_env", told)
+            runs.check_variable(asked)
             found: dict[str, Any] = {}
             if asked.kind == ENDPOINT:
                 upload.unlink()

@@ -11,6 +11,7 @@ from typing import Any
 
 from unweave.errors import InvalidInput
 from unweave.web.child_process import start_module
+from unweave.web.limits import Limits
 from unweave.web.run_request import FieldError, RunRequest
 
 LONGEST_SECONDS = 60.0
@@ -20,8 +21,11 @@ LONGEST_SECONDS = 60.0
 class Checker:
     """Looks at one upload at a time. Close it after use."""
 
-    def __init__(self, most_unpacked: int, longest_seconds: float = LONGEST_SECONDS) -> None:
+    def __init__(
+        self, most_unpacked: int, longest_seconds: float = LONGEST_SECONDS, most_memory: int | None = None
+    ) -> None:
         self._most_unpacked, self._longest = most_unpacked, longest_seconds
+        self._most_memory = Limits().memory_bytes if most_memory is None else most_memory
         self._turn = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._closed = False
@@ -75,7 +79,9 @@ class Checker:
         if self._process is None or self._process.poll() is not None:
             self._end()
             pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-            self._process = start_module("unweave.web.upload_check", stdin=pipe, stdout=pipe, stderr=nowhere)
+            self._process = start_module(
+                "unweave.web.upload_check", str(self._most_memory), stdin=pipe, stdout=pipe, stderr=nowhere
+            )
         return self._process
 
     def _end(self) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import unweave
 
+OWNER_ONLY = 0o077
+"""Mask of the rights that files of runs do not give: targets and answers are nobody else's business."""
 _LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
 _THREADS = ("VECLIB_MAXIMUM_THREADS", *(f"{library}_NUM_THREADS" for library in _LIBRARIES))
 
@@ -28,4 +30,6 @@ def start_module(
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
     # -P: a file of the current folder that is called like a module must not be taken for it.
     command = [sys.executable, "-P", "-m", module, *words]
-    return subprocess.Popen(command, env=environment, text=True, start_new_session=True, **pipes)
+    return subprocess.Popen(
+        command, env=environment, text=True, start_new_session=True, umask=OWNER_ONLY, **pipes
+    )

@@ -1,10 +1,12 @@
 """Who may talk to the page: checks that every request passes before any route sees it.
 
 - **Host.** On loopback only names of this machine are answered, so that a foreign name that was made to point
-  to 127.0.0.1 (DNS rebinding) reaches nothing.
+  to 127.0.0.1 (DNS rebinding) reaches nothing (`unweave.serving.origins`).
 - **Origin.** What changes something must come from this page itself: Origin (or Referer) must name the same
   host and port as Host. A request that carries the key in a header needs none, since no other page knows it.
-- **Key.** If there is one, a cookie made from it or ``Authorization: Bearer KEY`` is required.
+- **Key.** If there is one, a cookie made from it or ``Authorization: Bearer KEY`` is required. An address
+  with ``?token=KEY`` gives the cookie.
+- **Time.** A body that comes too slowly is given up (`unweave.web.slow_clients`).
 - **Headers** on every answer: no foreign content, no inline script, no frames, no guessing of types.
 """
 
@@ -16,7 +18,7 @@ import time
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
@@ -24,7 +26,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unweave.errors import InvalidInput
+from unweave.serving.origins import is_own_host, is_same_origin
 from unweave.targets.adapters.http_options import is_loopback
+from unweave.web.slow_clients import BODY_SECONDS, PAUSE_SECONDS, TimedBody
 
 LEAST_KEY = 16
 """Characters of a key: shorter ones can be guessed."""
@@ -49,7 +53,8 @@ _HEADERS = {
 }
 _READING = ("GET", "HEAD")
 _STATIC = "/static/"
-_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+TOKEN = "token"
+"""Name of the key in the query of an address."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,17 @@ class Access:
             return False
         return until.isascii() and until.isdecimal() and int(until) >= time.time()
 
+    def give_cookie(self, response: Response, name: str, secure: bool) -> None:
+        """Let ``response`` set the cookie ``name``."""
+        response.set_cookie(
+            name,
+            self.new_cookie(),
+            max_age=SESSION_SECONDS,
+            httponly=True,
+            samesite="strict",
+            secure=secure,
+        )
+
     def _signature(self, until: str) -> str:
         return hmac.new((self.key or "").encode(), f"unweave {until}".encode(), hashlib.sha256).hexdigest()
 
@@ -94,9 +110,16 @@ class Access:
 class Guard:
     """Lets through what may pass, and adds the headers to every answer."""
 
-    def __init__(self, app: ASGIApp, access: Access, cookie_name: str) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        access: Access,
+        cookie_name: str,
+        pause_seconds: float = PAUSE_SECONDS,
+        body_seconds: float = BODY_SECONDS,
+    ) -> None:
         self._app, self._access, self._cookie_name = app, access, cookie_name
-        self._local = is_loopback(access.host)
+        self._pause, self._body = pause_seconds, body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -105,19 +128,24 @@ class Guard:
                 await self._app(scope, receive, send)
             return  # no websockets here
 
+        body = TimedBody(receive, self._pause, self._body)
+        refusal = self._refusal(scope)
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _add_headers(message)
+                # Where the body was not read, what follows cannot be told from the next request.
+                unread = body.was_late or (refusal is not None and scope["method"] not in _READING)
+                _add_headers(message, close=unread)
             await send(message)
 
-        refusal = self._refusal(scope)
-        await (self._app if refusal is None else refusal)(scope, receive, send_with_headers)
+        await (self._app if refusal is None else refusal)(scope, body, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that may not pass; None if it may."""
         headers = Headers(scope=scope)
-        if self._local and _host_name(headers.get("host", "")) not in _LOOPBACK_NAMES:
-            return _refused(421, "This page is only answered under the names localhost and 127.0.0.1.")
+        if not is_own_host(headers.get("host", ""), self._access.host):
+            own = " and ".join(dict.fromkeys(("localhost", "127.0.0.1", self._access.host)))
+            return _refused(421, f"This page is only answered under the names {own}.")
         bearer = headers.get("authorization", "").removeprefix("Bearer ")
         by_header = self._access.is_key(bearer)
         if scope["method"] not in _READING and not by_header and not _same_origin(headers):
@@ -128,7 +156,12 @@ class Guard:
         if self._access.is_cookie(cookie):
             return None
         if scope["method"] in _READING and not scope["path"].startswith("/api/"):
-            return RedirectResponse(LOGIN, status_code=303)
+            said = parse_qs(scope["query_string"].decode("latin-1")).get(TOKEN, [""])[0]
+            if not self._access.is_key(said):
+                return RedirectResponse(LOGIN, status_code=303)
+            response = RedirectResponse("/", status_code=303)  # so that the key leaves the address
+            self._access.give_cookie(response, self._cookie_name, scope["scheme"] == "https")
+            return response
         return _refused(401, "The key must be given first. Open the page again.")
 
 
@@ -136,28 +169,15 @@ def _is_open(path: str) -> bool:
     return path == LOGIN or path.startswith(_STATIC)
 
 
-def _host_name(host: str) -> str:
-    """Return the name in a Host header, without the port; empty if it is none."""
-    try:
-        parts = urlsplit(f"//{host}")
-        return "" if parts.path or parts.query or "@" in parts.netloc else (parts.hostname or "")
-    except ValueError:
-        return ""
-
-
 def _same_origin(headers: Headers) -> bool:
     """Whether the request says that it comes from a page of this very host and port."""
-    said = headers.get("origin") or headers.get("referer")
-    host = headers.get("host", "")
-    try:
-        parts = urlsplit(said or "")
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(host) and parts.netloc.lower() == host.lower()
+    return is_same_origin(headers.get("origin") or headers.get("referer"), headers.get("host", ""))
 
 
-def _add_headers(message: MutableMapping[str, Any]) -> None:
+def _add_headers(message: MutableMapping[str, Any], close: bool) -> None:
     headers = MutableHeaders(raw=message["headers"])
+    if close:
+        headers["Connection"] = "close"
     for name, value in _HEADERS.items():
         headers.setdefault(name, value)
     headers.setdefault("Content-Security-Policy", CONTENT_POLICY)

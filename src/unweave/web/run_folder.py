@@ -23,6 +23,8 @@ from typing import Any, BinaryIO
 
 from unweave.errors import InvalidInput
 from unweave.files import write_atomically
+from unweave.files.typed_values import built
+from unweave.recovery.result import Status
 from unweave.web.run_request import RunRequest
 
 FORMAT, VERSION = "unweave-run", 1
@@ -89,7 +91,9 @@ class RunState:
             raise ValueError(f"a state of {content['format']} {content['version']}")
         known = {name: content[name] for name in RunState.__dataclass_fields__ if name in content}
         request, status = RunRequest.from_dict(content["request"]), RunStatus[content["status"]]
-        return RunState(**{**known, "request": request, "status": status})
+        if content.get("verdict") is not None:
+            Status[content["verdict"]]
+        return built(RunState, {**known, "request": request, "status": status})
 
 
 class RunFolder:
@@ -112,10 +116,14 @@ class RunFolder:
         return self.path / CHECKPOINT
 
     def read_state(self) -> RunState:
-        """Return the state on disk; `InvalidInput` if it cannot be read."""
+        """Return the state on disk; `InvalidInput` if it cannot be read.
+
+        A run is called like its folder, whatever the file says: a folder may be a copy.
+        """
         try:
-            return RunState.from_dict(json.loads((self.path / STATE).read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            content = json.loads((self.path / STATE).read_text(encoding="utf-8"))
+            return RunState.from_dict({**content, "id": self.path.name})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInput(f"{self.path} must hold the state of a run. Got {error!r} instead.") from error
 
     def write_state(self, state: RunState) -> None:
@@ -134,8 +142,9 @@ def new_run_id() -> str:
 
 
 def make_private(path: Path) -> Path:
-    """Make a folder that only its owner can look into, if it is not there yet."""
+    """Make a folder that only its owner can look into; one that is there already becomes such a folder."""
     path.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
+    path.chmod(_OWNER_ONLY)
     return path
 
 
@@ -149,7 +158,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """Return the JSON object in a file; None if it is missing or not readable."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from unweave.errors import InvalidInput, UnweaveError
+from unweave.recovery.result import Status
 from unweave.web.child_process import start_module
+from unweave.web.limits import Limits
 from unweave.web.run_folder import (
     ENDED,
     LOG,
@@ -36,13 +38,11 @@ from unweave.web.run_folder import (
     new_run_id,
     read_json,
 )
-from unweave.web.run_request import RunRequest
+from unweave.web.run_request import FieldError, RunRequest
 from unweave.web.worker import CANCEL
 
 AT_ONCE = 2
 """Runs that go at the same time; the others wait."""
-GRACE_SECONDS = 10.0
-"""How long a run that is cancelled may take to write what it has found before it is killed."""
 _CLOSING_SECONDS = 3.0  # that runs get to end when the server stops; they can be resumed
 
 _log = logging.getLogger("unweave.web")
@@ -63,18 +63,29 @@ class _Going:
     process: subprocess.Popen[str]
     watcher: threading.Thread
     cancelled: bool = False
+    too_long: bool = False
+    overtime: threading.Timer | None = None
 
 
 class Runs:
     """The runs in ``folder``, which no other server may use. May be called from several threads.
 
-    ``without`` names variables of the environment that the processes do not get. Close it after use.
+    ``without`` names variables of the environment that the processes do not get, ``allowed`` those whose
+    values they may send to an endpoint. ``limits`` says what a process may take. Close it after use.
     """
 
-    def __init__(self, folder: Path, at_once: int = AT_ONCE, without: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        at_once: int = AT_ONCE,
+        without: Iterable[str] = (),
+        allowed: Iterable[str] = (),
+        limits: Limits | None = None,
+    ) -> None:
         self.folder = make_private(folder.resolve())
         self._lock_file = lock(self.folder)
-        self._at_once, self._without = at_once, tuple(without)
+        self._at_once, self._without, self._allowed = at_once, tuple(without), tuple(allowed)
+        self._limits = Limits() if limits is None else limits
         self._guard = threading.RLock()
         self._states: dict[str, RunState] = {}
         self._going: dict[str, _Going] = {}
@@ -145,6 +156,16 @@ class Runs:
     def new_folder(self) -> RunFolder:
         """Create a folder for an upload; hand it to `add`, or remove it."""
         return RunFolder(make_private(self.folder / f"{NEW}{new_run_id()}"))
+
+    def check_variable(self, request: RunRequest) -> None:
+        """Refuse a request that would send away a variable that nobody has allowed to be sent."""
+        if request.token_env is not None and request.token_env not in self._allowed:
+            known = ", ".join(self._allowed) or "none"
+            raise FieldError(
+                "token_env",
+                f"The variable with the key must be one that this page may use: {known}. Got "
+                f"{request.token_env} instead. Serve the page with --allow-env {request.token_env}.",
+            )
 
     def add(self, upload: RunFolder, request: RunRequest, found: dict[str, Any]) -> RunState:
         """Make a run of a complete upload, and let it wait for its turn."""
@@ -227,20 +248,39 @@ class Runs:
             self._start_process(waiting[0])
 
     def _start_process(self, state: RunState) -> None:
+        try:
+            self.check_variable(state.request)  # its folder may come from elsewhere
+        except FieldError as error:
+            self._end(state, RunStatus.FAILED, str(error))
+            return
         number = state.attempt + 1
         place = make_private(self._folder(state.id).attempt(number))
         state = self._put(state, status=RunStatus.RUNNING, attempt=number, started=time.time())
         try:
             with (place / LOG).open("ab") as log:
                 pipes = {"stdin": subprocess.PIPE, "stdout": log, "stderr": subprocess.STDOUT}
-                arguments = str(self._folder(state.id).path), str(number)
+                limits = self._limits
+                arguments = (
+                    *(str(self._folder(state.id).path), str(number)),
+                    *(str(limits.memory_bytes), str(limits.deadline(state.request.deadline))),
+                )
                 process = start_module("unweave.web.worker", *arguments, without=self._without, **pipes)
         except OSError as error:
             self._end(state, RunStatus.FAILED, f"It could not be started: {error}.")
             return
         watcher = threading.Thread(target=self._watch, args=(state.id, process), daemon=True)
-        self._going[state.id] = _Going(process, watcher)
+        self._going[state.id] = going = _Going(process, watcher)
         watcher.start()
+        most = self._limits.deadline(state.request.deadline) + self._limits.overtime_seconds
+        going.overtime = threading.Timer(most, self._stop_overtime, args=(going,))
+        going.overtime.daemon = True
+        going.overtime.start()
+
+    def _stop_overtime(self, going: _Going) -> None:
+        """Stop a run that did not end by itself when its time was over."""
+        with self._guard:
+            going.too_long = True
+            self._interrupt(going)
 
     def _watch(self, run_id: str, process: subprocess.Popen[str]) -> None:
         """Wait for a process to end, and let the next run go."""
@@ -249,20 +289,33 @@ class Runs:
             with contextlib.suppress(OSError):
                 process.stdin.close()  # type: ignore[union-attr]
             going = self._going.pop(run_id)
+            if going.overtime is not None:
+                going.overtime.cancel()
+            state = self._states[run_id]
             why = "The server was stopped while it was running."
-            if not self._closing:
-                why = f"Its process ended unexpectedly ({_ending(code)}). The log may tell why."
+            if going.too_long:
+                longest = self._limits.deadline(state.request.deadline)
+                why = f"It was stopped because it did not end within {longest:g} s; its target may hang."
+            elif not self._closing:
+                memory = f"needs more than {self._limits.memory_mb:g} MB (--max-memory-mb)"
+                why = (
+                    f"Its process ended unexpectedly ({_ending(code)}). The log may tell why. A process that "
+                    f"{memory} ends like this."
+                )
             with contextlib.suppress(OSError):  # a full disk: the next start finds out the same
-                self._conclude(self._states[run_id], why, cancelled=going.cancelled)
+                self._conclude(state, why, cancelled=going.cancelled and not going.too_long)
             self._let_go()
 
     def _conclude(self, state: RunState, why: str, cancelled: bool = False) -> None:
         """Write down how a run ended: as its process says, or, where that could not say anything, ``why``."""
         outcome = self.outcome(state)
         if outcome is not None:
-            facts = outcome.get("recovery") or {}
-            found = {"verdict": facts.get("status"), "summary": facts.get("architecture") or ""}
-            self._end(state, RunStatus[outcome["status"]], outcome["message"], **found)
+            facts = outcome.get("recovery")
+            facts = facts if isinstance(facts, dict) else {}
+            verdict = facts.get("status") if facts.get("status") in Status.__members__ else None
+            status = RunStatus.__members__.get(str(outcome.get("status")), RunStatus.FAILED)
+            found = {"verdict": verdict, "summary": str(facts.get("architecture") or "")}
+            self._end(state, status, str(outcome.get("message", "")), **found)
         elif cancelled:
             self._end(state, RunStatus.CANCELLED, "Cancelled before anything was found.")
         else:
@@ -275,7 +328,7 @@ class Runs:
         with contextlib.suppress(OSError):
             going.process.stdin.write(f"{CANCEL}\n")  # type: ignore[union-attr]
             going.process.stdin.flush()  # type: ignore[union-attr]
-        killer = threading.Timer(GRACE_SECONDS, going.process.kill)
+        killer = threading.Timer(self._limits.grace_seconds, going.process.kill)
         killer.daemon = True
         killer.start()
 

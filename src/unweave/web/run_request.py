@@ -13,6 +13,7 @@ import numpy as np
 from unweave.errors import InvalidInput
 from unweave.files import FORMATS, PICKLES
 from unweave.files.tables import TABLE_ENDINGS
+from unweave.files.typed_values import built
 from unweave.networks.activations import SOFTMAX, activation_names, get_activation
 from unweave.search.request import interval_from_text, widths_from_text
 
@@ -69,12 +70,20 @@ class RunRequest:
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> RunRequest:
-        """Return what `to_dict` wrote; names that this version does not know are left out."""
+        """Return what `to_dict` wrote; names that this version does not know are left out.
+
+        `InvalidInput` if it is something else.
+        """
         known = {entry.name: content[entry.name] for entry in fields(RunRequest) if entry.name in content}
         for name in ("hidden", "domain"):
-            if known.get(name) is not None:
+            if isinstance(known.get(name), list):
                 known[name] = tuple(known[name])
-        return RunRequest(**known)
+        request = built(RunRequest, known)
+        if request.kind not in KINDS or request.ending not in ("", *ENDINGS.get(request.kind, ())):
+            raise InvalidInput(
+                f"A run must be of a known kind. Got {request.kind!r} with a file {request.ending!r} instead."
+            )
+        return request
 
 
 def parse_request(form: Mapping[str, str], file_name: str | None) -> RunRequest:

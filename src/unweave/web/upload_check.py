@@ -1,10 +1,11 @@
 """Open a target as its run will, to tell at once whether it can be used. Runs in a process of its own.
 
-    python -m unweave.web.upload_check
+    python -m unweave.web.upload_check MOST_BYTES
 
-reads a line of JSON per question, ``{"folder", "request", "most_unpacked"}``, and answers with a line, either
-``{"found": {"inputs", "outputs", ...}}`` or ``{"error", "field"}``. A file that brings the reader down, takes
-too long or too much memory costs this process, not the server.
+takes no more memory than that. It reads a line of JSON per question, ``{"folder", "request",
+"most_unpacked"}``, and answers with a line, either ``{"found": {"inputs", "outputs", ...}}`` or ``{"error",
+"field"}``. A file that brings the reader down, takes too long or too much memory costs this process, not
+the server.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from unweave.files.tables import read_table
 from unweave.targets.adapters.file_target import open_file_target
 from unweave.targets.samples import Samples
 from unweave.web.inspect_file import inspect_file
+from unweave.web.limits import limit_memory
 from unweave.web.run_folder import RunFolder
 from unweave.web.run_request import TABLE, FieldError, RunRequest
 
@@ -93,12 +95,13 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         }
 
 
-def main() -> None:
-    """Answer until there are no more questions."""
+def main(most_bytes: int) -> None:
+    """Answer until there are no more questions, in ``most_bytes`` of memory."""
+    limit_memory(most_bytes)
     for line in sys.stdin:
         sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
         sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))

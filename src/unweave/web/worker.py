@@ -1,10 +1,11 @@
 """One run in a process of its own.
 
-    python -m unweave.web.worker RUN_FOLDER ATTEMPT
+    python -m unweave.web.worker RUN_FOLDER ATTEMPT MOST_BYTES MOST_SECONDS
 
-reads ``state.json``, writes into ``attempt-N``: progress.json while it runs, then the results, then, when all
-of them are there, outcome.json. A line "cancel" on stdin interrupts it; the end of stdin means that the
-server is gone, and ends it at once: the answers are in the checkpoint, and the run can be resumed.
+takes no more memory and time than that. It reads ``state.json``, writes into ``attempt-N``: progress.json
+while it runs, then the results, then, when all of them are there, outcome.json. A line "cancel" on stdin
+interrupts it; the end of stdin means that the server is gone, and ends it at once: the answers are in the
+checkpoint, and the run can be resumed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from unweave.errors import Interrupted, UnweaveError
 from unweave.recovery.recover import recover
 from unweave.recovery.result import Recovery
 from unweave.targets.adapters.file_target import open_file_target
+from unweave.targets.budget import within
+from unweave.web.hidden_keys import Hide, hide_in_log
+from unweave.web.limits import limit_memory
 from unweave.web.progress_file import ProgressFile, Watched
 from unweave.web.results import write_results
 from unweave.web.run_folder import OUTCOME, PROGRESS, RunFolder, RunStatus, write_json
@@ -35,15 +39,16 @@ from unweave.web.upload_check import open_table, worded
 
 CANCEL = "cancel"
 """The line that interrupts a run."""
+_MATRICES_SHARE = 0.5  # of the memory, for matrices; the rest is for rows, answers and libraries
 _SERVER_IS_GONE = 3  # exit code
 
 
-def run(folder: RunFolder, request: RunRequest, place: Path) -> None:
+def run(folder: RunFolder, request: RunRequest, place: Path, most_bytes: int, hide: Hide) -> None:
     """Recover what ``request`` names, and write everything about it to ``place``."""
     recovery: Recovery | None = None
     status, message = RunStatus.FINISHED, ""
     try:
-        recovery = _recover(folder, request, ProgressFile(place / PROGRESS))
+        recovery = _recover(folder, request, ProgressFile(place / PROGRESS), most_bytes)
     except Interrupted as interrupt:
         status, recovery = RunStatus.CANCELLED, interrupt.recovery
         message = "Cancelled. What was found until then is not verified."
@@ -52,25 +57,33 @@ def run(folder: RunFolder, request: RunRequest, place: Path) -> None:
     except (UnweaveError, OSError) as error:
         traceback.print_exc()
         status, message = RunStatus.FAILED, worded(error, folder.target(request), request.name)
+    except MemoryError:
+        traceback.print_exc()
+        status = RunStatus.FAILED
+        message = (
+            f"A run must fit into {most_bytes / 2**20:g} MB of memory. Got one that needs more instead. "
+            "Serve the page with a larger --max-memory-mb."
+        )
     except Exception as error:
         traceback.print_exc()
         status = RunStatus.FAILED
         message = f"A defect in unweave: {type(error).__name__}: {error}. Please report it, with the log."
     # From here on there is something to write, and nothing to interrupt any more.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    outcome: dict[str, Any] = {"status": status.name, "message": message, "recovery": None}
+    outcome: dict[str, Any] = {"status": status.name, "message": hide(message), "recovery": None}
     if recovery is not None:
         outcome |= write_results(_as_named(recovery, request), place)
     write_json(place / OUTCOME, outcome)
 
 
-def _recover(folder: RunFolder, request: RunRequest, progress: ProgressFile) -> Recovery:
+def _recover(folder: RunFolder, request: RunRequest, progress: ProgressFile, most_bytes: int) -> Recovery:
     told: dict[str, Any] = {
         "hidden": None if request.hidden is None else list(request.hidden),
         "activation": request.activation,
         "seed": request.seed,
         "deadline": request.deadline,
         "progress": progress,
+        "max_memory": _MATRICES_SHARE * most_bytes,
     }
     if request.kind == TABLE:
         return recover(open_table(folder.target(request), request.outputs), **told)
@@ -103,7 +116,9 @@ def _opened(folder: RunFolder, request: RunRequest) -> Iterator[Any]:
         "n_inputs": request.inputs,
     }
     options = HttpOptions(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
-    with open_http_target(request.url or "", options) as target:
+    with within(request.deadline):
+        opened = open_http_target(request.url or "", options)
+    with opened as target:
         yield target
 
 
@@ -128,18 +143,23 @@ def _listen() -> None:
     os._exit(_SERVER_IS_GONE)
 
 
-def main(folder: Path, attempt: int) -> None:
-    """Run the run in ``folder``."""
+def main(folder: Path, attempt: int, most_bytes: int, most_seconds: float) -> None:
+    """Run the run in ``folder``, in ``most_bytes`` of memory and ``most_seconds``."""
+    limit_memory(most_bytes)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a server in the background may ignore it
     threading.Thread(target=_listen, daemon=True).start()
+    run_folder = RunFolder(folder)
+    request = replace(run_folder.read_state().request, deadline=most_seconds)
+    hide = Hide(request)
+    streams = hide_in_log(hide)
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s", stream=sys.stderr)
     logging.getLogger("unweave").setLevel(logging.INFO)
     logging.Formatter.converter = time.gmtime
-    run_folder = RunFolder(folder)
-    run(run_folder, run_folder.read_state().request, run_folder.attempt(attempt))
-    sys.stdout.flush()
+    run(run_folder, request, run_folder.attempt(attempt), most_bytes, hide)
+    for stream in streams:
+        stream.finish()
     os._exit(0)  # the listening thread waits for a line and would hold the process up
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))

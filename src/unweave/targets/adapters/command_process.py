@@ -19,6 +19,7 @@ from typing import IO
 
 _READ_BYTES = 1 << 16  # read from a pipe at once: what a pipe holds on Linux
 _MOST_UNREAD_PIECES = 1024  # of an output that nobody asked for; then the process has to wait
+_MOST_LINE_BYTES = 64 * 2**20  # of a line: a million answers in one
 _TAIL_LINES = 20  # of stderr that are kept for a message
 _TAIL_LETTERS = 600  # of stderr that a message shows at most
 _POLL_SECONDS = 0.05  # between two looks at whether to go on
@@ -31,6 +32,10 @@ class ProcessEnded(Exception):
 
 class ProcessSilent(Exception):
     """The process did not answer in time."""
+
+
+class LineTooLong(Exception):
+    """The process wrote more than so many bytes without ending the line."""
 
 
 class LineProcess:
@@ -54,7 +59,7 @@ class LineProcess:
         self._incoming: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._complaints: deque[bytes] = deque(maxlen=_TAIL_LINES)
-        self._unfinished = b""
+        self._unfinished = bytearray()
         self._lines: deque[bytes] = deque()
         self._ended = False
         self._threads = [
@@ -73,7 +78,10 @@ class LineProcess:
         self._outgoing.put(text)
 
     def line(self, timeout: float) -> bytes:
-        """Return the next line; `ProcessEnded` if none will come, `ProcessSilent` after ``timeout``."""
+        """Return the next line; `ProcessEnded` if none will come, `ProcessSilent` after ``timeout``.
+
+        `LineTooLong` if it does not end.
+        """
         deadline = time.monotonic() + timeout
         while not self._lines:
             left = deadline - time.monotonic()
@@ -84,7 +92,7 @@ class LineProcess:
 
     def unread(self, patience: float = 0.0) -> bytes | None:
         """Return a line that is there already, or within ``patience`` seconds; None if there is none."""
-        with suppress(ProcessEnded, ProcessSilent):
+        with suppress(ProcessEnded, ProcessSilent, LineTooLong):
             return self.line(timeout=patience)
         return None
 
@@ -135,10 +143,15 @@ class LineProcess:
         if piece is None:
             self._ended = True
             if self._unfinished.strip():  # the last line of a file may end without a newline
-                self._lines.append(self._unfinished)
+                self._lines.append(bytes(self._unfinished))
             return True
-        *whole, self._unfinished = (self._unfinished + piece).split(b"\n")
-        self._lines.extend(whole)
+        first, *others = piece.split(b"\n")
+        self._unfinished += first
+        if others:
+            self._lines.extend((bytes(self._unfinished), *others[:-1]))
+            self._unfinished = bytearray(others[-1])
+        elif len(self._unfinished) > _MOST_LINE_BYTES:
+            raise LineTooLong(_MOST_LINE_BYTES)
         return True
 
     def _gone_within(self, seconds: float) -> bool:

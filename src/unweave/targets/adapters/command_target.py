@@ -28,8 +28,9 @@ import numpy as np
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InterruptedAnswers, InvalidInput, PartialAnswers
+from unweave.numerics.clock import remaining_seconds
 from unweave.targets.adapters.answer_source import no_answer
-from unweave.targets.adapters.command_process import LineProcess, ProcessEnded, ProcessSilent
+from unweave.targets.adapters.command_process import LineProcess, LineTooLong, ProcessEnded, ProcessSilent
 from unweave.targets.answer_table import whole_number
 
 CommandFormat = Literal["csv", "json", "batch"]
@@ -154,7 +155,9 @@ class CommandTarget:
         process.send(_ENCODERS[self._format](rows).encode())
         while len(answers) < expected:
             try:
-                line = process.line(self._timeout)
+                line = process.line(min(self._timeout, remaining_seconds()))
+            except LineTooLong as error:
+                self._refuse(f"one line per row, of at most {error} bytes", b"a longer one")
             except ProcessSilent:
                 raise PartialAnswers(
                     f"The command {shlex.join(self._command)!r} must answer within {self._timeout:g} s. "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import ssl
-import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,8 @@ from urllib.parse import SplitResult, urlsplit
 import httpx
 
 from unweave.errors import InvalidInput
-from unweave.targets.adapters.http_failures import RequestFailed, status_failure, transport_failure
+from unweave.targets.adapters.http_failures import RequestFailed, causes, status_failure, transport_failure
+from unweave.targets.adapters.http_line import ENCODING, Line, read_body
 from unweave.targets.adapters.http_options import HttpOptions, is_header_value, is_loopback
 
 _LEAST_SECRET_LETTERS = 4  # hiding shorter texts would only garble messages
@@ -38,6 +38,10 @@ class Secrets:
         for secret in self._texts:
             text = text.replace(secret, "***")
         return text
+
+    def cause(self, error: BaseException) -> BaseException | None:
+        """Return ``error`` to be chained, or None: whoever prints a chain prints what the endpoint echoed."""
+        return error if all(self.hide(str(each)) == str(each) for each in causes(error)) else None
 
 
 def read_secrets(options: HttpOptions) -> Secrets:
@@ -95,7 +99,7 @@ class Connection:
         self._transport = transport
         self._trust_env = not is_loopback(parts.hostname or "")  # no proxy between a machine and itself
         self._tls = _tls(parts, options, self._trust_env)
-        self._idle: deque[httpx.Client] = deque()
+        self._idle: deque[Line] = deque()
 
     def close(self) -> None:
         """Close the connections."""
@@ -103,27 +107,30 @@ class Connection:
             self._idle.pop().close()
 
     @contextmanager
-    def _client(self) -> Iterator[httpx.Client]:
-        """Lend a client that nobody else uses.
+    def _lines(self) -> Iterator[Line]:
+        """Lend a line that nobody else uses.
 
         Only after a whole answer is it kept: an interrupt in the midst of a request can leave a connection
         behind that never becomes free.
         """
         try:
-            client = self._idle.pop()
+            line = self._idle.pop()
         except IndexError:
-            client = self._new_client()
+            line = Line(self._new_client())
         try:
-            yield client
+            yield line
         except BaseException:
-            client.close()
+            line.close()
             raise
-        self._idle.append(client)
+        if line.is_cut:
+            line.close()  # the time was over just when the answer had come
+        else:
+            self._idle.append(line)
 
     def _new_client(self) -> httpx.Client:
         kinds = dict.fromkeys(("Content-Type", "Accept"), "application/json")
         return httpx.Client(
-            headers={**kinds, **self._secrets.headers},
+            headers={**kinds, "Accept-Encoding": ENCODING, **self._secrets.headers},
             timeout=self._options.timeout_seconds,
             limits=httpx.Limits(max_connections=1, keepalive_expiry=_KEEP_ALIVE_SECONDS),
             verify=self._tls,
@@ -132,17 +139,24 @@ class Connection:
             transport=self._transport,
         )
 
-    def exchange(self, method: str, url: str, body: bytes | None, n_rows: int) -> bytes:
-        """Send one request and return the body of its response; `RequestFailed` unless it is a success."""
-        most = self._options.max_answer_bytes
+    def exchange(self, method: str, url: str, body: bytes | None, n_rows: int, seconds: float) -> bytes:
+        """Send one request and return the body of its response; `RequestFailed` unless it is a success.
+
+        It ends after ``seconds``, or ``timeout_seconds`` if those are fewer, whatever the endpoint does.
+        """
+        most, longest = self._options.max_answer_bytes, min(seconds, self._options.timeout_seconds)
         try:
-            with self._client() as client, client.stream(method, url, content=body) as response:
+            with self._lines() as line, line.request(method, url, body, longest) as response:
                 success = response.is_success
-                received = self._read(response, most if success else _ERROR_BYTES)
+                received = read_body(response, most if success else _ERROR_BYTES)
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-            raise transport_failure(error, self._options) from error
+            failure = transport_failure(error, self._options)
+            failure.message = self._secrets.hide(failure.message)
+            raise failure from self._secrets.cause(error)
         if not success:
-            raise status_failure(response.status_code, response.headers, received, self._options, n_rows)
+            failure = status_failure(response.status_code, response.headers, received, self._options, n_rows)
+            failure.message = self._secrets.hide(failure.message)
+            raise failure
         if len(received) > most:
             raise RequestFailed(
                 f"must answer with at most {most} bytes. Got more instead. Lower batch_rows, or raise "
@@ -150,20 +164,6 @@ class Connection:
                 retry=False,
             )
         return received
-
-    def _read(self, response: httpx.Response, limit: int) -> bytes:
-        """Read the body, in time, and hardly beyond ``limit``."""
-        last = time.monotonic() + self._options.timeout_seconds
-        pieces: list[bytes] = []
-        size = 0
-        for piece in response.iter_bytes():
-            pieces.append(piece)
-            size += len(piece)
-            if size > limit:
-                break
-            if time.monotonic() > last:  # the client only limits the time between two pieces
-                raise httpx.ReadTimeout("the answer came too slowly")
-        return b"".join(pieces)
 
 
 def _tls(parts: SplitResult, options: HttpOptions, trust_env: bool) -> ssl.SSLContext | bool:

@@ -67,7 +67,7 @@ def shown_url(url: str) -> str:
 
 def transport_failure(error: Exception, options: HttpOptions) -> RequestFailed:
     """Explain an exception of the HTTP client: no connection, no answer, or half of one."""
-    for cause in _causes(error):
+    for cause in causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             why = getattr(cause, "verify_message", "") or "unknown authority"
             return _unreachable(
@@ -141,7 +141,7 @@ def status_failure(
     return RequestFailed(told, retry=False, status=status)
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield the exception, and those it was made from."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:

@@ -197,7 +197,7 @@ def _names(value: Iterable[str]) -> str:
 
 def _kind(value: Any) -> str:
     if isinstance(value, str):
-        return f"the text {excerpt(value.encode())}"
+        return f"the text {excerpt(value.encode('utf-8', 'replace'))}"
     if isinstance(value, bool):
         return str(value).lower()
     names = {dict: "an object", list: "a list", int: "a number", float: "a number", type(None): "null"}

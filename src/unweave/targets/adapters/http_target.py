@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput, TargetError
+from unweave.numerics.clock import remaining_seconds
 from unweave.targets.adapters.http_batches import BatchJob
 from unweave.targets.adapters.http_connection import Connection, Secrets, checked_url, read_secrets
 from unweave.targets.adapters.http_failures import HOLD_ALL, RequestFailed, shown_url
@@ -117,8 +119,12 @@ class HttpTarget:
         rows = self._checked_rows(x)
         if rows.shape[0] == 0:
             return np.empty((0, self.n_outputs or 0))
-        batch_rows = _batch_rows(self.options, rows.shape[1])
-        job = BatchJob(rows, batch_rows, self._ask, self.options.interrupt_seconds)
+        batch_rows, last = _batch_rows(self.options, rows.shape[1]), _last_moment()
+
+        def ask(batch: Array, stop: threading.Event) -> Array:
+            return self._ask(batch, stop, last)
+
+        job = BatchJob(rows, batch_rows, ask, self.options.interrupt_seconds)
         # Until something was understood, one request at a time: a mistake in the options costs one batch.
         if not self._answered:
             job.run(1, most=1)
@@ -129,16 +135,18 @@ class HttpTarget:
         """Take ``n_inputs`` and ``n_outputs`` from ``GET metadata``, where the endpoint offers that."""
         url = urljoin(self._url, "metadata")
 
+        last = _last_moment()
+
         def once() -> bytes:
             try:
-                return self._connection.exchange("GET", url, None, 0)
+                return self._connection.exchange("GET", url, None, 0, last - time.monotonic())
             except RequestFailed as failure:
                 if failure.status is not None and failure.status not in HOLD_ALL:
                     failure.retry = False  # whatever it says about an address that need not exist
                 raise
 
         try:
-            found = parse_json(self._with_retries(once, 0, threading.Event()))
+            found = parse_json(self._with_retries(once, 0, threading.Event(), last))
         except RequestFailed as failure:
             if failure.status is None or failure.status in (401, *HOLD_ALL):
                 raise TargetError(self._explain(failure)) from failure
@@ -149,32 +157,40 @@ class HttpTarget:
             self.n_inputs = _positive(found.get("n_inputs"))
             self.n_outputs = self.n_outputs or _positive(found.get("n_outputs"))
 
-    def _ask(self, rows: Array, stop: threading.Event) -> Array:
-        """Ask one batch until it is answered, the retries are used up, or ``stop`` is set."""
+    def _ask(self, rows: Array, stop: threading.Event, last: float) -> Array:
+        """Ask one batch until it is answered, the retries are used up, ``stop`` is set, or at ``last``."""
         body = request_body(self._template, rows)
 
         def once() -> Array:
             with self._lock:
                 self.requests += 1
-            received = self._connection.exchange("POST", self._url, body, rows.shape[0])
+            left = last - time.monotonic()
+            received = self._connection.exchange("POST", self._url, body, rows.shape[0], left)
             try:
                 place, one_row = self.options.answers, self.options.one_row
                 answers = read_answers(received, place, rows.shape[0], self.n_outputs, one_row)
             except UnreadableAnswer as error:
-                raise RequestFailed(str(error), retry=True, first_retries=_UNREADABLE_RETRIES) from error
+                told = self._secrets.hide(str(error))
+                failure = RequestFailed(told, retry=True, first_retries=_UNREADABLE_RETRIES)
+                raise failure from self._secrets.cause(error)
             with self._lock:
                 self._answered = True
                 self.n_outputs = self.n_outputs or int(answers.shape[1])
             return answers
 
-        return self._with_retries(once, rows.shape[0], stop)
+        return self._with_retries(once, rows.shape[0], stop, last)
 
-    def _with_retries(self, once: Callable[[], T], n_rows: int, stop: threading.Event) -> T:
-        """Call ``once`` when its turn has come, and again after each failure that may pass."""
+    def _with_retries(self, once: Callable[[], T], n_rows: int, stop: threading.Event, last: float) -> T:
+        """Call ``once`` when its turn has come, and again after failures that may pass, until ``last``."""
         attempt, pause = 0, 0.0
         while True:
-            if stop.wait(max(pause, self._pace.turn(n_rows))):
+            wait = min(max(pause, self._pace.turn(n_rows)), last - time.monotonic())
+            if stop.wait(max(0.0, wait)):
                 told = "must answer every request. Got no answer before the call ended instead."
+                raise RequestFailed(told, retry=False)
+            if time.monotonic() >= last:
+                tried = f" It was tried {attempt} times." if attempt else ""
+                told = f"must answer before the deadline. Got no answer by then instead.{tried}"
                 raise RequestFailed(told, retry=False)
             try:
                 return once()
@@ -227,6 +243,11 @@ def _batch_rows(options: HttpOptions, n_inputs: int) -> int:
         return options.batch_rows
     fitting = min(_MOST_BATCH_ROWS, _BATCH_NUMBERS // n_inputs)
     return max(1, fitting - fitting % _ROUND_ROWS if fitting >= _ROUND_ROWS else fitting)
+
+
+def _last_moment() -> float:
+    """Return when the time of the caller is over, on the clock that all threads share."""
+    return time.monotonic() + remaining_seconds()
 
 
 def _positive(value: Any) -> int | None:
