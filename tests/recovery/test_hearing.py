@@ -123,7 +123,6 @@ def test_a_target_that_remembers_rows_is_noticed() -> None:
         lambda x: np.round(SMALL(x), 3),
         lambda x: SMALL(x).astype(np.float32),
         lambda x: SMALL(x).astype(np.float16),
-        lambda x: SMALL(x) * 1e-310,
         lambda x: np.sin(3 * x[:, :1]) * x[:, 1:2],
         lambda x: (x[:, :1] > 0.3) * 1.0,
         lambda x: KINKED(x) + 0.3 * (x @ np.full((4, 1), 0.5) > 4),
