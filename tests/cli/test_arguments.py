@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unweave import InvalidInput
-from unweave.cli.arguments import parse_domain, parse_hidden, read_examples
+from unweave.cli.arguments import parse_domain, parse_hidden, parse_verify, read_rows
 
 ROWS = np.array([[1.0, 2.5], [3.0, -4.0], [0.1, 1e-3]])
 
@@ -42,8 +42,8 @@ def test_examples_of_every_kind(tmp_path):
     np.savetxt(tmp_path / "plain.csv", ROWS, delimiter=",")
     np.savetxt(tmp_path / "titled.csv", ROWS, delimiter=",", header="height,weight", comments="")
     for path in sorted(tmp_path.iterdir()):
-        np.testing.assert_allclose(read_examples(path), ROWS, rtol=1e-15)
-    assert read_examples(None) is None
+        np.testing.assert_allclose(read_rows(path, "--examples"), ROWS, rtol=1e-15)
+    assert read_rows(None, "--examples") is None
 
 
 def test_examples_refused(tmp_path):
@@ -57,6 +57,15 @@ def test_examples_refused(tmp_path):
     (tmp_path / "rows.txt").write_text("1 2\n", encoding="utf-8")
     for path in sorted(tmp_path.iterdir()):
         with pytest.raises(InvalidInput, match="--examples must"):
-            read_examples(path)
+            read_rows(path, "--examples")
     with pytest.raises(InvalidInput, match="existing file"):
-        read_examples(Path(tmp_path / "none.npy"))
+        read_rows(Path(tmp_path / "none.npy"), "--examples")
+
+
+def test_verify_is_a_number_or_a_file(tmp_path):
+    assert parse_verify(None) is None
+    assert parse_verify("10000") == 10_000
+    np.save(tmp_path / "rows.npy", ROWS)
+    np.testing.assert_array_equal(parse_verify(str(tmp_path / "rows.npy")), ROWS)
+    with pytest.raises(InvalidInput, match="--verify must be a file that ends in"):
+        parse_verify("many")

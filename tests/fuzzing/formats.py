@@ -20,7 +20,7 @@ import unweave
 from fuzzing import mutations
 from fuzzing.mutations import some
 from unweave import Recovery
-from unweave.cli.arguments import read_examples
+from unweave.cli.arguments import read_rows
 from unweave.execution.store import open_store
 from unweave.files.tables import read_table
 from unweave.methods.smooth.evidence import SmoothEvidence
@@ -277,6 +277,10 @@ def _predictions(folder: Path) -> list[bytes]:
     return [json.dumps({"instances": ROWS.tolist()}).encode(), json.dumps({"inputs": [[1, 2, 3]]}).encode()]
 
 
+def _read_examples(path: Path) -> object:
+    return read_rows(path, "--examples")
+
+
 MODEL = ServedModel(NET, 3, 2)
 
 FORMATS = (
@@ -289,9 +293,9 @@ FORMATS = (
     Format("samples .csv", ".csv", _csv, mutations.bytes_mutated, _read_samples),
     Format("samples .npy", ".npy", _npy, mutations.npy_mutated, _read_samples),
     Format("samples .npz", ".npz", _samples_npz, mutations.archive_mutated, _read_samples),
-    Format("examples .npy", ".npy", _npy, mutations.npy_mutated, read_examples),
-    Format("examples .npz", ".npz", _samples_npz, mutations.archive_mutated, read_examples),
-    Format("examples .csv", ".csv", _plain_csv, mutations.bytes_mutated, read_examples),
+    Format("examples .npy", ".npy", _npy, mutations.npy_mutated, _read_examples),
+    Format("examples .npz", ".npz", _samples_npz, mutations.archive_mutated, _read_examples),
+    Format("examples .csv", ".csv", _plain_csv, mutations.bytes_mutated, _read_examples),
     Format("checkpoint .sqlite", ".sqlite", _sqlite, mutations.database_mutated, _read_store, sample=40),
     Format("checkpoint folder", ".zip", _folder_store, _folder_mutated, _read_folder_store, sample=60),
     Format("answers of an endpoint", ".json", _answers, mutations.json_mutated, _read_answers),

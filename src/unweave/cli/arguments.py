@@ -43,24 +43,31 @@ def parse_domain(text: str | None) -> tuple[float, float] | None:
         ) from error
 
 
-def read_examples(path: Path | None) -> Array | None:
+def parse_verify(text: str | None) -> int | Array | None:
+    """Return a number of rows, or the rows in a file."""
+    if text is None or text.isdecimal():
+        return None if text is None else int(text)
+    return read_rows(Path(text), "--verify")
+
+
+def read_rows(path: Path | None, option: str) -> Array | None:
     """Return the inputs (n, D) in a .npy, .npz (one array, or the one named x) or .csv file."""
     if path is None:
         return None
     if path.suffix.lower() not in EXAMPLE_ENDINGS:
         raise InvalidInput(
-            f"--examples must be a file that ends in {', '.join(EXAMPLE_ENDINGS)}. Got {str(path)!r} instead."
+            f"{option} must be a file that ends in {', '.join(EXAMPLE_ENDINGS)}. Got {str(path)!r} instead."
         )
     if not path.is_file():
         raise InvalidInput(
-            f"--examples must be an existing file. Got {str(path)!r} instead. Check the spelling."
+            f"{option} must be an existing file. Got {str(path)!r} instead. Check the spelling."
         )
     try:
-        rows = _read_csv(path) if path.suffix.lower() == ".csv" else _read_array(path)
+        rows = _read_csv(path) if path.suffix.lower() == ".csv" else _read_array(path, option)
         return np.asarray(rows, dtype=np.float64)
     except (OSError, ValueError, TypeError) as error:
         raise InvalidInput(
-            f"--examples must hold one row of numbers per input. Got {str(path)!r} instead, which cannot be "
+            f"{option} must hold one row of numbers per input. Got {str(path)!r} instead, which cannot be "
             f"read as such ({error})."
         ) from error
 
@@ -83,7 +90,7 @@ def _is_numbers(line: str) -> bool:
     return True
 
 
-def _read_array(path: Path) -> Array:
+def _read_array(path: Path, option: str) -> Array:
     if path.suffix.lower() == ".npy":
         return read_array(path)
     content = read_arrays(path)

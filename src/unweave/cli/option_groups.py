@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unweave.cli.arguments import parse_domain, parse_hidden, read_examples
+from unweave.cli.arguments import parse_domain, parse_hidden, read_rows
 from unweave.cli.options import Activation, Domain, Examples, Hidden, Inputs, Seed
 from unweave.cli.targets import CommandOptions, Target, find_target, input_width, told_width
 from unweave.errors import InvalidInput
@@ -157,7 +157,7 @@ class TargetOptions:
             "activation": self.activation,
             "seed": self.seed,
             "domain": parse_domain(self.domain),
-            "examples": read_examples(self.examples),
+            "examples": read_rows(self.examples, "--examples"),
         }
         width = told_width(self.inputs, told["examples"])
         with within(deadline):

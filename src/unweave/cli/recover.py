@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from unweave.cli.arguments import PAGE_ENDINGS, check_outputs, parse_hidden
+from unweave.cli.arguments import PAGE_ENDINGS, check_outputs, parse_hidden, parse_verify
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, USAGE
 from unweave.cli.option_groups import RunningOptions, TargetOptions
 from unweave.cli.options import (
@@ -51,6 +51,14 @@ class RecoverOptions(TargetOptions):
         typer.Option(
             metavar="T", help="Relative error that counts as recovered [default: the target's precision]."
         ),
+    ] = None
+    verify: Annotated[
+        str | None,
+        typer.Option(metavar="N|FILE", help="Ask N more rows to verify, or the rows in a file of your own."),
+    ] = None
+    max_memory: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="GB", help="Memory that fits may take [default: half of what is free]."),
     ] = None
     method: Annotated[str | None, typer.Option(metavar="NAME", help="Try only this method.")] = None
     derivatives: Annotated[
@@ -99,6 +107,7 @@ def run_recover(options: RecoverOptions) -> int:
       unweave recover deep.npz --hidden 50,25
       unweave recover models:predict --inputs 20 --domain=-1,1 --max-queries 100000
       unweave recover models:model.predict --examples typical.csv --json
+      unweave recover teacher.npz --verify 10000
       unweave recover model.onnx --out copy.npz
       unweave recover models:module --derivatives autodiff
       unweave recover http://127.0.0.1:8000/predict
@@ -142,7 +151,7 @@ def _check_source(options: RecoverOptions) -> None:
         )
     if options.table is None and options.outputs is not None:
         raise InvalidInput("--outputs must be given with --table only. Got a TARGET instead. Leave it out.")
-    useless = ("output_activation", "inputs", "domain", "examples", "max_queries", "method")
+    useless = ("output_activation", "inputs", "domain", "examples", "max_queries", "verify", "method")
     given = [f"--{name.replace('_', '-')}" for name in useless if getattr(options, name) is not None]
     if options.derivatives != "queries":
         given.append("--derivatives")
@@ -168,8 +177,13 @@ def _recover_table(options: RecoverOptions, progress: Callable[[Progress], None]
         seed=options.seed,
         deadline=options.deadline,
         tolerance=options.tolerance,
+        max_memory=_bytes(options.max_memory),
         progress=progress,
     )
+
+
+def _bytes(gigabytes: float | None) -> float | None:
+    return None if gigabytes is None else gigabytes * 1e9
 
 
 def _recover_target(options: RecoverOptions, progress: Callable[[Progress], None] | None) -> Recovery:
@@ -184,6 +198,8 @@ def _recover_target(options: RecoverOptions, progress: Callable[[Progress], None
             max_queries=options.max_queries,
             deadline=options.deadline,
             tolerance=options.tolerance,
+            verify=parse_verify(options.verify),
+            max_memory=_bytes(options.max_memory),
             method=options.method,
             derivatives=options.derivatives,
             progress=progress,

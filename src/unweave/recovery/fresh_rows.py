@@ -64,12 +64,12 @@ class Demands:
 NO_DEMANDS = Demands()
 
 
-def rows_to_verify(parameters: int, hidden: tuple[int, ...], region: Region) -> int:
+def rows_to_verify(parameters: int, hidden: tuple[int, ...], region: Region, kinked: bool) -> int:
     """Return how many rows are asked when a network is judged, at most, unless the user demands more."""
     every = region.n_inputs <= ALL_CORNERS_INPUTS
     climbs = _CLIMBS * _CLIMBING_STEPS * min(region.n_inputs, _MOST_NEIGHBOURS)
     corners = 2**region.n_inputs if every else MOST_CORNERS + climbs
-    elsewhere = corners if region.has_box else _FAR_ROWS[1]
+    elsewhere = corners if region.has_box else _far_rows(sum(hidden)) if kinked else 0
     return fresh_count(parameters, hidden) + ROWS_ASKED_AGAIN + elsewhere
 
 
@@ -132,6 +132,10 @@ def ask_elsewhere(network: Network, view: NormalisedQueries, wanted: Demands) ->
     return 0
 
 
+def _far_rows(units: int) -> int:
+    return int(np.clip(_FAR_ROWS_PER_UNIT * units, *_FAR_ROWS))
+
+
 def _far_along_kinks(network: Network, region: Region, rng: Generator) -> Array:
     """Return normalised rows at the hyperplanes of the first layer, up to far from the region.
 
@@ -144,7 +148,7 @@ def _far_along_kinks(network: Network, region: Region, rng: Generator) -> Array:
     units = np.flatnonzero(length > 0)
     if not len(units) or region.n_inputs < 2:
         return np.empty((0, region.n_inputs))
-    count = int(np.clip(_FAR_ROWS_PER_UNIT * len(units), *_FAR_ROWS))
+    count = _far_rows(len(units))
     units = np.resize(rng.permutation(units), count)
     points = points_at_units(weights, biases, units, region, rng, reach=FARTHEST_KINK)
     normal = (weights[:, units] / length[units]).T

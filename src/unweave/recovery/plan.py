@@ -220,7 +220,7 @@ def _entries(request: Request, folds: Sequence[tuple[int, ...]], basis: _Basis) 
                 if told or method.is_for(hidden):
                     why = method.description if method in tried else reasons.get(method.name, "")
                     question = question_of(request, findings, method, hidden)
-                    entry = _entry(method, question, method in tried, why, basis, findings.region)
+                    entry = _entry(method, question, method in tried, why, basis, findings)
                     known = entries.get((entry.method, entry.hidden))
                     if known is None or (entry.tried and not known.tried):
                         entries[entry.method, entry.hidden] = entry
@@ -228,9 +228,9 @@ def _entries(request: Request, folds: Sequence[tuple[int, ...]], basis: _Basis) 
 
 
 def _entry(
-    method: Method, question: Question, tried: bool, why: str, basis: _Basis, region: Region
+    method: Method, question: Question, tried: bool, why: str, basis: _Basis, findings: Findings
 ) -> MethodPlan:
-    rows = rows_to_verify(question.parameters, question.hidden, region)
+    rows = rows_to_verify(question.parameters, question.hidden, findings.region, findings.kinks)
     return MethodPlan(
         method=method.name,
         hidden=question.hidden,
