@@ -45,3 +45,9 @@ def test_links_lead_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
         if "://" not in target:
             assert (DOCS / target).exists(), target
+
+
+def test_the_page_on_verdicts_says_what_happens(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "verdict.md").read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile("\n".join(blocks), "verdict.md", "exec"), {})
+    assert capsys.readouterr().out.split() == ["RECOVERED", "APPROXIMATE"]
