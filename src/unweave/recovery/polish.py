@@ -34,9 +34,11 @@ _MOST_PARAMETERS = 4000  # beyond, the fit takes minutes
 
 def is_nearly_right(candidate: Candidate, verdict: Verdict, findings: Findings) -> bool:
     """Whether another fit may make the difference: float64 answers, and most of their digits are there."""
-    network = candidate.network
+    network, hearing = candidate.network, verdict.trial.hearing
     if verdict.status is not Status.APPROXIMATE or not verdict.trial.error <= NEARLY or network is None:
         return False
+    if hearing is not None and (hearing.contradicting or hearing.change > hearing.largest_change):
+        return False  # no fit makes up for a target of another kind
     smooth = all(name == SOFTMAX or get_activation(name).smooth for name in network.activations)
     small = network.n_parameters <= _MOST_PARAMETERS
     return bool(network.hidden) and smooth and small and findings.noise.kind == "float64"
