@@ -51,7 +51,8 @@ def test_bisection_is_exact_whatever_the_decimals(audited, decimals):
 def test_averaging_uses_its_budget_up(audited):
     for level in LEVELS[1:]:
         [point] = points_of(audited, level, way="averaging", budget=10_000)
-        assert 9_998 <= point.queries <= 10_000
+        # Six rows that are to be rounded to zero are not needed where averaging has met zeros.
+        assert 9_998 - 6 <= point.queries <= 10_000
         assert point.status == "RECOVERED"
 
 

@@ -75,6 +75,7 @@ def test_jsonable():
         "threshold": None,
         "holds": None,
         "implies": "",
+        "decides": False,
     }
 
 
