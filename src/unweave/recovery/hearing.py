@@ -11,12 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.probing.noise import Noise
+from unweave.recovery.residuals import Pattern, pattern_of
 from unweave.search import Candidate
 from unweave.targets.region import NormalisedQueries
 
 NEAR = 10.0
 """Normalised inputs up to which a row is near; farther out an error of a parameter is multiplied by the
 distance, and so is what is allowed."""
+INSIDE = 1.5
+"""Typical radii of the region within which errors of noisy answers are searched for a pattern: farther out,
+those of the parameters show."""
 SMALLEST_CONTRADICTION = 1e-6
 """Error of a near row relative to the answers that no right network in float64 shows."""
 ALLOWANCE = 10.0
@@ -43,6 +48,8 @@ class Hearing:
     """Largest difference between the two answers, relative to the largest answer."""
     largest_change: float
     """Difference that the answers' precision allows."""
+    pattern: Pattern | None = None
+    """What the errors of near rows show, where answers are noisy."""
 
     def contradiction(self) -> str:
         """Say how many answers are against the network."""
@@ -52,7 +59,9 @@ class Hearing:
         )
 
 
-def hear(candidate: Candidate, view: NormalisedQueries, threshold: float, size: Array) -> Hearing:
+def hear(
+    candidate: Candidate, view: NormalisedQueries, noise: Noise, threshold: float, size: Array
+) -> Hearing:
     """Compare the network with answers kept by the ledger, and ask a few early rows again.
 
     Errors are relative to ``size`` (K,), or to the answer where that is larger; ``threshold`` is what fresh
@@ -61,13 +70,16 @@ def hear(candidate: Candidate, view: NormalisedQueries, threshold: float, size: 
     assert candidate.network is not None
     x, y = view.ledger.witnesses.rows()
     y = y - candidate.evidence.answer_offset
-    distance = np.abs(view.region.to_normalised(x)).max(axis=1, initial=0.0)
+    points, errors = view.region.to_normalised(x), candidate.network(x) - y
+    distance = np.abs(points).max(axis=1, initial=0.0)
     allowed = max(SMALLEST_CONTRADICTION, ALLOWANCE * threshold) * np.maximum(1.0, distance / NEAR)
-    off = (np.abs(candidate.network(x) - y) / np.maximum(size, np.abs(y))).max(axis=1, initial=0.0)
+    off = (np.abs(errors) / np.maximum(size, np.abs(y))).max(axis=1, initial=0.0)
     wrong = ~(off <= allowed)  # no number is wrong too
     early, answers = view.ledger.witnesses.earliest()
     again = view.ledger(early, fresh=True)
     change = float((np.abs(again - answers) / np.maximum(size, np.abs(answers))).max(initial=0.0))
+    inside = np.linalg.norm(points, axis=1) <= INSIDE * np.sqrt(points.shape[1])
+    independent = noise.kind == "noisy" and not noise.repeatable
     return Hearing(
         heard=len(off),
         contradicting=int(wrong.sum()),
@@ -76,4 +88,5 @@ def hear(candidate: Candidate, view: NormalisedQueries, threshold: float, size: 
         asked_again=len(early),
         change=change,
         largest_change=CHANGE_ALLOWANCE * threshold,
+        pattern=pattern_of(points[inside], errors[inside]) if independent else None,
     )

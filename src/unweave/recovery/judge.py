@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.probing.look import Findings
+from unweave.recovery.residuals import LARGEST_CORRELATION, LARGEST_GROWTH, Pattern
 from unweave.recovery.result import Status
 from unweave.recovery.trial import NO_TRIAL, Trial
 from unweave.search import Candidate, Check
@@ -110,6 +111,8 @@ def _grounds(
         implies = f"{hearing.asked_again} early rows, asked again at the end, get the answers they got"
         check = Check.below("change of answers", hearing.change, hearing.largest_change, implies)
         yield _Ground(check, f"{agreed}, but the target changes: early rows asked again get other answers")
+        if hearing.pattern is not None:
+            yield from _noise_grounds(hearing.pattern, agreed)
     if trial.rows and findings.noise.kind == "noisy" and not findings.noise.repeatable:
         implies = "answers err as much as repeats of one row differ: the target does not remember rows"
         check = Check.above("error over noise", trial.over_noise, _LEAST_OVER_NOISE, implies)
@@ -125,6 +128,16 @@ def _grounds(
         yield _Ground(check, f"{agreed}, but the final fit has not settled")
     if not told_first:
         yield objections
+
+
+def _noise_grounds(pattern: Pattern, agreed: str) -> Iterator[_Ground]:
+    """What the network leaves of noisy answers must look like noise."""
+    implies = f"errors of {pattern.rows} rows are as large far out as nearby"
+    check = Check.below("error growth", pattern.growth, LARGEST_GROWTH, implies)
+    yield _Ground(check, f"{agreed}, but errors far out and nearby differ by a factor {pattern.growth:.2g}")
+    implies = "errors of neighbouring rows are independent, in standard errors of their correlation"
+    check = Check.below("error correlation", pattern.correlation, LARGEST_CORRELATION, implies)
+    yield _Ground(check, f"{agreed}, but neighbouring rows err alike: something that noise hides is missing")
 
 
 def _objections(candidate: Candidate, trial: Trial, findings: Findings, told_tolerance: bool) -> _Ground:

@@ -131,7 +131,8 @@ def fresh_trial(
     if not trial.precise:
         return trial
     corners = ask_elsewhere(network, view, wanted)
-    return replace(trial, corners=corners, hearing=hear(candidate, view, threshold, size))
+    hearing = hear(candidate, view, findings.noise, threshold, size)
+    return replace(trial, corners=corners, hearing=hearing)
 
 
 def held_out_trial(
