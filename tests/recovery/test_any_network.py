@@ -127,3 +127,13 @@ def test_it_ends_in_a_verdict_and_no_wrong_one(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(1000, 1400))
 def test_so_do_hundreds_of_others(seed: int) -> None:
     check(seed)
+
+
+@pytest.mark.parametrize("seed", [1000, 1001, 1002])
+def test_cubic_units_are_found_without_being_told(seed: int) -> None:
+    network = unweave.random_network([4, 3, 1], "cubic", seed=seed, outer="signed")
+    result = unweave.recover(network)
+    assert result.status.is_recovered, result.message
+    assert result.network.activations[0] == "cubic"
+    x = np.random.default_rng(seed).standard_normal((100, 4))
+    np.testing.assert_allclose(result.network(x), network(x), rtol=1e-9, atol=1e-9)

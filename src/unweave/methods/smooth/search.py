@@ -39,6 +39,10 @@ from unweave.search import Candidate, Context, GaveUp, Search
 _SINGLE_THREAD_INPUTS = 24  # inputs up to which a second BLAS thread gains nothing
 
 
+POLYNOMIALS = ("cubic",)
+"""Activations tried besides, when none is told: behind coarse answers they would imitate others."""
+
+
 class SmoothSearch(Search):
     """Tries lattices on a slice of the inputs first, then Hessians in the subspace that matters."""
 
@@ -46,7 +50,7 @@ class SmoothSearch(Search):
         super().__init__(context)
         view, findings = context.view, self.findings
         self._options: SmoothOptions = context.options
-        self._activations = self.request.activations_among(SMOOTH_ACTIVATIONS)
+        self._activations = self.request.activations_among((*SMOOTH_ACTIVATIONS, *POLYNOMIALS))
         self._region, self._scale = findings.region, findings.spread
         self._noise = float(np.max(findings.noise.sigma_per_output / self._scale))
         self._finder = MemberFinder(self._options.members, self.journal, self.rng, view.executor)
