@@ -96,7 +96,7 @@ def test_a_product_of_sines() -> None:
 
 
 def test_a_product_of_many_sines() -> None:
-    result = unweave.recover(product_of_sines, activation="tanh", input_dim=20)
+    result = unweave.recover(product_of_sines, activation="tanh", input_dim=20, deadline=5)
     assert result.status not in GOOD
     assert result.message
 

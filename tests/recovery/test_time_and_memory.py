@@ -102,6 +102,7 @@ BREAKDOWNS = {
     "numpy": lambda search: np.linalg.inv(np.zeros((2, 2))),
     "arithmetic": _raised(FloatingPointError("overflow encountered")),
     "a float too large": lambda search: math.exp(1e4),
+    "a division": lambda search: 1.0 / float(np.zeros(1)[0]),
     "no memory": _raised(MemoryError("Unable to allocate 74.5 GiB")),
 }
 

@@ -19,7 +19,7 @@ def is_breakdown(error: BaseException) -> bool:
 
     What users hand over is checked before a search begins: in there, numbers that are not finite are its own.
     """
-    if isinstance(error, np.linalg.LinAlgError | FloatingPointError | OverflowError | MemoryError):
+    if isinstance(error, np.linalg.LinAlgError | ArithmeticError | MemoryError):
         return True
     return isinstance(error, ValueError) and any(words in str(error) for words in _NOT_FINITE)
 

@@ -95,5 +95,5 @@ def _pairwise_sweeps(matrices: Array) -> tuple[Array, float, int]:
         if size < _SETTLED_UPDATE:
             break
     x = v @ matrices @ v.T
-    on_diagonal = float(np.sum(np.einsum("nii->ni", x) ** 2))
-    return v, 1 - on_diagonal / float(np.sum(x**2)), sweeps
+    on_diagonal, everything = float(np.sum(np.einsum("nii->ni", x) ** 2)), float(np.sum(x**2))
+    return v, 1 - on_diagonal / everything if everything > 0 else 0.0, sweeps

@@ -153,7 +153,8 @@ def uneven_noise(rng: Rng) -> Case:
 def coarse_foreign(rng: Rng) -> Case:
     """Units that the package does not know, behind noise, decimals or float32."""
     inputs, units, _ = shape(rng, units=2, outputs=1)
-    network = plant(rng, (inputs, units, 1), FOREIGN[pick(rng, ["mish", "softsign", "gelu_tanh", "elu"])])
+    kind = pick(rng, ["mish", "softsign", "gelu_tanh", "elu"])
+    network = plant(rng, (inputs, units, 1), FOREIGN[kind])
     sigma, source = 10 ** rng.uniform(-4, -2) * _spread(network, inputs, rng), _stream(rng)
     rule, digits = int(rng.integers(3)), int(rng.integers(2, 5))
 
@@ -165,7 +166,9 @@ def coarse_foreign(rng: Rng) -> Case:
 
     absolute = [sigma, 0.5 * 10.0**-digits, 0.0][rule]
     relative = SINGLE if rule == 2 else 0.0
-    return Case(network, ordinary(inputs), answer, absolute=absolute, relative=relative, foreign=True)
+    # The two formulas of gelu differ by less than most of this noise: only the function must be right.
+    foreign = kind != "gelu_tanh"
+    return Case(network, ordinary(inputs), answer, absolute=absolute, relative=relative, foreign=foreign)
 
 
 def scales(rng: Rng) -> Case:

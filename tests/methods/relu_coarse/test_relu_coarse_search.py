@@ -116,7 +116,7 @@ def test_smooth_units_are_not_taken_for_kinked_ones(precision):
 
 def test_two_layers_are_not_taken_for_one():
     network = unweave.random_network([6, 5, 4, 1], "relu", seed=1000, outer="normal")
-    result = recover(network, "6 decimals")
+    result = recover(network, "6 decimals", deadline=8)
     assert result.status in (Status.APPROXIMATE, Status.FAILED)
 
 

@@ -77,7 +77,7 @@ def test_what_is_no_network_ends_and_says_so():
     def bump(x):
         return np.exp(-((x - 0.3) ** 2).sum(axis=1, keepdims=True)) * np.cos(3 * x[:, :1])
 
-    brief = SmoothValuesOptions(work=3.0)
+    brief = SmoothValuesOptions(work=1.0)
     result = unweave.recover(bump, input_dim=2, options=brief)
     assert result.status not in (unweave.Status.RECOVERED, unweave.Status.RECOVERED_UP_TO_AMBIGUITY)
     again = unweave.recover(bump, input_dim=2, options=brief)
