@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import unweave
+from unweave.errors import OutOfTime
 from unweave.networks.activations import get_activation
+from unweave.numerics.clock import time_limit
 from unweave.recovery.rivals import _FOREIGN, rival_of, smaller_rival
 
 ROWS = np.random.default_rng(1000).standard_normal((1500, 3))
@@ -62,3 +64,12 @@ def test_fewer_units_of_another_kind() -> None:
     found = smaller_rival(imitator, x, np.sin(x), 1e-8, np.random.default_rng(0))
     assert found == "sine"
     assert get_activation(found).smooth
+
+
+def test_rivals_without_time_have_not_failed() -> None:
+    network = planted("tanh")
+    with time_limit(lambda: 0.0), pytest.raises(OutOfTime):
+        rival_of(network, ROWS, coarse(network, 1e-4), np.array([1e-4]))
+    x = ROWS[:, :1]
+    with time_limit(lambda: 0.0), pytest.raises(OutOfTime):
+        smaller_rival(unweave.random_network([1, 2, 1], seed=1), x, np.sin(x), 1e-8, np.random.default_rng(0))

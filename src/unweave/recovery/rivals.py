@@ -19,6 +19,7 @@ from unweave.networks.activations import Activation, activation_names, get_activ
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit
+from unweave.numerics import clock
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 
 CLEARLY_WORSE = 30.0
@@ -72,6 +73,7 @@ def rival_of(network: Network, x: Array, y: Array, sigma: Array) -> str | None:
     """Name a kind of unit that explains the answers ``y`` (n, K) at ``x`` (n, D) as well; None if all fail.
 
     ``sigma`` (K,) is the standard deviation of an answer. Networks of one hidden layer have rivals here.
+    Raises `OutOfTime` where the time ends before all have been tried.
     """
     found = NetworkParameters.from_network(network)
     if len(network.hidden) != 1 or found.size > MOST_PARAMETERS:
@@ -88,6 +90,7 @@ def rival_of(network: Network, x: Array, y: Array, sigma: Array) -> str | None:
         residuals = [float(np.sum(((start.values(x) - y) * weights) ** 2)) for start in starts]
         if _chi_squared(starts[int(np.argmin(residuals))], x, y, weights) <= allowed:
             return kind.name
+    clock.check()  # a rival that had no time has not failed
     return None
 
 
@@ -101,6 +104,7 @@ def smaller_rival(network: Network, x: Array, y: Array, floor: float, rng: np.ra
     kinds = [kind for kind in _rivals(get_activation(network.activations[0])) if kind.smooth]
     options = replace(_SMALLER, most_units=network.hidden[0])
     found = search_values(x, y, None, kinds, floor=floor, rng=rng, options=options)
+    clock.check()
     if found is None or not found.exact or found.fitted.model.size > network.n_parameters:
         return None
     return found.fitted.model.activation.name
