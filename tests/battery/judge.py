@@ -41,6 +41,8 @@ DENSE_ROWS = 20_000
 """Rows of the region."""
 MOST_CORNERS = 2**14
 """Corners of a declared box."""
+MANY_CORNERS = 500
+"""Corners that must have been asked, of a box with more, before those that were not may be called thin."""
 EXCLUDED = 3.0
 """n agreeing rows exclude, at 95 %, a wrong share of this over n."""
 _CLIMBERS, _CLIMBS = 16, 60  # rows that search for larger errors, and steps each takes
@@ -140,7 +142,8 @@ def _region_rows(
         )
     corners = _corners(case, rng)
     if len(corners) and (off := errors.wrong(corners)).any():
-        word = "wrong" if off.mean() >= EXCLUDED / max(corners_asked, 1) else "thin"
+        covered = corners_asked >= MANY_CORNERS and off.mean() < EXCLUDED / corners_asked
+        word = "thin" if covered else "wrong"
         worst = errors.relative(corners).max()
         said = f"at {off.sum()} of {len(off)} corners of the box, by up to {worst:.2g}; {corners_asked} asked"
         return Verdict(word, said)
