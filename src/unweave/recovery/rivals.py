@@ -15,7 +15,8 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.shared.value_search import MOST_INPUTS, ValueSearchOptions, search_values
-from unweave.networks.activations import Activation, activation_names, get_activation
+from unweave.networks.activations import Activation, get_activation
+from unweave.networks.activations.catalogue import CATALOGUE
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit
@@ -111,7 +112,7 @@ def smaller_rival(network: Network, x: Array, y: Array, floor: float, rng: np.ra
 
 
 def _rivals(kind: Activation) -> list[Activation]:
-    names = set(activation_names()) - {"identity", kind.name}
+    names = {known.name for known in CATALOGUE} - {"identity", kind.name}  # not what a user registers: copies
     for same in _SAME_FUNCTIONS:
         names -= same if kind.name in same else set()
     rivals = [*map(get_activation, sorted(names)), *_FOREIGN]
