@@ -9,7 +9,7 @@ import unweave
 from unweave.errors import OutOfTime
 from unweave.networks.activations import get_activation
 from unweave.numerics.clock import time_limit
-from unweave.recovery.rivals import _FOREIGN, rival_of, smaller_rival
+from unweave.recovery.rivals import _FOREIGN, are_parallel, rival_of, smaller_rival
 
 ROWS = np.random.default_rng(1000).standard_normal((1500, 3))
 
@@ -73,3 +73,19 @@ def test_rivals_without_time_have_not_failed() -> None:
     x = ROWS[:, :1]
     with time_limit(lambda: 0.0), pytest.raises(OutOfTime):
         smaller_rival(unweave.random_network([1, 2, 1], seed=1), x, np.sin(x), 1e-8, np.random.default_rng(0))
+
+
+def test_parallel_units_could_imitate_anything() -> None:
+    assert not are_parallel(planted("tanh"))
+    assert not are_parallel(unweave.random_network([3, 1, 1], seed=1006))
+    weights = np.array([[1.0, -2.0], [0.5, -1.001], [0.2, -0.4]])
+    assert are_parallel(unweave.Network([weights, np.ones((2, 1))], [[0, 1], [0]], ["tanh", "identity"]))
+
+
+def test_noisy_samples_of_a_function_of_one_number() -> None:
+    rng = np.random.default_rng(1007)
+    x = rng.uniform(-3, 3, (500, 2))
+    x = np.vstack([x, x[::2]])  # repeats tell the noise
+    u = x @ [[0.6], [-0.4]]
+    y = np.sin(u) * np.exp(u / 4) + 0.02 * rng.standard_normal(u.shape)
+    assert not unweave.recover(unweave.Samples(x, y)).status.is_recovered

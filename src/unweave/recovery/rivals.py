@@ -23,6 +23,7 @@ from unweave.networks.value_fit import ValueFit
 from unweave.numerics import clock
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 
+PARALLEL_UNITS = "the units all read one number, any function of which they could imitate at this precision"
 CLEARLY_WORSE = 30.0
 """Excess of chi^2 at which a rival has failed: five standard deviations and some."""
 BETTER_PER_UNIT = 4.0
@@ -35,6 +36,8 @@ rivals of the same width have failed already."""
 _SHARPNESS = {True: (0.5, 1.0, 2.0), False: (3.0, 10.0, 30.0)}  # of rivals of smooth and of kinked units
 _SAME_FUNCTIONS = ({"tanh", "sigmoid"},)  # up to affine maps, which the other parameters absorb
 _STEPS = 40  # of a fit
+_PARALLEL = 0.99  # |cos| of two directions that coarse answers do not tell apart
+_TINY = float(np.finfo(np.float64).tiny)
 _SMALLER = ValueSearchOptions(rounds=(2, 4), work=3.0)
 _UNLIKELY = 4.0  # root mean square residual, in standard deviations, that more steps will not mend
 _FIRST_STEPS = 10  # after which that is looked at
@@ -93,6 +96,12 @@ def rival_of(network: Network, x: Array, y: Array, sigma: Array) -> str | None:
             return kind.name
     clock.check()  # a rival that had no time has not failed
     return None
+
+
+def are_parallel(network: Network) -> bool:
+    """Whether several units read one and the same number: sums of them imitate any function of it."""
+    directions = network.weights[0] / np.maximum(np.linalg.norm(network.weights[0], axis=0), _TINY)
+    return directions.shape[1] > 1 and float(np.abs(directions.T @ directions).min()) > _PARALLEL
 
 
 def smaller_rival(network: Network, x: Array, y: Array, floor: float, rng: np.random.Generator) -> str | None:

@@ -23,7 +23,7 @@ from unweave.recovery.judge import Verdict, judge, unverified
 from unweave.recovery.polish import is_nearly_right, polished_on_values
 from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.recovery.resume import Resumption
-from unweave.recovery.rivals import rival_of, smaller_rival
+from unweave.recovery.rivals import PARALLEL_UNITS, are_parallel, rival_of, smaller_rival
 from unweave.recovery.sources import Place, Source
 from unweave.recovery.trial import NO_TRIAL
 from unweave.search import Candidate, Context, GaveUp, Journal, Method, Progress, Request, Search
@@ -198,6 +198,8 @@ class Run:
         rival = rival_of(network, region.to_normalised(x), y - candidate.evidence.answer_offset, sigma)
         if rival is None and isinstance(place.view, FittedRows):
             rival = smaller_rival(candidate.network, x, y, place.view.floor()[0], self._rng)
+            if rival is None and network.hidden and are_parallel(network):
+                return replace(candidate, objection=candidate.objection or PARALLEL_UNITS)
         if rival is None:
             return candidate
         objection = f"{rival} units explain the answers as well at this precision"
