@@ -39,8 +39,8 @@ _STEPS = 40  # of a fit
 _PARALLEL = 0.99  # |cos| of two directions that coarse answers do not tell apart
 _TINY = float(np.finfo(np.float64).tiny)
 _SMALLER = ValueSearchOptions(rounds=(2, 4), work=3.0)
-_UNLIKELY = 4.0  # root mean square residual, in standard deviations, that more steps will not mend
-_FIRST_STEPS = 10  # after which that is looked at
+_FEW_ROWS_PER_PARAMETER = 4  # equations per parameter on which most rivals fail already ...
+_UNLIKELY = 2.0  # ... by this root mean square residual, in standard deviations
 
 
 def _mish(z: Array, order: int) -> tuple[Array, ...]:
@@ -83,16 +83,18 @@ def rival_of(network: Network, x: Array, y: Array, sigma: Array) -> str | None:
     if len(network.hidden) != 1 or found.size > MOST_PARAMETERS:
         return None
     rows = min(len(x), int(np.ceil(ROWS_PER_PARAMETER * found.size / network.n_outputs)))
+    few = min(rows, int(np.ceil(_FEW_ROWS_PER_PARAMETER * found.size / network.n_outputs)))
     x, y = x[:rows], y[:rows]
     if y.size <= found.size:
         return None
-    weights = np.broadcast_to(1 / np.maximum(sigma, np.finfo(np.float64).tiny), y.shape)
-    mine, smooth = _chi_squared(found, x, y, weights), found.activation.smooth
+    weights = np.broadcast_to(1 / np.maximum(sigma, _TINY), y.shape)
+    mine, smooth = _fitted(found, x, y, weights)[1], found.activation.smooth
     allowed = mine + CLEARLY_WORSE if smooth else mine - CLEARLY_WORSE - BETTER_PER_UNIT * found.width
     for kind in _rivals(found.activation):
-        starts = [_in_place(found, kind, sharpness, x, y) for sharpness in _SHARPNESS[smooth]]
-        residuals = [float(np.sum(((start.values(x) - y) * weights) ** 2)) for start in starts]
-        if _chi_squared(starts[int(np.argmin(residuals))], x, y, weights) <= allowed:
+        starts = [_in_place(found, kind, sharpness, x[:few], y[:few]) for sharpness in _SHARPNESS[smooth]]
+        off = [float(np.sum(((start.values(x[:few]) - y[:few]) * weights[:few]) ** 2)) for start in starts]
+        start, left = _fitted(starts[int(np.argmin(off))], x[:few], y[:few], weights[:few])
+        if left <= _UNLIKELY**2 * y[:few].size and _fitted(start, x, y, weights)[1] <= allowed:
             return kind.name
     clock.check()  # a rival that had no time has not failed
     return None
@@ -155,16 +157,12 @@ def _in_place(
     )
 
 
-def _chi_squared(start: NetworkParameters, x: Array, y: Array, weights: Array) -> float:
-    """Return the least sum of squares that a fit from ``start`` comes to, infinite where it breaks down."""
-    problem, vector = ValueFit(start, x, y, weights), start.to_vector()
-    chi = np.inf
-    for steps in (_FIRST_STEPS, _STEPS):
-        try:
-            fit = levenberg_marquardt(problem, vector, LevenbergMarquardtOptions(steps=steps))
-        except (np.linalg.LinAlgError, FloatingPointError):
-            return chi
-        vector, chi = fit.vector, float(np.sum(problem.residual(fit.vector) ** 2))
-        if not chi <= _UNLIKELY**2 * y.size:
-            return np.inf
-    return chi
+def _fitted(start: NetworkParameters, x: Array, y: Array, weights: Array) -> tuple[NetworkParameters, float]:
+    """Return where a fit from ``start`` ends, and its sum of squares, infinite if it breaks down."""
+    problem = ValueFit(start, x, y, weights)
+    try:
+        fit = levenberg_marquardt(problem, start.to_vector(), LevenbergMarquardtOptions(steps=_STEPS))
+    except (np.linalg.LinAlgError, FloatingPointError):
+        return start, np.inf
+    left = float(np.sum(problem.residual(fit.vector) ** 2))
+    return start.from_vector(fit.vector), left if np.isfinite(left) else np.inf
