@@ -41,6 +41,10 @@ _TINY = float(np.finfo(np.float64).tiny)
 _SMALLER = ValueSearchOptions(rounds=(2, 4), work=3.0)
 _FEW_ROWS_PER_PARAMETER = 4  # equations per parameter on which most rivals fail already ...
 _UNLIKELY = 2.0  # ... by this root mean square residual, in standard deviations
+_FIRST_LOOKS = (
+    (8, np.inf),
+    (_STEPS, 8.0),
+)  # steps of a fit to few rows, and the residual so far that allows it
 
 
 def _mish(z: Array, order: int) -> tuple[Array, ...]:
@@ -93,8 +97,11 @@ def rival_of(network: Network, x: Array, y: Array, sigma: Array) -> str | None:
     for kind in _rivals(found.activation):
         starts = [_in_place(found, kind, sharpness, x[:few], y[:few]) for sharpness in _SHARPNESS[smooth]]
         off = [float(np.sum(((start.values(x[:few]) - y[:few]) * weights[:few]) ** 2)) for start in starts]
-        start, left = _fitted(starts[int(np.argmin(off))], x[:few], y[:few], weights[:few])
-        if left <= _UNLIKELY**2 * y[:few].size and _fitted(start, x, y, weights)[1] <= allowed:
+        model, left = starts[int(np.argmin(off))], 0.0
+        for steps, unlikely in _FIRST_LOOKS:
+            if left <= unlikely**2 * y[:few].size:
+                model, left = _fitted(model, x[:few], y[:few], weights[:few], steps)
+        if left <= _UNLIKELY**2 * y[:few].size and _fitted(model, x, y, weights)[1] <= allowed:
             return kind.name
     clock.check()  # a rival that had no time has not failed
     return None
@@ -157,11 +164,13 @@ def _in_place(
     )
 
 
-def _fitted(start: NetworkParameters, x: Array, y: Array, weights: Array) -> tuple[NetworkParameters, float]:
+def _fitted(
+    start: NetworkParameters, x: Array, y: Array, weights: Array, steps: int = _STEPS
+) -> tuple[NetworkParameters, float]:
     """Return where a fit from ``start`` ends, and its sum of squares, infinite if it breaks down."""
     problem = ValueFit(start, x, y, weights)
     try:
-        fit = levenberg_marquardt(problem, start.to_vector(), LevenbergMarquardtOptions(steps=_STEPS))
+        fit = levenberg_marquardt(problem, start.to_vector(), LevenbergMarquardtOptions(steps=steps))
     except (np.linalg.LinAlgError, FloatingPointError):
         return start, np.inf
     left = float(np.sum(problem.residual(fit.vector) ** 2))
