@@ -7,7 +7,6 @@ import pytest
 
 import unweave
 from unweave.errors import OutOfTime
-from unweave.networks.activations import get_activation
 from unweave.numerics.clock import time_limit
 from unweave.recovery.rivals import _FOREIGN, are_parallel, rival_of, smaller_rival
 
@@ -62,8 +61,16 @@ def test_fewer_units_of_another_kind() -> None:
     x = np.random.default_rng(1004).uniform(-3, 3, (300, 1))
     imitator = unweave.random_network([1, 6, 1], "relu", seed=1005)
     found = smaller_rival(imitator, x, np.sin(x), 1e-8, np.random.default_rng(0))
-    assert found == "sine"
-    assert get_activation(found).smooth
+    assert found == "fewer sine"
+
+
+def test_fewer_units_of_the_same_kind() -> None:
+    network = planted("tanh")
+    wide = unweave.random_network([3, 4, 1], seed=1008)
+    assert (
+        smaller_rival(wide, ROWS[:300], network(ROWS[:300]), 1e-8, np.random.default_rng(0)) == "fewer tanh"
+    )
+    assert smaller_rival(network, ROWS[:300], network(ROWS[:300]), 1e-8, np.random.default_rng(0)) is None
 
 
 def test_rivals_without_time_have_not_failed() -> None:

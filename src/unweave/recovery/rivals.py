@@ -114,19 +114,24 @@ def are_parallel(network: Network) -> bool:
 
 
 def smaller_rival(network: Network, x: Array, y: Array, floor: float, rng: np.random.Generator) -> str | None:
-    """Name a kind of which no more smooth units explain the rows to ``floor``, from random starts, or None.
+    """Name a kind of which no more smooth units, or fewer of its own, explain the rows to ``floor``, or None.
 
     The floor is relative to the answers' spread. Random starts find units in few inputs only.
     """
     if len(network.hidden) != 1 or x.shape[1] > MOST_INPUTS:
         return None
-    kinds = [kind for kind in _rivals(get_activation(network.activations[0])) if kind.smooth]
-    options = replace(_SMALLER, most_units=network.hidden[0])
-    found = search_values(x, y, None, kinds, floor=floor, rng=rng, options=options)
-    clock.check()
-    if found is None or not found.exact or found.fitted.model.size > network.n_parameters:
-        return None
-    return found.fitted.model.activation.name
+    kind, width = get_activation(network.activations[0]), network.hidden[0]
+    others = [rival for rival in _rivals(kind) if rival.smooth]
+    for kinds, most in (([kind] if kind.smooth else [], width - 1), (others, width)):
+        if not kinds or not most:
+            continue
+        options = replace(_SMALLER, most_units=most)
+        found = search_values(x, y, None, kinds, floor=floor, rng=rng, options=options)
+        clock.check()
+        if found is not None and found.exact and found.fitted.model.size <= network.n_parameters:
+            fewer = "fewer " if found.network.hidden[0] < width else ""
+            return fewer + found.fitted.model.activation.name
+    return None
 
 
 def _rivals(kind: Activation) -> list[Activation]:
