@@ -229,6 +229,7 @@ class _Search:
         tests: list[tuple[_Interval, float]] = []
         splits: list[tuple[_Interval, float]] = []
         for interval in pending:
+            check()
             if interval.is_straight():
                 continue
             if interval.length < options.shortest * (1 + abs(interval.left.t)):
@@ -252,6 +253,7 @@ class _Search:
         """Measure slopes over the given windows."""
         answers = self._ask([end.t + end.inwards * window for end, window in ends])
         for (end, window), value in zip(ends, answers, strict=True):
+            check()
             end.neighbour, end.window = value, window
 
     def _test(self, tests: list[tuple[_Interval, float]]) -> list[tuple[_Interval, float]]:
