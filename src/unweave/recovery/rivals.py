@@ -41,10 +41,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 _SMALLER = ValueSearchOptions(rounds=(2, 4), work=3.0)
 _FEW_ROWS_PER_PARAMETER = 4  # equations per parameter on which most rivals fail already ...
 _UNLIKELY = 2.0  # ... by this root mean square residual, in standard deviations
-_FIRST_LOOKS = (
-    (8, np.inf),
-    (_STEPS, 8.0),
-)  # steps of a fit to few rows, and the residual so far that allows it
+_FIRST_LOOKS = ((0.5, 5, np.inf), (1.0, _STEPS, 8.0))
+"""Share of these rows, steps on them, and the residual so far that allows them."""
 
 
 def _mish(z: Array, order: int) -> tuple[Array, ...]:
@@ -98,9 +96,11 @@ def rival_of(network: Network, x: Array, y: Array, sigma: Array) -> str | None:
         starts = [_in_place(found, kind, sharpness, x[:few], y[:few]) for sharpness in _SHARPNESS[smooth]]
         off = [float(np.sum(((start.values(x[:few]) - y[:few]) * weights[:few]) ** 2)) for start in starts]
         model, left = starts[int(np.argmin(off))], 0.0
-        for steps, unlikely in _FIRST_LOOKS:
+        for share, steps, unlikely in _FIRST_LOOKS:
             if left <= unlikely**2 * y[:few].size:
-                model, left = _fitted(model, x[:few], y[:few], weights[:few], steps)
+                part = slice(0, int(np.ceil(share * few)))
+                model, left = _fitted(model, x[part], y[part], weights[part], steps)
+                left /= share
         if left <= _UNLIKELY**2 * y[:few].size and _fitted(model, x, y, weights)[1] <= allowed:
             return kind.name
     clock.check()  # a rival that had no time has not failed
