@@ -14,8 +14,9 @@ from searches import judged, searched
 from unweave import Network, Samples, Status
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.recovery.fresh_rows import ALL_CORNERS_INPUTS, MOST_CORNERS
-from unweave.targets.witnesses import ROWS_ASKED_AGAIN
+from unweave.recovery.fresh_rows import ALL_CORNERS_INPUTS, MOST_CORNERS, Elsewhere
+from unweave.recovery.hearing import hear
+from unweave.targets.witnesses import MOST_WITNESSES, ROWS_ASKED_AGAIN
 
 SMALL = unweave.random_network([4, 3, 1], seed=1000, outer="signed")
 KINKED = unweave.random_network([4, 3, 1], "relu", seed=1001, outer="signed")
@@ -42,6 +43,18 @@ def test_not_all_corners_of_a_large_box_are_asked(recorder: Any) -> None:
     assert result.certificate["corners"].value == MOST_CORNERS
     assert f"of the 2^{inputs} that" in result.certificate["corners"].implies
     assert np.abs(target.rows).max() <= 1
+
+
+@pytest.mark.parametrize("inputs", [ALL_CORNERS_INPUTS, ALL_CORNERS_INPUTS + 2])
+def test_a_small_budget_pays_for_some_corners(inputs: int) -> None:
+    network = unweave.random_network([inputs, 2, 1], "relu", seed=1004, outer="signed")
+    given: dict[str, Any] = {"input_dim": inputs, "domain": (-1, 1), "method": "relu"}
+    usual = unweave.recover(network, **given)
+    limit = usual.queries - 1000  # fewer than all corners, more than all else
+    result = unweave.recover(network, max_queries=limit, **given)
+    assert result.status is Status.RECOVERED
+    assert result.queries <= limit
+    assert 0 < result.certificate["corners"].value < usual.certificate["corners"].value
 
 
 def test_rows_far_out_can_contradict() -> None:
@@ -162,6 +175,19 @@ def test_rows_of_the_users_own_are_heard() -> None:
     result = unweave.recover(target, input_dim=4, verify=np.full((1, 4), 3.0))
     assert result.status is Status.APPROXIMATE
     assert "1 of" in result.message
+
+
+def test_they_are_heard_however_many_rows_were_asked() -> None:
+    done = searched("relu", KINKED, seed=1005)
+    own = np.full((1, 4), 3.0)
+    ledger = done.view.ledger
+    ledger(np.random.default_rng(0).standard_normal((3 * MOST_WITNESSES, 4)))
+    ledger(own)
+    assert not (ledger.witnesses.rows()[0] == own).all(axis=1).any()  # the sample does not hold it
+    heard = hear(
+        done.candidate, done.view, done.findings.noise, Elsewhere(own, KINKED(own) + 1), 1e-9, np.ones(1)
+    )
+    assert heard.contradicting == 1
 
 
 @pytest.mark.parametrize(

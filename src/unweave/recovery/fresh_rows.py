@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,18 +119,31 @@ def fresh_rows(
     return np.concatenate([points, region.sample(further, rng)]), drawn + further
 
 
-def ask_elsewhere(network: Network, view: NormalisedQueries, wanted: Demands) -> int:
-    """Ask the user's own rows and corners of a box, so that they can be heard; return how many corners."""
+@dataclass(frozen=True, eq=False)
+class Elsewhere:
+    """Rows beside the fresh ones, all of which are heard: the ledger keeps but a sample of what it asked."""
+
+    rows: Array
+    """(n, D) in the target's own inputs."""
+    answers: Array
+    """(n, K)"""
+    corners: int = 0
+    """Corners of the declared box among them, those on the way to larger errors left out."""
+
+
+def ask_elsewhere(network: Network, view: NormalisedQueries, wanted: Demands) -> Elsewhere:
+    """Ask the user's own rows, corners of a box, and rows far along kinks."""
     rng = np.random.default_rng(_STREAM)  # the same rows for every candidate
-    if wanted.rows is not None:
-        view.ledger(wanted.rows)
+    rows, corners = [] if wanted.rows is None else [wanted.rows], 0
     if wanted.examples is not None:
-        view.ledger(_some_examples(wanted.examples, view.region, rng))
+        rows.append(_some_examples(wanted.examples, view.region, rng))
     if view.region.has_box:
-        return _ask_corners(network, view, rng)
-    if network.hidden and _is_kinked(network):
-        view(_far_along_kinks(network, view.region, rng))
-    return 0
+        asked, corners = _ask_corners(network, view, rng)
+        rows.append(asked)
+    elif network.hidden and _is_kinked(network):
+        rows.append(view.region.to_inputs(_far_along_kinks(network, view.region, rng)))
+    every = np.concatenate([np.empty((0, view.n_inputs)), *rows])
+    return Elsewhere(every, view.ledger(every), corners)
 
 
 def _far_rows(units: int) -> int:
@@ -158,8 +172,10 @@ def _far_along_kinks(network: Network, region: Region, rng: Generator) -> Array:
     return points + np.exp(rng.uniform(0, np.log(_FARTHEST_ALONG), (count, 1))) * along
 
 
-def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> int:
-    """Ask corners of the box, where a unit may act that acts nowhere else, and return how many.
+def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> tuple[Array, int]:
+    """Ask corners of the box, where a unit may act that acts nowhere else; return all asked, and the first.
+
+    A budget that is too small for all of them gets as many as it can pay for.
 
     From the corners with the largest errors, go to neighbouring ones where the error grows: most units fade
     out slowly, and an error that rounding nearly hides points to where it is large.
@@ -173,9 +189,13 @@ def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> i
         upper = np.arange(2**inputs)[:, None] >> np.arange(inputs) & 1 == 1
     else:
         upper = rng.random((MOST_CORNERS, inputs)) < 0.5
+    if len(upper) > _affordable(view):
+        upper = rng.permutation(upper)[: _affordable(view)]
+    asked: list[Array] = []
 
     def errors(upper: Array) -> Array:
         corners = np.where(upper, high, low)
+        asked.append(corners)
         error: Array = np.abs(view.ledger(corners) - network(corners)).max(axis=1)
         return error
 
@@ -184,6 +204,8 @@ def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> i
         corner, reached = upper[start], error[start]
         for _ in range(_CLIMBING_STEPS):
             flips = rng.permutation(inputs)[:_MOST_NEIGHBOURS]
+            if len(flips) > _affordable(view):
+                break
             neighbours = np.repeat(corner[None], len(flips), axis=0)
             neighbours[np.arange(len(flips)), flips] ^= True
             around = errors(neighbours)
@@ -191,7 +213,13 @@ def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> i
             if not around[best] > reached:
                 break
             corner, reached = neighbours[best], around[best]
-    return len(upper)
+    return np.concatenate(asked), len(upper)
+
+
+def _affordable(view: NormalisedQueries) -> int:
+    """Return how many rows the budget can pay for beside those asked again."""
+    left = view.ledger.remaining
+    return sys.maxsize if left is None else max(0, left - ROWS_ASKED_AGAIN)
 
 
 def _some_examples(examples: Array, region: Region, rng: Generator) -> Array:

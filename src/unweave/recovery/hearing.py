@@ -12,6 +12,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.probing.noise import Noise
+from unweave.recovery.fresh_rows import Elsewhere
 from unweave.recovery.residuals import Pattern, pattern_of
 from unweave.search import Candidate
 from unweave.targets.region import NormalisedQueries
@@ -60,15 +61,20 @@ class Hearing:
 
 
 def hear(
-    candidate: Candidate, view: NormalisedQueries, noise: Noise, threshold: float, size: Array
+    candidate: Candidate,
+    view: NormalisedQueries,
+    noise: Noise,
+    elsewhere: Elsewhere,
+    threshold: float,
+    size: Array,
 ) -> Hearing:
-    """Compare the network with answers kept by the ledger, and ask a few early rows again.
+    """Compare the network with answers kept by the ledger and ``elsewhere``, and ask a few early rows again.
 
     Errors are relative to ``size`` (K,), or to the answer where that is larger; ``threshold`` is what fresh
     rows are allowed.
     """
     assert candidate.network is not None
-    x, y = view.ledger.witnesses.rows()
+    x, y = view.ledger.witnesses.rows((elsewhere.rows, elsewhere.answers))
     y = y - candidate.evidence.answer_offset
     points, errors = view.region.to_normalised(x), candidate.network(x) - y
     distance = np.abs(points).max(axis=1, initial=0.0)

@@ -14,14 +14,13 @@ from dataclasses import replace
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.methods.shared.coarse_answers.averaged_fit import fit_averaged
 from unweave.methods.shared.value_search import MOST_INPUTS, ValueSearchOptions, search_values
 from unweave.networks.activations import Activation, get_activation
 from unweave.networks.activations.catalogue import CATALOGUE
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
-from unweave.networks.value_fit import ValueFit
 from unweave.numerics import clock
-from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 
 PARALLEL_UNITS = "the units all read one number, any function of which they could imitate at this precision"
 CLEARLY_WORSE = 30.0
@@ -31,8 +30,7 @@ BETTER_PER_UNIT = 4.0
 ROWS_PER_PARAMETER = 32
 """Equations per parameter that rivals are fitted to, at most."""
 MOST_PARAMETERS = 600
-"""Beyond, the fits of all rivals would take longer than the recovery; so many answers were then fitted that
-rivals of the same width have failed already."""
+"""Beyond, the fits of all rivals would take longer than the recovery, and none is tried."""
 _SHARPNESS = {True: (0.5, 1.0, 2.0), False: (3.0, 10.0, 30.0)}  # of rivals of smooth and of kinked units
 _SAME_FUNCTIONS = ({"tanh", "sigmoid"},)  # up to affine maps, which the other parameters absorb
 _STEPS = 40  # of a fit
@@ -41,8 +39,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 _SMALLER = ValueSearchOptions(rounds=(2, 4), work=3.0)
 _FEW_ROWS_PER_PARAMETER = 4  # equations per parameter on which most rivals fail already ...
 _UNLIKELY = 2.0  # ... by this root mean square residual, in standard deviations
-_FIRST_LOOKS = ((0.5, 5, np.inf), (1.0, _STEPS, 8.0))
-"""Share of these rows, steps on them, and the residual so far that allows them."""
+_FIRST_LOOKS = ((0.5, 5, 100.0), (1.0, _STEPS, 8.0))
+"""Share of these rows, steps on them, and the residual so far, in standard deviations, that allows them."""
 
 
 def _mish(z: Array, order: int) -> tuple[Array, ...]:
@@ -89,19 +87,21 @@ def rival_of(network: Network, x: Array, y: Array, sigma: Array) -> str | None:
     x, y = x[:rows], y[:rows]
     if y.size <= found.size:
         return None
-    weights = np.broadcast_to(1 / np.maximum(sigma, _TINY), y.shape)
-    mine, smooth = _fitted(found, x, y, weights)[1], found.activation.smooth
+    sigma = np.maximum(sigma, _TINY)
+    mine, smooth = fit_averaged(found, x, y, sigma).squares, found.activation.smooth
     allowed = mine + CLEARLY_WORSE if smooth else mine - CLEARLY_WORSE - BETTER_PER_UNIT * found.width
     for kind in _rivals(found.activation):
         starts = [_in_place(found, kind, sharpness, x[:few], y[:few]) for sharpness in _SHARPNESS[smooth]]
-        off = [float(np.sum(((start.values(x[:few]) - y[:few]) * weights[:few]) ** 2)) for start in starts]
-        model, left = starts[int(np.argmin(off))], 0.0
+        off = [float(np.sum(((start.values(x[:few]) - y[:few]) / sigma) ** 2)) for start in starts]
+        model, left = starts[int(np.argmin(off))], min(off)
         for share, steps, unlikely in _FIRST_LOOKS:
             if left <= unlikely**2 * y[:few].size:
-                part = slice(0, int(np.ceil(share * few)))
-                model, left = _fitted(model, x[part], y[part], weights[part], steps)
-                left /= share
-        if left <= _UNLIKELY**2 * y[:few].size and _fitted(model, x, y, weights)[1] <= allowed:
+                part = int(np.ceil(share * few))
+                fit = fit_averaged(model, x[:part], y[:part], sigma, steps=steps)
+                model, left = fit.model, fit.squares / share
+        if left > _UNLIKELY**2 * y[:few].size or not np.isfinite(left):
+            continue
+        if fit_averaged(model, x, y, sigma, steps=_STEPS).squares <= allowed:
             return kind.name
     clock.check()  # a rival that had no time has not failed
     return None
@@ -167,16 +167,3 @@ def _in_place(
         biases=(biases, solution[width]),
         skip=None if found.skip is None else solution[width + 1 :],
     )
-
-
-def _fitted(
-    start: NetworkParameters, x: Array, y: Array, weights: Array, steps: int = _STEPS
-) -> tuple[NetworkParameters, float]:
-    """Return where a fit from ``start`` ends, and its sum of squares, infinite if it breaks down."""
-    problem = ValueFit(start, x, y, weights)
-    try:
-        fit = levenberg_marquardt(problem, start.to_vector(), LevenbergMarquardtOptions(steps=steps))
-    except (np.linalg.LinAlgError, FloatingPointError):
-        return start, np.inf
-    left = float(np.sum(problem.residual(fit.vector) ** 2))
-    return start.from_vector(fit.vector), left if np.isfinite(left) else np.inf

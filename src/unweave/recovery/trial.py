@@ -130,9 +130,9 @@ def fresh_trial(
     )
     if not trial.precise:
         return trial
-    corners = ask_elsewhere(network, view, wanted)
-    hearing = hear(candidate, view, findings.noise, threshold, size)
-    return replace(trial, corners=corners, hearing=hearing)
+    elsewhere = ask_elsewhere(network, view, wanted)
+    hearing = hear(candidate, view, findings.noise, elsewhere, threshold, size)
+    return replace(trial, corners=elsewhere.corners, hearing=hearing)
 
 
 def held_out_trial(

@@ -6,10 +6,12 @@ when: a run that resumes from its log keeps the same rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.targets.answer_cache import Words
+from unweave.targets.answer_cache import Words, row_keys
 
 MOST_WITNESSES = 20_000
 """Rows kept: a wrong share of 3 / 20,000 of what was asked is missed in one run of twenty."""
@@ -43,9 +45,9 @@ class Witnesses:
             self._parts = [(x[:most], y[:most], kept[:most])]
             self._count, self._bound = len(kept[:most]), kept[:most][-1]
 
-    def rows(self) -> tuple[Array, Array]:
-        """Return the rows (n, D) and their answers (n, m)."""
-        x, y, _ = self._distinct()
+    def rows(self, further: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
+        """Return rows (n, D) and answers (n, m), the ``further`` ones too; their order says nothing."""
+        x, y, _ = self._distinct([] if further is None else [(*further, row_keys(further[0]).first)])
         return x, y
 
     def earliest(self) -> tuple[Array, Array]:
@@ -53,8 +55,8 @@ class Witnesses:
         rows, answers = zip(*self._early, strict=True)
         return np.concatenate(rows)[::_EARLY_STEP], np.concatenate(answers)[::_EARLY_STEP]
 
-    def _distinct(self) -> tuple[Array, Array, Words]:
-        rows, answers, marks = zip(*self._parts, strict=True)
+    def _distinct(self, further: Sequence[tuple[Array, Array, Words]] = ()) -> tuple[Array, Array, Words]:
+        rows, answers, marks = zip(*self._parts, *further, strict=True)
         x, y = np.concatenate(rows), np.concatenate(answers)
         words, index = np.unique(np.concatenate(marks), return_index=True)
         return x[index], y[index], words
