@@ -41,9 +41,9 @@ class Witnesses:
         self._count += int(small.sum())
         most = min(MOST_WITNESSES, int(_MOST_BYTES / (8 * (rows.shape[1] + answers.shape[1]))) + 1)
         if self._count > 2 * most:
-            x, y, kept = self._distinct()
-            self._parts = [(x[:most], y[:most], kept[:most])]
-            self._count, self._bound = len(kept[:most]), kept[:most][-1]
+            x, y, kept = self._distinct(most=most)
+            self._parts = [(x, y, kept)]
+            self._count, self._bound = len(kept), kept[-1]
 
     def rows(self, further: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
         """Return rows (n, D) and answers (n, m), the ``further`` ones too; their order says nothing."""
@@ -55,8 +55,18 @@ class Witnesses:
         rows, answers = zip(*self._early, strict=True)
         return np.concatenate(rows)[::_EARLY_STEP], np.concatenate(answers)[::_EARLY_STEP]
 
-    def _distinct(self, further: Sequence[tuple[Array, Array, Words]] = ()) -> tuple[Array, Array, Words]:
-        rows, answers, marks = zip(*self._parts, *further, strict=True)
-        x, y = np.concatenate(rows), np.concatenate(answers)
-        words, index = np.unique(np.concatenate(marks), return_index=True)
-        return x[index], y[index], words
+    def _distinct(
+        self, further: Sequence[tuple[Array, Array, Words]] = (), most: int | None = None
+    ) -> tuple[Array, Array, Words]:
+        """Return rows, answers and fingerprints by rising fingerprint, each once, the first ``most``."""
+        parts = [*self._parts, *further]
+        words, index = np.unique(np.concatenate([marks for *_, marks in parts]), return_index=True)
+        words, index = words[:most], index[:most]
+        first = parts[0]
+        x, y = (np.empty((len(index), column.shape[1]), column.dtype) for column in first[:2])
+        start = 0
+        for rows, answers, marks in parts:  # row by row to its place: a copy of all would take longer
+            here = np.flatnonzero((index >= start) & (index < start + len(marks)))
+            x[here], y[here] = rows[index[here] - start], answers[index[here] - start]
+            start += len(marks)
+        return x, y, words
