@@ -14,12 +14,12 @@ geodesic acceleration of Transtrum and Sethna [geodesic] (`LevenbergMarquardtOpt
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import Array
 from unweave.errors import InvalidInput, OutOfTime
 from unweave.numerics.clock import check
 from unweave.numerics.least_squares.conjugate_gradient_solver import ConjugateGradientSolver
@@ -86,16 +86,20 @@ def levenberg_marquardt(
 class VectorPoint:
     """Residual and Jacobian at a vector."""
 
+    problem: LeastSquares
     vector: Array
     """(P,)"""
     residual: Array
     """(rows,)"""
     size: float
     """Root mean square residual."""
-    linear: Linearisation
-    """At this point; of a trial, where its step began."""
     step: Array | None = None
     """(P,) that led here."""
+
+    @cached_property
+    def linear(self) -> Linearisation:
+        """The problem at this point: formed when the first step from here is taken, if one is."""
+        return self.problem.linearise(self.vector)
 
 
 class SolvedSteps(Steps[VectorPoint]):
@@ -106,8 +110,7 @@ class SolvedSteps(Steps[VectorPoint]):
         self._rounding = options.floor if options.rounding is None else options.rounding
         self._curved = False
         residual = problem.residual(start)
-        size, linear = _rms(residual), problem.linearise(start)
-        self.start = VectorPoint(start, residual, size, linear)
+        self.start = VectorPoint(problem, start, residual, _rms(residual))
 
     @cached_property
     def solver(self) -> Solver:
@@ -127,11 +130,7 @@ class SolvedSteps(Steps[VectorPoint]):
         self._curved = self._curved or (
             self._options.acceleration and not size < _STRAIGHT_RATIO * point.size
         )
-        return VectorPoint(vector, residual, size, point.linear, step)
-
-    def accepted(self, better: bool | BoolArray, trial: VectorPoint, point: VectorPoint) -> VectorPoint:
-        """The trial, linearised."""
-        return replace(trial, linear=self._problem.linearise(trial.vector))
+        return VectorPoint(self._problem, vector, residual, size, step)
 
     def is_hopeless(self, point: VectorPoint, trial: VectorPoint) -> bool:
         """Whether not even the linear model sees the step lower |r| by a worthwhile part."""
