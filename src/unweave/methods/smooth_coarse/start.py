@@ -144,12 +144,11 @@ def first_network(
     design = np.hstack(columns)
     behind = link.undo(answers, sigma)
     slope = link.slope(answers)
-    solution = np.empty((design.shape[1], behind.shape[1]))
-    for output in range(behind.shape[1]):
-        rows = design * slope[:, output, None]
-        gram = rows.T @ rows
-        gram[np.diag_indices_from(gram)] += _FEATURE_RIDGE * np.diag(gram).mean()
-        solution[:, output] = np.linalg.solve(gram, rows.T @ (behind[:, output] * slope[:, output]))
+    if link.name == "identity":  # all outputs weigh the rows alike
+        solution = _ridge_solution(design, behind)
+    else:
+        pairs = zip(slope.T, behind.T, strict=True)
+        solution = np.stack([_ridge_solution(design * by[:, None], each * by) for by, each in pairs], axis=1)
     if link.name == SOFTMAX:
         solution -= solution.mean(axis=1, keepdims=True)
     m = len(directions)
@@ -157,3 +156,10 @@ def first_network(
     return Network(
         [weights, solution[:m]], [profiles.biases, solution[m]], [activation, link.name], skip=skip
     )
+
+
+def _ridge_solution(rows: Array, right: Array) -> Array:
+    check()
+    gram = rows.T @ rows
+    gram[np.diag_indices_from(gram)] += _FEATURE_RIDGE * np.diag(gram).mean()
+    return np.asarray(np.linalg.solve(gram, rows.T @ right), dtype=np.float64)
