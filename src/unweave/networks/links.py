@@ -18,6 +18,7 @@ import numpy as np
 from unweave.arrays import Array, BoolArray
 from unweave.errors import InvalidInput
 from unweave.networks.activations import SOFTMAX, get_activation
+from unweave.networks.evaluation import softmax_in_place
 
 _RANGES = {"identity": (-np.inf, np.inf), "sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), SOFTMAX: (0.0, 1.0)}
 
@@ -54,6 +55,14 @@ class Link:
         undo = get_activation(self.name).inverse
         assert undo is not None  # every link's activation has one
         return undo(answers)
+
+    def apply(self, z: Array) -> Array:
+        """T of z (n, K)."""
+        if self.name != SOFTMAX:
+            return get_activation(self.name)(z)
+        answers = np.array(z)
+        softmax_in_place(answers)
+        return answers
 
     def undo(self, answers: Array, sigma: float) -> Array:
         """z (n, K) for answers (n, K) of standard deviation ``sigma``.

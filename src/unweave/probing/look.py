@@ -38,6 +38,7 @@ _FEATURE_SLOPE_POINTS = 3  # points at which every feature's slope is measured
 _MOST_FEATURES = 1000  # whose slopes are compared where there are too many inputs to ask about all
 _BLIND_SLOPE_NOISE = 3e-3  # relative noise above which slopes of single features say nothing
 _ONE_SCALE_SLOPE_RATIO = 30.0  # features whose slopes differ by a smaller factor are on one scale
+_FEW_FEATURES = 0.05  # share of the features at either end that may be hardly used, as the rim of an image is
 _SLOPE_RATIO_EXTREMES = 10.0  # factor by which a few features may be weaker still
 _LEAST_BENDING = 0.05  # less, and the units do not leave their linear range within the region
 _ROUGH_AS_NOISE = 0.02  # relative scatter of repeatable answers that may be steps too narrow to resolve
@@ -257,7 +258,9 @@ def _fits(view: NormalisedQueries, lines: Lines, noise: Noise) -> bool:
     slopes = _feature_slopes(view, lines, noise)
     if slopes.size < 2:
         return True
-    ratio = slopes.max() / slopes.min()
+    few = _FEW_FEATURES * slopes.size
+    ordered = np.sort(slopes)[int(few) : slopes.size - int(few)]
+    ratio = ordered[-1] / ordered[0]
     typical = np.quantile(slopes, 0.9) / np.quantile(slopes, 0.1)
     return bool(ratio <= _SLOPE_RATIO_EXTREMES * _ONE_SCALE_SLOPE_RATIO and typical <= _ONE_SCALE_SLOPE_RATIO)
 

@@ -12,11 +12,12 @@ Cost: 2 (d + 1) rows per unit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, BoolArray
 from unweave.methods.relu.units import Units
 from unweave.methods.shared.kinked.lines import Ask
 from unweave.numerics.axis_moves import answers_along_axes, one_call_is_enough
@@ -66,11 +67,13 @@ def refine_units(
     rng: np.random.Generator,
     keep_rows: bool = True,
     options: RefinementOptions = DEFAULT_REFINEMENT_OPTIONS,
+    usable: Callable[[Array], BoolArray] | None = None,
 ) -> Refined:
     """Measure every unit that was not refined before; those whose hyperplane has no room stay as they are.
 
     ``rounding`` is the error of an answer relative to the size of the terms it is summed from. With
-    ``keep_rows`` all rows are handed back, otherwise only the two base points of every unit.
+    ``keep_rows`` all rows are handed back, otherwise only the two base points of every unit. Units are
+    measured at points that are ``usable``.
     """
     samples = region.sample(options.places, rng)
     heights = samples @ units.weights + units.biases
@@ -81,7 +84,7 @@ def refine_units(
     rows, answered = [np.zeros((0, region.n_inputs))], [np.zeros((0, outer.shape[1]))]
     for unit in (int(index) for index in np.flatnonzero(~units.refined)):
         check()
-        place = _best_place(unit, samples, heights, gram, units, region, options)
+        place = _best_place(unit, samples, heights, gram, units, region, options, usable)
         if place is None:
             continue
         around = _asked_around(ask, *place, keep_rows)
@@ -109,6 +112,7 @@ def _best_place(
     units: Units,
     region: Region,
     options: RefinementOptions,
+    usable: Callable[[Array], BoolArray] | None,
 ) -> tuple[Array, Array] | None:
     """Return a base point on either side (2, d) and the steps along every axis (2, d); None if no place."""
     normal = units.weights[:, unit]
@@ -123,6 +127,8 @@ def _best_place(
     else:  # far out everything is far apart, but rounding grows as well
         squares = np.einsum("nd,nd->n", samples, samples) - moves * (moves - 2 * units.biases[unit])
         nearest = nearest / (1 + np.sqrt(np.maximum(squares, 0.0) / len(normal)))
+    if usable is not None:
+        nearest = np.where(usable(samples - moves[:, None] * normal), nearest, 0.0)
     best = int(np.argmax(nearest))
     if nearest[best] < options.least_room:
         return None
@@ -203,6 +209,8 @@ def _unit_between(
         gradients.append((answers[1:] - answers[0]) / taken[:, None])
         values.append(answers[0] + gradients[-1].T @ (foot - base))
     jump, apart = gradients[0] - gradients[1], values[0] - values[1]
+    if not np.isfinite(jump).all():  # some rows are not usable after all
+        return None
     left, sizes, right = np.linalg.svd(jump, full_matrices=False)
     if sizes[0] == 0 or (len(sizes) > 1 and sizes[1] > options.rank_one * sizes[0]):
         return None

@@ -8,9 +8,10 @@
 5. signs: find them from the affine part (`networks.signs`), which also tells ReLU from leaky ReLU.
 6. polish: Gauss-Newton on all parameters (`fit`) over the rows on both sides of every unit, already asked.
 
-Assumed: answers precise to float64, an affine output layer. Cost: about 1.5 rows per parameter for 1 to 3,
-2 for 4, nothing more. Units whose hyperplane lies beyond the line's reach (in a box: outside of it) cannot be
-seen; a unit that is active wherever it was asked is part of the affine rest.
+Assumed: answers precise to float64, an affine output layer or a link that can be read (`kinked.reading`).
+Cost: about 1.5 rows per parameter for 1 to 3, 2 for 4, nothing more. Units whose hyperplane lies beyond the
+line's reach (in a box: outside of it) cannot be seen; a unit that is active wherever it was asked is part of
+the affine rest.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ from unweave.methods.shared.kinked.lines import (
     scan,
     unexplained,
 )
+from unweave.methods.shared.kinked.reading import Reading, open_reading
+from unweave.methods.shared.refusals import links_to_try
 from unweave.networks.absolute_form import AbsoluteForm
+from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.signs import KINKED, SignSolution, negative_slope, solve_signs, to_network
 from unweave.numerics.line_kinks import Line
@@ -55,6 +59,7 @@ _COPIES_OF_FITTED_ROWS = 5  # kept, joined, as features, and the two that least 
 class ReluReason(Reason):
     """Why no network of this class was found."""
 
+    NOT_READ = "answers near the ends of their range hide what is behind a {link} nearly everywhere"
     NOT_PIECEWISE_LINEAR = "the target is not piecewise linear: there is no end to the kinks on a line"
     FAR_ROWS_DIFFER = "rows far out differ by {misfit:.1e}: some units are nearly parallel to every line"
     NOT_ONE_LAYER = (
@@ -92,10 +97,16 @@ class ReluOptions:
     """Rows of the completeness check beyond its unknowns."""
     spare_rows_in_box: int = 60
     """The same in a box, where units may be active on few rows."""
+    most_lines_behind_link: int = 40
+    """Lines that are searched behind a link, where one is read over a part of its length."""
+    most_draws: int = 6
+    """Times that rows of the completeness check are drawn, where some are not read."""
     wide: float = 3.0
     """Factor on every other row of the completeness check, in a region without a box."""
     far_directions: int = 4
     """Directions in which rows far out are asked."""
+    far_steps: int = 11
+    """Rows per direction of which the farthest that are read count, behind a link."""
     explained: float = 1e-5
     """Residual of the completeness check, relative to the spread of its answers."""
     explained_far: float = 1e-7
@@ -104,6 +115,10 @@ class ReluOptions:
     """Height, relative to the largest one, below which a unit is an accident of the fit."""
     worst_floor: float = 1e-9
     """Relative residual of the polish that may pass for rounding."""
+
+
+class _NotRead(Exception):
+    """A row on a line does not tell what is behind a link."""
 
 
 class ReluSearch(Search):
@@ -116,8 +131,7 @@ class ReluSearch(Search):
         self._region = findings.region
         self._line_rng = line_stream(self.rng)
         # All outputs in units of their spread, so that one tolerance serves them all.
-        self._spread = findings.spread
-        self._sigma = float((findings.noise.sigma_per_output / self._spread).max())
+        self._reading = Reading(context.view, findings.noise, Link("identity"), findings.spread)
         self._units = Units.none(context.view.n_inputs, findings.n_outputs)
         self._error = 0.0  # of the worst refined unit
         self._network: Network | None = None
@@ -129,6 +143,7 @@ class ReluSearch(Search):
 
     def run(self) -> None:
         """Search lines until their units explain the target, then find signs and polish."""
+        self._open_reading()
         for _ in range(self._options.most_lines):
             form = self._search()
             self._set_unsigned(form)
@@ -148,13 +163,18 @@ class ReluSearch(Search):
     def candidate(self) -> Candidate:
         """Return the units found so far as a network."""
         return Candidate(
-            network=None
-            if self._network is None
-            else in_own_inputs(self._network, self._region, self._spread),
+            network=self._own_network(),
             evidence=self._evidence,
             notes=tuple(self._notes),
             ambiguity=self._ambiguity,
         )
+
+    def _own_network(self) -> Network | None:
+        """The network in the target's own inputs and outputs."""
+        if self._network is None:
+            return None
+        own = in_own_inputs(self._network, self._region, self._reading.spread)
+        return Network(own.weights, own.biases, [*own.activations[:-1], self._reading.link.name], own.skip)
 
     def so_far(self) -> str:
         """Count the units."""
@@ -166,9 +186,22 @@ class ReluSearch(Search):
         self._network = to_network(form, open_signs, self.request.activation or KINKED[0])
         self._ambiguity = "the signs of the units were not looked for: the affine rest is a skip matrix"
 
+    def _open_reading(self) -> None:
+        """Look behind the last transformation, where the answers are bent by one."""
+        findings, link = self.findings, Link(links_to_try(self.request, self.findings)[0])
+        reading = open_reading(self.context.view, findings.noise, link, findings.spread, self.rng)
+        if reading is None:
+            raise GaveUp(ReluReason.NOT_READ, link=link.name)
+        self._reading, self._region = reading, reading.region
+
     def _ask(self, points: Array) -> Array:
-        answers: Array = self.context.view(points) / self._spread
-        return answers
+        return self._reading(points)
+
+    def _ask_on_line(self, points: Array) -> Array:
+        values = self._reading(points)
+        if self._reading.is_limited and not np.isfinite(values).all():
+            raise _NotRead
+        return values
 
     # -- lines ------------------------------------------------------------------------------------------
 
@@ -180,19 +213,29 @@ class ReluSearch(Search):
         if in_box:
             most, patience = options.most_lines_in_box, options.dry_lines_in_box
             enough = options.confirming_lines_in_box
+        elif self._reading.is_limited:
+            most = options.most_lines_behind_link
         form: AbsoluteForm | None = None
         residual = np.inf
         for _ in range(most):
-            line = random_line(self._region, options.reach, self._line_rng, options.lines.corner)
+            drawn = random_line(self._region, options.reach, self._line_rng, options.lines.corner)
             before = self._units.width
             with self.journal.stage("line") as stage:
-                found, precision = scan(self._ask, line, self._sigma, options.lines)
+                read = self._reading.stretch(drawn)
+                if read is None:
+                    continue
+                line, sigma = read
+                try:
+                    found, precision = scan(self._ask_on_line, line, sigma, options.lines)
+                except _NotRead:
+                    continue
                 stage.figures.update(kinks=len(found.positions), unresolved=found.unresolved)
             self._evidence = self._evidence.with_line(self._region, line, found.positions)
             if not found.piecewise_linear:
                 raise GaveUp(ReluReason.NOT_PIECEWISE_LINEAR)
             kinks = found.positions
-            if form is not None and not in_box and self._is_layered(line, kinks):
+            all_cross = not (in_box or self._reading.is_limited)
+            if form is not None and all_cross and self._is_layered(line, kinks):
                 break
             with self.journal.stage("gradients") as stage:
                 new, left = units_at_kinks(
@@ -221,7 +264,12 @@ class ReluSearch(Search):
         return new > max(options.few_kinks, options.share_of_kinks * len(kinks))
 
     def _note_reach(self) -> None:
-        if self._region.has_box:
+        if self._reading.is_limited:
+            self._notes.append(
+                f"lines were searched as far as answers behind the {self._reading.link.name} are read: units "
+                "that switch only beyond that, and dead units, cannot be seen"
+            )
+        elif self._region.has_box:
             lines = sum(stage.name == "line" for stage in self.journal.stages)
             self._notes.append(
                 f"{lines} lines through the box were searched: units whose hyperplane does not cross the "
@@ -237,12 +285,16 @@ class ReluSearch(Search):
         """Fit heights and affine part to fresh rows; return the residual relative to the spread, too."""
         options, in_box = self._options, self._region.has_box
         wanted = self._rows_wanted(units)
-        more = self._region.sample(max(0, wanted - len(self._rows)), self.rng)
-        if not in_box:
-            more[::2] *= options.wide
-        if len(more):
-            self._answers = np.concatenate([self._answers, self._ask(more)])
-            self._rows = np.concatenate([self._rows, more])
+        for _ in range(options.most_draws):
+            more = self._region.sample(max(0, wanted - len(self._rows)), self.rng)
+            if not len(more):
+                break
+            if not in_box:
+                more[::2] *= options.wide
+            answers = self._ask(more)
+            read = np.isfinite(answers).all(axis=1)
+            self._answers = np.concatenate([self._answers, answers[read]])
+            self._rows = np.concatenate([self._rows, more[read]])
         return fit_all(units, self._rows, self._answers)
 
     def _rows_wanted(self, units: Units) -> int:
@@ -264,8 +316,13 @@ class ReluSearch(Search):
         directions = self.rng.standard_normal((self._options.far_directions, self._region.n_inputs))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         reach = self._options.reach
-        points = np.concatenate([t * directions for t in (-reach, -np.sqrt(reach), np.sqrt(reach), reach)])
-        return relative_misfit(form, points, self._ask(points))
+        far = [reach, np.sqrt(reach)]
+        if self._reading.is_limited:  # as far as can be read
+            far = list(np.geomspace(1.0, reach, self._options.far_steps))
+        points = np.concatenate([t * directions for t in (*(-t for t in far), *far[::-1])])
+        answers = self._ask(points)
+        read = np.isfinite(answers).all(axis=1)
+        return relative_misfit(form, points[read], answers[read]) if read.any() else 0.0
 
     # -- refinement, signs, polish ------------------------------------------------------------------------
 
@@ -287,6 +344,7 @@ class ReluSearch(Search):
                 self.rng,
                 small,
                 options.refinement,
+                (lambda points: self._reading.is_read(form(points))) if self._reading.is_limited else None,
             )
             self._units = units = result.units
             worst = max(self._error, float(result.error[np.isfinite(result.error)].max(initial=0.0)))
@@ -298,8 +356,9 @@ class ReluSearch(Search):
                 error=worst,
             )
             refitted = fit_affine(units, self._rows, self._answers)
-            self._rows = np.concatenate([self._rows, result.points])
-            self._answers = np.concatenate([self._answers, result.answers])
+            read = np.isfinite(result.answers).all(axis=1)
+            self._rows = np.concatenate([self._rows, result.points[read]])
+            self._answers = np.concatenate([self._answers, result.answers[read]])
         self._evidence = replace(self._evidence, parameter_error_bar=worst)
         left = int((~units.refined).sum())
         if left:
@@ -347,7 +406,7 @@ class ReluSearch(Search):
             stage.figures.update(residual=result.history[-1], steps=len(result.history) - 1)
         self._network = result.network
         size = float(np.sqrt(np.mean(self._answers**2)))
-        floor = max(self._sigma, float(np.finfo(np.float64).eps) * size)
+        floor = max(self._reading.error, float(np.finfo(np.float64).eps) * size)
         self._evidence = replace(
             self._evidence,
             fit_history=result.history,

@@ -40,8 +40,8 @@ def likelihood(request: Request, findings: Findings) -> Likelihood:
     flips = findings.noise.kind == "rounded" and findings.noise.repeatable and request.averaging is None
     if not (findings.kinks or flips or request.activation is not None):
         return Likelihood.LAST
-    straight = findings.noise.kind == "float64" and "identity" in links_to_try(request, findings)
-    return Likelihood.POSSIBLE if straight else Likelihood.LIKELY  # lines see straight pieces better
+    precise = findings.noise.kind == "float64"  # lines see straight pieces better, behind a link, too
+    return Likelihood.POSSIBLE if precise else Likelihood.LIKELY
 
 
 def cost(question: Question) -> Cost:

@@ -16,6 +16,8 @@ def refuses(request: Request, findings: Findings) -> str | None:
     """Say why surfaces cannot be followed, or None."""
     if findings.region.has_box:
         return "it follows surfaces wherever they lead, and nothing outside the domain may be asked"
+    if "identity" not in findings.links and not findings.is_affine:
+        return f"straight pieces are bent by a {findings.links[0]}"
     return refuses_kinked(request, findings)
 
 

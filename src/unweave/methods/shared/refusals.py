@@ -57,8 +57,6 @@ def refuses_kinked(request: Request, findings: Findings) -> str | None:
     """Say why the target has no straight pieces that could be seen, or None."""
     if findings.is_affine:
         return NO_KINKS
-    if "identity" not in findings.links:
-        return f"straight pieces are bent by a {findings.links[0]}"
     if request.activation is None and not findings.kinks:
         return "no kinks were seen: the target is smooth"
     if findings.noise.kind != "float64" or findings.noise.relative > COARSEST_FOR_KINKS:

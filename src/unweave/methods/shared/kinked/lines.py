@@ -175,9 +175,10 @@ def jumps_at_kinks(
     found = []
     for kink in wanted:
         before, after = index[kink], index[kink + 1]
+        if not (good[before] and good[after]):
+            continue
         left, values, right = np.linalg.svd(gradients[after] - gradients[before], full_matrices=False)
-        rank_one = len(values) < 2 or values[1] <= options.rank_one * values[0]
-        if not (good[before] and good[after] and rank_one and values[0] > 0):
+        if values[0] == 0 or (len(values) > 1 and values[1] > options.rank_one * values[0]):
             continue
         clearance = min(ends[kink + 1] - ends[kink], ends[kink + 2] - ends[kink + 1])
         error = float(np.hypot(errors[before], errors[after])) * np.sqrt(len(left)) / values[0]

@@ -1,0 +1,137 @@
+"""Answers as sums of units: behind the last transformation, where the answers tell what is there.
+
+Between kinks z = T^{-1}(y) is straight. Its error differs from row to row: probabilities in floating point
+are precise relative to themselves, so that a softmax is read as long as none of them vanishes, and a sigmoid
+down to any small answer, but up to answers near one only. A row that tells z too roughly is read as nan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from unweave.arrays import Array, BoolArray
+from unweave.networks.activations import SOFTMAX
+from unweave.networks.links import Link
+from unweave.numerics.line_kinks import Line
+from unweave.probing.noise import Noise
+from unweave.targets.region import NormalisedQueries, Region
+
+LARGEST_ERROR = 1e-11
+"""Error of z, in units of its spread, beyond which a row is not read."""
+_ROUNDINGS = 4.0  # by which an answer may be off: the exponentials, their sum, the quotient
+_PILOT_ROWS = 32  # that show the spread of z
+_FEWEST_PILOTS = 8  # of them that must be read
+_NARROWINGS = 6  # halvings of the region until they are
+_SMALL = 1e-3  # probability below which a complement 1 - p lacks digits
+_STRETCH_RATIO = 3.0  # between the rows that show how far a line is read
+_LEAST_STRETCH = 1.0  # of a line in normalised inputs, either way
+_COMPLEMENT_STEPS = 2.0**53  # per unit: numbers near one are multiples of its inverse
+
+
+class Reading:
+    """Reads z in units of its spread; behind no link, all answers in units of their own."""
+
+    def __init__(self, view: NormalisedQueries, noise: Noise, link: Link, spread: Array) -> None:
+        self._view, self._noise, self.link = view, noise, link
+        self.spread = spread
+        """(K,) what is read is in units of."""
+        self.error = float((noise.sigma_per_output / spread).max())
+        """Typical error of what is read."""
+        self._complement = np.zeros(len(spread), dtype=np.bool_)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there are rows that are not read."""
+        return self.link.name != "identity"
+
+    @property
+    def region(self) -> Region:
+        """Where it is read."""
+        return self._view.region
+
+    def __call__(self, points: Array) -> Array:
+        """Return z (n, K) at points (n, d)."""
+        return self.with_errors(points)[0]
+
+    def with_errors(self, points: Array) -> tuple[Array, Array]:
+        """Return z and its standard error, both (n, K), at points (n, d)."""
+        answers = self._view(points)
+        if not self.is_limited:
+            return answers / self.spread, np.broadcast_to(self.error, answers.shape)
+        if self.link.name == SOFTMAX and answers.shape[1] == 2:
+            self._complement |= _complements(answers)
+        return self._read(answers)
+
+    def is_read(self, values: Array) -> BoolArray:
+        """Whether rows (n,) at which z is about ``values`` (n, K) are read."""
+        if not self.is_limited:
+            return np.ones(len(values), dtype=np.bool_)
+        with np.errstate(all="ignore"):
+            answers = self.link.apply(values * self.spread)
+        return np.asarray(np.isfinite(self._read(answers)[0]).all(axis=1))
+
+    def stretch(self, line: Line) -> tuple[Line, float] | None:
+        """Return the part of ``line`` around t = 0 that is read, and the largest error; None if none is."""
+        if not self.is_limited:
+            return line, self.error
+        ends, worst = [], 0.0
+        for far in (line.low, line.high):
+            count = max(1, int(np.ceil(np.log(abs(far) / _LEAST_STRETCH) / np.log(_STRETCH_RATIO))))
+            t = np.sign(far) * np.minimum(_LEAST_STRETCH * _STRETCH_RATIO ** np.arange(count + 1), abs(far))
+            values, errors = self.with_errors(line.points(t))
+            lost = np.flatnonzero(~np.isfinite(values).all(axis=1))
+            read = int(lost[0]) if len(lost) else len(t)
+            if read == 0:
+                return None
+            ends.append(float(t[read - 1]))
+            worst = max(worst, float(errors[:read].max()))
+        return replace(line, low=ends[0], high=ends[1]), worst
+
+    def _read(self, answers: Array) -> tuple[Array, Array]:
+        """Return z and its error, both (n, K), in units of the spread; nan where it is too large."""
+        noise = self._noise
+        with np.errstate(all="ignore"):
+            no_other = np.zeros(len(self.spread))
+            errors = _ROUNDINGS * self.link.undone_errors(answers, no_other, noise.number_format)
+            if self._complement.any():
+                rounding = 1 / (_COMPLEMENT_STEPS * answers)
+                errors = np.where(self._complement, np.maximum(errors, rounding), errors)
+            errors = errors / self.spread
+            values = self.link.undo(answers, noise.edge_sigma) / self.spread
+        lost = ~((errors <= LARGEST_ERROR).all(axis=1) & np.isfinite(values).all(axis=1))
+        values[lost], errors[lost] = np.nan, np.inf
+        return values, errors
+
+
+def _complements(answers: Array) -> BoolArray:
+    """Which of two probabilities (n, 2) is computed as one minus the other, by its small values."""
+    small = answers < _SMALL
+    steps = answers * _COMPLEMENT_STEPS
+    on_grid = ~small | (steps == np.round(steps))
+    return np.asarray(on_grid.all(axis=0) & (small & (answers > 0)).any(axis=0))
+
+
+def open_reading(
+    view: NormalisedQueries, noise: Noise, link: Link, spread: Array, rng: np.random.Generator
+) -> Reading | None:
+    """Return what reads z, perhaps in a narrower region; None if too few rows tell it.
+
+    ``spread`` (K,) is that of the answers.
+    """
+    if link.name == "identity":
+        return Reading(view, noise, link, spread)
+    for _ in range(_NARROWINGS):
+        reading = Reading(view, noise, link, np.ones(len(spread)))
+        z, errors = reading.with_errors(view.region.sample(_PILOT_ROWS, rng))
+        seen = np.isfinite(z).all(axis=1)
+        if seen.sum() >= _FEWEST_PILOTS:
+            size = float(z[seen].std(axis=0).max()) or 1.0
+            found = Reading(view, noise, link, np.full(len(spread), size))
+            found.error = float(np.median(errors[seen].max(axis=1))) / size
+            return found
+        if view.region.has_box:
+            return None
+        view = NormalisedQueries(view.ledger, replace(view.region, scale=view.region.scale / 2))
+    return None
