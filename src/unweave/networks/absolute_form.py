@@ -40,6 +40,11 @@ class AbsoluteForm:
             np.abs(x @ self.weights + self.biases) @ self.heights + x @ self.slope + self.offset
         )
 
+    def gradient(self, x: Array) -> Array:
+        """Return the gradients (d, K) at one point x (d,)."""
+        signs = np.sign(x @ self.weights + self.biases)
+        return np.asarray((self.weights * signs) @ self.heights + self.slope)
+
     @property
     def width(self) -> int:
         """m"""

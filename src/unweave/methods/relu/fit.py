@@ -94,7 +94,7 @@ class PolishOptions:
     """Number of steps, of which one or two reach the rounding of the answers."""
     last_ratio: float = 0.7
     """Ratio of residuals after and before a step beyond which it was the last one."""
-    largest: float = 3e10
+    largest: float = 2e11
     """Rows of J times its columns squared up to which a polish is worth its second."""
     largest_exact: float = 6e8
     """The same up to which steps are exact."""

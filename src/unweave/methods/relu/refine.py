@@ -31,6 +31,10 @@ class RefinementOptions:
 
     places: int = 1000
     """Points of the region that are moved onto each hyperplane; the one with most room is taken."""
+    far_places: float = 10.0
+    """Factor on as many more points, where not all are usable."""
+    tried_places: int = 30
+    """Points with most room of which the first is taken whose whole surroundings are usable."""
     room_share: float = 0.5
     """Share of the room around a point that a step may take."""
     longest_step: float = 2.0
@@ -76,6 +80,8 @@ def refine_units(
     measured at points that are ``usable``.
     """
     samples = region.sample(options.places, rng)
+    if usable is not None and not region.has_box:  # where units are seen may be farther out
+        samples = np.concatenate([samples, options.far_places * region.sample(options.places, rng)])
     heights = samples @ units.weights + units.biases
     gram = units.weights.T @ units.weights
     weights, biases, outer = units.weights.copy(), units.biases.copy(), units.heights.copy()
@@ -129,19 +135,31 @@ def _best_place(
         nearest = nearest / (1 + np.sqrt(np.maximum(squares, 0.0) / len(normal)))
     if usable is not None:
         nearest = np.where(usable(samples - moves[:, None] * normal), nearest, 0.0)
-    best = int(np.argmax(nearest))
-    if nearest[best] < options.least_room:
-        return None
-    foot = samples[best] - moves[best] * normal
-    foot = foot - (foot @ normal + units.biases[unit]) * normal
-    with np.errstate(divide="ignore"):
-        along = np.abs(foot @ units.weights + units.biases) / np.abs(gram[unit])
-    along[unit] = np.inf
-    aside = min(options.room_share * float(along.min()), options.longest_step)
-    if bounds is not None:
-        aside = min(aside, options.room_share * float(np.minimum(foot - bounds[0], bounds[1] - foot).min()))
-    bases = np.stack([foot + sign * aside * normal for sign in (1.0, -1.0)])
-    return bases, np.stack([_steps(base, units, bounds, options) for base in bases])
+    for best in np.argsort(-nearest)[: 1 if usable is None else options.tried_places]:
+        if nearest[best] < options.least_room:
+            break
+        foot = samples[best] - moves[best] * normal
+        foot = foot - (foot @ normal + units.biases[unit]) * normal
+        with np.errstate(divide="ignore"):
+            along = np.abs(foot @ units.weights + units.biases) / np.abs(gram[unit])
+        along[unit] = np.inf
+        aside = min(options.room_share * float(along.min()), options.longest_step)
+        if bounds is not None:
+            room_in_box = np.minimum(foot - bounds[0], bounds[1] - foot)
+            aside = min(aside, options.room_share * float(room_in_box.min()))
+        bases = np.stack([foot + sign * aside * normal for sign in (1.0, -1.0)])
+        steps = np.stack([_steps(base, units, bounds, options) for base in bases])
+        if usable is None:
+            return bases, steps
+        rows = np.concatenate([_rows_around(*pair) for pair in zip(bases, steps, strict=True)])
+        if usable(rows).all():
+            return bases, steps
+    return None
+
+
+def _rows_around(base: Array, steps: Array) -> Array:
+    """Return a point (d,) and one step (d,) from it along each axis as rows (1 + d, d)."""
+    return np.vstack([base, base + np.diag(steps)])
 
 
 def _steps(
@@ -181,9 +199,7 @@ def _asked_around(ask: Ask, bases: Array, steps: Array, keep_rows: bool) -> _Aro
     """Ask the base points (2, d) and one step (2, d) along each axis; hand back all rows, or these two."""
     d = bases.shape[1]
     if keep_rows or one_call_is_enough(d):
-        points = np.concatenate(
-            [np.vstack([base, base + np.diag(s)]) for base, s in zip(bases, steps, strict=True)]
-        )
+        points = np.concatenate([_rows_around(*pair) for pair in zip(bases, steps, strict=True)])
         answers = ask(points)
         taken = np.stack([points[side + 1 : side + d + 1].diagonal() - points[side] for side in (0, d + 1)])
         kept = slice(None) if keep_rows else slice(None, None, d + 1)

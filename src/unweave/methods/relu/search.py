@@ -17,6 +17,7 @@ the affine rest.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -41,7 +42,7 @@ from unweave.methods.shared.kinked.lines import (
     scan,
     unexplained,
 )
-from unweave.methods.shared.kinked.reading import Reading, open_reading
+from unweave.methods.shared.kinked.reading import LARGEST_ERROR, Reading, open_reading
 from unweave.methods.shared.refusals import links_to_try
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.links import Link
@@ -99,6 +100,8 @@ class ReluOptions:
     """The same in a box, where units may be active on few rows."""
     most_lines_behind_link: int = 40
     """Lines that are searched behind a link, where one is read over a part of its length."""
+    drawn_lines: int = 64
+    """Lines of which the one is searched that is likely to be read farthest, behind a link."""
     most_draws: int = 6
     """Times that rows of the completeness check are drawn, where some are not read."""
     wide: float = 3.0
@@ -111,6 +114,10 @@ class ReluOptions:
     """Residual of the completeness check, relative to the spread of its answers."""
     explained_far: float = 1e-7
     """Error of rows far out after refinement, relative to the largest slope."""
+    settled: float = 30.0
+    """Residual of refined units over the error behind a link, above which some are missing."""
+    weak: float = 1e-6
+    """Height, relative to the largest one, up to which a unit must be met again to count, behind a link."""
     negligible: float = 1e-9
     """Height, relative to the largest one, below which a unit is an accident of the fit."""
     worst_floor: float = 1e-9
@@ -133,6 +140,7 @@ class ReluSearch(Search):
         # All outputs in units of their spread, so that one tolerance serves them all.
         self._reading = Reading(context.view, findings.noise, Link("identity"), findings.spread)
         self._units = Units.none(context.view.n_inputs, findings.n_outputs)
+        self._width_before = -1  # when units were refined the last time
         self._error = 0.0  # of the worst refined unit
         self._network: Network | None = None
         self._evidence = KinkedEvidence()
@@ -149,10 +157,11 @@ class ReluSearch(Search):
             self._set_unsigned(form)
             form = self._refine(form)
             far = 0.0 if self._region.has_box else self._far_misfit(form)
-            if far <= self._options.explained_far:
+            if far <= self._options.explained_far and not self._lacks_weak_units(form):
                 break
         else:
             raise GaveUp(ReluReason.FAR_ROWS_DIFFER, misfit=far)
+        form = self._without_accidents(form)
         self._note_reach()
         self._set_unsigned(form)
         solution, activation = self._signs(form)
@@ -198,7 +207,7 @@ class ReluSearch(Search):
         return self._reading(points)
 
     def _ask_on_line(self, points: Array) -> Array:
-        values = self._reading(points)
+        values = self._reading.on_line(points)
         if self._reading.is_limited and not np.isfinite(values).all():
             raise _NotRead
         return values
@@ -218,15 +227,15 @@ class ReluSearch(Search):
         form: AbsoluteForm | None = None
         residual = np.inf
         for _ in range(most):
-            drawn = random_line(self._region, options.reach, self._line_rng, options.lines.corner)
+            drawn = self._draw_line(form)
             before = self._units.width
             with self.journal.stage("line") as stage:
                 read = self._reading.stretch(drawn)
                 if read is None:
                     continue
-                line, sigma = read
+                line, noise = read
                 try:
-                    found, precision = scan(self._ask_on_line, line, sigma, options.lines)
+                    found, precision = scan(self._ask_on_line, line, noise, options.lines)
                 except _NotRead:
                     continue
                 stage.figures.update(kinks=len(found.positions), unresolved=found.unresolved)
@@ -239,7 +248,7 @@ class ReluSearch(Search):
                 break
             with self.journal.stage("gradients") as stage:
                 new, left = units_at_kinks(
-                    self._ask, self._region, line, kinks, self._units, precision, options.lines
+                    self._reading.on_line, self._region, line, kinks, self._units, precision, options.lines
                 )
                 self._units = merge(self._units, new, options.lines)
                 stage.figures.update(units=self._units.width, open_kinks=left + found.unresolved)
@@ -253,6 +262,24 @@ class ReluSearch(Search):
             if dry >= patience:
                 break
         raise GaveUp(ReluReason.NOT_ONE_LAYER, units=self._units.width, residual=residual)
+
+    def _draw_line(self, form: AbsoluteForm | None) -> Line:
+        """Draw a line; behind a link, the one of many that ``form`` says is read over the longest stretch.
+
+        Level lines, along which the form does not change at first, lead farthest.
+        """
+        options = self._options
+        many = 1 if form is None or not self._reading.is_limited else options.drawn_lines
+        draw = partial(random_line, self._region, options.reach, self._line_rng, options.lines.corner)
+        lines = [draw() for _ in range(many)]
+        if form is None or many == 1:
+            return lines[0]
+        lines[::2] = [_levelled(line, form) for line in lines[::2]]
+        t = np.geomspace(1.0, options.reach, options.far_steps)
+        is_read = partial(self._reading.is_read, largest=LARGEST_ERROR)
+        sides = [[is_read(form(line.points(way * t))) for line in lines] for way in (-1, 1)]
+        steps_read = np.minimum.accumulate(np.array(sides), axis=2).sum(axis=(0, 2))
+        return lines[int(np.argmax(steps_read))]
 
     def _is_layered(self, line: Line, kinks: Array) -> bool:
         """Return whether a further line has so many new kinks that they cannot all be on hyperplanes.
@@ -324,6 +351,18 @@ class ReluSearch(Search):
         read = np.isfinite(answers).all(axis=1)
         return relative_misfit(form, points[read], answers[read]) if read.any() else 0.0
 
+    def _lacks_weak_units(self, form: AbsoluteForm) -> bool:
+        """Return whether refined units leave more than errors of z, and lines still bring new ones.
+
+        Trained networks have units that weight decay has all but removed: lines that are short because of a
+        link miss some, and rows at the ends of a line, which would show them, are not read.
+        """
+        before, self._width_before = self._width_before, self._units.width
+        if not self._reading.is_limited or self._width_before == before:
+            return False
+        error = np.sqrt(np.mean((form(self._rows) - self._answers) ** 2))
+        return bool(error > self._options.settled * self._reading.error)
+
     # -- refinement, signs, polish ------------------------------------------------------------------------
 
     def _refine(self, form: AbsoluteForm) -> AbsoluteForm:
@@ -366,6 +405,16 @@ class ReluSearch(Search):
                 f"{left} of {units.width} units had no room around their hyperplane to be refined in"
             )
         return refitted
+
+    def _without_accidents(self, form: AbsoluteForm) -> AbsoluteForm:
+        """Leave out weak units behind a link that were not met again on their own hyperplane."""
+        largest = np.abs(form.heights).max(axis=1, initial=0.0)
+        weak = largest <= self._options.weak * largest.max(initial=0.0)
+        accidents = weak & ~self._units.refined
+        if not self._reading.is_limited or not accidents.any():
+            return form
+        self._units = self._units.keep(~accidents)
+        return fit_affine(self._units, self._rows, self._answers)
 
     def _signs(self, form: AbsoluteForm) -> tuple[SignSolution, str]:
         """Find the signs, and the activation for which there are any."""
@@ -421,3 +470,13 @@ class ReluSearch(Search):
                 f"hidden=[{told}] was said, {seen} units are what the answers show: dead units, units on "
                 "one hyperplane and units that are active wherever they were asked do not count"
             )
+
+
+def _levelled(line: Line, form: AbsoluteForm) -> Line:
+    """Turn a line so that the form does not change along it at its start."""
+    gradients = form.gradient(line.start)
+    basis = np.linalg.qr(gradients)[0][:, : np.linalg.matrix_rank(gradients)]
+    if basis.shape[1] >= len(line.direction):
+        return line
+    direction = line.direction - basis @ (basis.T @ line.direction)
+    return replace(line, direction=direction / np.linalg.norm(direction))

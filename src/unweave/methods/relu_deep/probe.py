@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.shared.kinked.lines import LineOptions, jumps_at_kinks, on_hyperplane, scan
+from unweave.methods.shared.kinked.lines import LineNoise, LineOptions, jumps_at_kinks, on_hyperplane, scan
 from unweave.networks.lifted_layers import Layer
 from unweave.numerics.line_kinks import Line, LineKinks, Precision, find_kinks
 from unweave.numerics.memory import require
@@ -124,7 +124,7 @@ class Probe:
 
     def scan(self, line: Line) -> ScannedLine:
         """Find all kinks of a long line."""
-        found, error = scan(self, line, self._sigma, self.options.lines)
+        found, error = scan(self, line, LineNoise.constant(self._sigma), self.options.lines)
         self._level = max(self._level, error.start)
         self._growth = max(self._growth, error.growth)
         complete = self._noted(found).piecewise_linear and not found.unresolved

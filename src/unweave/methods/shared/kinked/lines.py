@@ -74,6 +74,27 @@ DEFAULT_LINE_OPTIONS = LineOptions()
 
 
 @dataclass(frozen=True, eq=False)
+class LineNoise:
+    """Standard deviation of the noise along a line: at some places, and the larger of two between them."""
+
+    places: Array
+    """t (n,), ascending."""
+    sigma: Array
+    """(n,)"""
+
+    @classmethod
+    def constant(cls, sigma: float) -> LineNoise:
+        """Return noise that is the same everywhere."""
+        return cls(np.zeros(1), np.array([sigma]))
+
+    def __call__(self, t: Array) -> Array:
+        """Return the standard deviation (k,) at t (k,)."""
+        after = np.searchsorted(self.places, t)
+        last = len(self.places) - 1
+        return np.maximum(self.sigma[np.clip(after - 1, 0, last)], self.sigma[np.clip(after, 0, last)])
+
+
+@dataclass(frozen=True, eq=False)
 class LineError:
     """Error of an answer on a line: rounding grows with the terms that it is summed from."""
 
@@ -81,14 +102,16 @@ class LineError:
     """Largest answer at t = 0."""
     growth: float
     """Largest answer elsewhere over max(|t|, 1)."""
-    noise: float
-    """Error of every answer, from noise."""
+    noise: LineNoise
+    noise_errors: float
+    """Standard deviations of the noise by which an answer may be off."""
     rounding: float
     """Relative rounding error."""
 
     def __call__(self, t: Array) -> Array:
         """Return the error (n,) at t (n,)."""
-        return self.noise + self.rounding * self.start + self.rounding * self.growth * np.abs(t)
+        rounding = self.rounding * self.start + self.rounding * self.growth * np.abs(t)
+        return np.asarray(self.noise_errors * self.noise(t) + rounding)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +158,13 @@ def random_line(
     return Line(ends.mean(axis=0), (ends[1] - ends[0]) / length, -length / 2, length / 2)
 
 
-def scan(ask: Ask, line: Line, sigma: float, options: LineOptions) -> tuple[LineKinks, LineError]:
-    """Find the kinks of a line, given the standard deviation ``sigma`` of the noise."""
+def scan(ask: Ask, line: Line, noise: LineNoise, options: LineOptions) -> tuple[LineKinks, LineError]:
+    """Find the kinks of a line, given the noise along it."""
     ends = np.array([line.low, line.low / 2, 0.0, line.high / 2, line.high])
     answers = np.abs(ask(line.points(ends))).max(axis=1)
     growth = float((np.delete(answers, 2) / np.maximum(np.abs(np.delete(ends, 2)), 1.0)).max())
     rounding = options.rounding_errors * float(np.finfo(np.float64).eps)
-    error = LineError(float(answers[2]), growth, options.noise_errors * sigma, rounding)
+    error = LineError(float(answers[2]), growth, noise, options.noise_errors, rounding)
     cuts = np.sqrt(len(line.start)) * np.array(options.cuts)
     inside = tuple(float(cut) for cut in cuts if line.low < cut < line.high)
     return find_kinks(lambda t: ask(line.points(t)), line.low, line.high, error, inside, options.kinks), error

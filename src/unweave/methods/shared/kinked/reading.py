@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from unweave.arrays import Array, BoolArray
+from unweave.methods.shared.kinked.lines import LineNoise
 from unweave.networks.activations import SOFTMAX
 from unweave.networks.links import Link
 from unweave.numerics.line_kinks import Line
@@ -19,7 +20,9 @@ from unweave.probing.noise import Noise
 from unweave.targets.region import NormalisedQueries, Region
 
 LARGEST_ERROR = 1e-11
-"""Error of z, in units of its spread, beyond which a row is not read."""
+"""Error of z, in units of its spread, beyond which a row on a line is not read."""
+PRECISE = 3e-13
+"""The same of rows that a network is fitted to."""
 _ROUNDINGS = 4.0  # by which an answer may be off: the exponentials, their sum, the quotient
 _PILOT_ROWS = 32  # that show the spread of z
 _FEWEST_PILOTS = 8  # of them that must be read
@@ -52,31 +55,37 @@ class Reading:
         return self._view.region
 
     def __call__(self, points: Array) -> Array:
-        """Return z (n, K) at points (n, d)."""
+        """Return z (n, K) at points (n, d), nan where it is not precise."""
+        return self.with_errors(points, PRECISE)[0]
+
+    def on_line(self, points: Array) -> Array:
+        """Return z (n, K) at points (n, d) of a line, nan where its error is too large even there."""
         return self.with_errors(points)[0]
 
-    def with_errors(self, points: Array) -> tuple[Array, Array]:
+    def with_errors(self, points: Array, largest: float = LARGEST_ERROR) -> tuple[Array, Array]:
         """Return z and its standard error, both (n, K), at points (n, d)."""
         answers = self._view(points)
         if not self.is_limited:
             return answers / self.spread, np.broadcast_to(self.error, answers.shape)
         if self.link.name == SOFTMAX and answers.shape[1] == 2:
             self._complement |= _complements(answers)
-        return self._read(answers)
+        return self._read(answers, largest)
 
-    def is_read(self, values: Array) -> BoolArray:
+    def is_read(self, values: Array, largest: float = PRECISE) -> BoolArray:
         """Whether rows (n,) at which z is about ``values`` (n, K) are read."""
         if not self.is_limited:
             return np.ones(len(values), dtype=np.bool_)
         with np.errstate(all="ignore"):
             answers = self.link.apply(values * self.spread)
-        return np.asarray(np.isfinite(self._read(answers)[0]).all(axis=1))
+        return np.asarray(np.isfinite(self._read(answers, largest)[0]).all(axis=1))
 
-    def stretch(self, line: Line) -> tuple[Line, float] | None:
-        """Return the part of ``line`` around t = 0 that is read, and the largest error; None if none is."""
+    def stretch(self, line: Line) -> tuple[Line, LineNoise] | None:
+        """Return the part of ``line`` around t = 0 that is read, and the errors there; None if none is."""
         if not self.is_limited:
-            return line, self.error
-        ends, worst = [], 0.0
+            return line, LineNoise.constant(self.error)
+        places, worst = [np.zeros(1)], [self.with_errors(line.points(np.zeros(1)))[1].max(axis=1)]
+        if not np.isfinite(worst[0]).all():
+            return None
         for far in (line.low, line.high):
             count = max(1, int(np.ceil(np.log(abs(far) / _LEAST_STRETCH) / np.log(_STRETCH_RATIO))))
             t = np.sign(far) * np.minimum(_LEAST_STRETCH * _STRETCH_RATIO ** np.arange(count + 1), abs(far))
@@ -85,11 +94,14 @@ class Reading:
             read = int(lost[0]) if len(lost) else len(t)
             if read == 0:
                 return None
-            ends.append(float(t[read - 1]))
-            worst = max(worst, float(errors[:read].max()))
-        return replace(line, low=ends[0], high=ends[1]), worst
+            places.append(t[:read])
+            worst.append(errors[:read].max(axis=1))
+        t = np.concatenate(places)
+        order = np.argsort(t)
+        noise = LineNoise(t[order], np.concatenate(worst)[order])
+        return replace(line, low=float(t.min()), high=float(t.max())), noise
 
-    def _read(self, answers: Array) -> tuple[Array, Array]:
+    def _read(self, answers: Array, largest: float) -> tuple[Array, Array]:
         """Return z and its error, both (n, K), in units of the spread; nan where it is too large."""
         noise = self._noise
         with np.errstate(all="ignore"):
@@ -100,7 +112,7 @@ class Reading:
                 errors = np.where(self._complement, np.maximum(errors, rounding), errors)
             errors = errors / self.spread
             values = self.link.undo(answers, noise.edge_sigma) / self.spread
-        lost = ~((errors <= LARGEST_ERROR).all(axis=1) & np.isfinite(values).all(axis=1))
+        lost = ~((errors <= largest).all(axis=1) & np.isfinite(values).all(axis=1))
         values[lost], errors[lost] = np.nan, np.inf
         return values, errors
 
