@@ -461,6 +461,7 @@ class ReluSearch(Search):
             fit_history=result.history,
             fit_floor=self._options.lines.rounding_errors * floor,
             prediction_floor=min(max(result.history[-1], floor), self._options.worst_floor),
+            answer_sigma=self._reading.answer_sigma,
         )
 
     def _compare_width(self) -> None:

@@ -24,6 +24,7 @@ LARGEST_ERROR = 1e-11
 PRECISE = 3e-13
 """The same of rows that a network is fitted to."""
 _ROUNDINGS = 4.0  # by which an answer may be off: the exponentials, their sum, the quotient
+_STEEPEST = 0.25  # slope of a sigmoid at zero, and of a class of a softmax
 _PILOT_ROWS = 32  # that show the spread of z
 _FEWEST_PILOTS = 8  # of them that must be read
 _NARROWINGS = 6  # halvings of the region until they are
@@ -43,6 +44,14 @@ class Reading:
         self.error = float((noise.sigma_per_output / spread).max())
         """Typical error of what is read."""
         self._complement = np.zeros(len(spread), dtype=np.bool_)
+
+    @property
+    def answer_sigma(self) -> Array | None:
+        """(K,) error of an answer from that of z, which answers near the ends of their range do not show."""
+        if not self.is_limited:
+            return None
+        from_z = _STEEPEST * self.error / _ROUNDINGS * self.spread
+        return np.maximum(self._noise.sigma_per_output, from_z)
 
     @property
     def is_limited(self) -> bool:
