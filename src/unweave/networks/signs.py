@@ -60,6 +60,8 @@ class SignSolution:
     """Whether no other pattern does, proven or (lattice reduction) beyond accident."""
     alternatives: tuple[Array, ...] = ()
     """Other patterns (m,) that fit as well, at most 16."""
+    beyond_chance: bool = False
+    """Whether no pattern would be expected to fit as well if the affine part were any other."""
     reason: str = ""
     """Why no signs were found where a search ended without them; empty if none can exist or all is well."""
 
@@ -293,7 +295,8 @@ class _Solver:
         residual = float(np.hypot(self._misfit(signs), self._outside))
         if residual > self._tolerance:
             return self._unsolved(residual)
-        return SignSolution(signs, residual, method, True, unique, others)
+        beyond = self._no_accident(self._as_good(residual))
+        return SignSolution(signs, residual, method, True, unique, others, beyond)
 
     def _unsolved(self, residual: float | None = None) -> SignSolution:
         ones = np.ones(self._width)

@@ -155,11 +155,12 @@ def polished_form(
     size = start.n_parameters
     if answers.size <= size or not worth_polishing(answers.size, size, options):
         return None
-    result = polish(start, points, answers, options)
-    better, model = to_form(result.network), NetworkParameters.from_network(result.network)
-    noise = result.history[-1] * np.sqrt(answers.size / (answers.size - size))
+    near = NetworkParameters.from_network(polish(start, points, answers, options).network)
+    solve = _gram_solver(_jacobian(near, points), options.ridge)
+    # One more step, on residuals that hold the target's rounding but not our own.
+    model = near.from_vector(near.to_vector() + solve(_precise_residual(near, points, answers)))
+    noise = np.linalg.norm(_precise_residual(model, points, answers)) / np.sqrt(answers.size - size)
     signs = rng.choice([-1.0, 1.0], (form.width, _ERROR_DRAWS))
-    solve = _gram_solver(_jacobian(model, points), options.ridge)
 
     def equations(each: NetworkParameters) -> Array:
         moved = to_form(each.to_network())
@@ -169,8 +170,19 @@ def polished_form(
     # Parameters move by so little that differences would drown in rounding: a longer step is as linear.
     longer = _ERROR_STEP * float(np.linalg.norm(model.to_vector()) / np.linalg.norm(draw))
     apart = equations(model.from_vector(model.to_vector() + longer * draw)) - equations(model)
+    better = to_form(model.to_network())
     error = float(np.sqrt(np.mean(apart**2))) / longer / float(np.linalg.norm(sign_matrix(better)))
     return better, max(error, float(np.finfo(np.float64).eps))
+
+
+def _precise_residual(model: NetworkParameters, points: Array, answers: Array) -> Array:
+    """Return what a ReLU model with a skip leaves of the answers (n K,), summed in extended precision."""
+    wide = np.longdouble
+    (incoming, outgoing), (biases, offset) = model.weights, model.biases
+    active = np.maximum(points.astype(wide) @ incoming.astype(wide) + biases, 0)
+    assert model.skip is not None
+    values = active @ outgoing.astype(wide) + points.astype(wide) @ model.skip.astype(wide) + offset
+    return np.asarray((answers - values).reshape(-1), dtype=np.float64)
 
 
 def worth_polishing(equations: int, parameters: int, options: PolishOptions) -> bool:

@@ -331,7 +331,7 @@ class ReluSearch(Search):
                     tolerance = min(tolerance, _TOLERATED_ERRORS * error)
                     stage.figures.update(equation_error=error)
             # For all activations what is cheap comes first.
-            efforts = (replace(signs, largest_block=2), signs) if wide else (signs,)
+            efforts = (replace(signs, lattice_seconds=signs.lattice_seconds / 4), signs) if wide else (signs,)
             for effort, name in product(efforts, names):
                 solution = solve_signs(form, negative_slope(name), tolerance, options=effort, error=error)
                 if solution.solved:
