@@ -60,6 +60,10 @@ class SignSolution:
     """Whether no other pattern does, proven or (lattice reduction) beyond accident."""
     alternatives: tuple[Array, ...] = ()
     """Other patterns (m,) that fit as well, at most 16."""
+    beyond_chance: bool = False
+    """Whether no pattern would be expected to fit as well if the affine part were any other."""
+    reason: str = ""
+    """Why no signs were found where a search ended without them; empty if none can exist or all is well."""
 
 
 def solve_signs(
@@ -68,13 +72,15 @@ def solve_signs(
     tolerance: float = SIGN_TOLERANCE,
     seed: int = 0,
     options: SignOptions = DEFAULT_SIGN_OPTIONS,
+    error: float | None = None,
 ) -> SignSolution:
     """Find the signs of the units of ``form``, for units with slope ``negative_slope`` below zero.
 
-    ``tolerance`` is the relative misfit that the errors of the form may cause.
+    ``tolerance`` is the relative misfit that the errors of the form may cause. ``error`` is the standard
+    error of an equation, relative to the size of M, if it is known.
 
     Cost: a least-squares problem (d K, m) where m <= d K. Beyond, up to 2^(m/2) sums for m <= 40, some
-    linear programs for m < 2 d K, lattice reduction otherwise (seconds for m = 100 and d = 20).
+    linear programs for m < 2 d K, lattice reduction otherwise (seconds for m = 128 and d = 13).
 
     Example
     -------
@@ -88,7 +94,28 @@ def solve_signs(
     if form.width == 0:
         size = float(np.linalg.norm(form.slope))
         return SignSolution(np.zeros(0), float(size > 0), "least squares", size == 0, True)
-    return _Solver(form, negative_slope, tolerance, seed, options).solve()
+    matrix = sign_matrix(form, negative_slope)
+    return solve_sign_system(matrix, form.slope.reshape(-1), tolerance, seed, options, error)
+
+
+def sign_matrix(form: AbsoluteForm, negative_slope: float = 0.0) -> Array:
+    """Return M (d K, m) of the equations M xi = r; r is the form's slope."""
+    factor = (1 + negative_slope) / (1 - negative_slope)
+    return np.asarray(
+        factor * np.einsum("di,ik->dki", form.weights, form.heights).reshape(-1, form.width)
+    )
+
+
+def solve_sign_system(
+    matrix: Array,
+    right: Array,
+    tolerance: float = SIGN_TOLERANCE,
+    seed: int = 0,
+    options: SignOptions = DEFAULT_SIGN_OPTIONS,
+    error: float | None = None,
+) -> SignSolution:
+    """Find xi in {-1, 1}^m with M (q, m) xi = r (q,); see `solve_signs`."""
+    return _Solver(matrix, right, tolerance, seed, options, error).solve()
 
 
 def to_network(form: AbsoluteForm, solution: SignSolution, activation: str = "relu") -> Network:
@@ -128,18 +155,22 @@ class _Solver:
     """One system M xi = r, reduced to independent equations."""
 
     def __init__(
-        self, form: AbsoluteForm, slope_below: float, tolerance: float, seed: int, options: SignOptions
+        self,
+        matrix: Array,
+        right: Array,
+        tolerance: float,
+        seed: int,
+        options: SignOptions,
+        error: float | None,
     ) -> None:
         self._options = options
-        factor = (1 + slope_below) / (1 - slope_below)
-        matrix = factor * np.einsum("di,ik->dki", form.weights, form.heights).reshape(-1, form.width)
-        right = form.slope.reshape(-1)
-        self._width = form.width
+        self._width = matrix.shape[1]
         self._size = max(float(np.linalg.norm(matrix)), np.finfo(np.float64).tiny)
         basis, values, _ = np.linalg.svd(matrix, full_matrices=False)
         rank = int((values > options.rank * values[0]).sum())
         self._smallest = float(values[rank - 1]) if rank else 0.0
-        self._full_rank = rank == form.width
+        self._full_rank = rank == self._width
+        self._values = values[:rank] / self._size
         # Coordinates in the column space: no more equations than unknowns, and the same misfit for every
         # pattern up to what no pattern explains.
         self._matrix = basis[:, :rank].T @ matrix / self._size
@@ -147,6 +178,9 @@ class _Solver:
         outside = right - basis[:, :rank] @ (self._right * self._size)
         self._outside = float(np.linalg.norm(outside)) / self._size
         self._tolerance = tolerance
+        usual = max(options.equation_error, tolerance / 10 if tolerance > SIGN_TOLERANCE else 0.0)
+        self._error = usual if error is None else error
+        self._reason = ""
         self._rng = np.random.default_rng(seed)
 
     def solve(self) -> SignSolution:
@@ -198,7 +232,7 @@ class _Solver:
                 break
             others.append(other)
             proven = False
-        return not others and (proven or self._no_accident()), tuple(others)
+        return not others and (proven or self._no_accident(allowed)), tuple(others)
 
     def _enumerated(self) -> SignSolution | None:
         patterns = meet_in_the_middle(self._matrix, self._right, self._tolerance)
@@ -214,23 +248,36 @@ class _Solver:
         return self._judged(patterns[best], "enumeration", not others, others)
 
     def _reduced(self) -> SignSolution | None:
-        patterns, kernel = lattice_search(self._matrix, self._right, self._options)
-        fitting = [signs for signs in patterns if self._misfit(signs) <= self._tolerance]
+        bits = float(np.log2(np.maximum(self._values / self._error, 1.0)).sum())
+        counted = f"the {len(self._matrix)} equations carry {bits:.0f} bits"
+        if bits < self._width:
+            self._reason = f"{counted}, and {self._width} signs need at least {self._width}"
+            return None
+        found = lattice_search(self._matrix, self._right, self._error, self._options)
+        self._reason = f"{counted} for {self._width} signs, and " + (
+            f"lattice reduction with blocks of up to {found.block} vectors did not find them"
+            if found.block
+            else "no lattice was reduced: too many units or too little time"
+        )
+        fitting = [signs for signs in found.patterns if self._misfit(signs) <= self._tolerance]
         if not fitting:
             return None
         signs = min(fitting, key=self._misfit)
         # Flipping the units of v gives another solution if M v = 0 and v or -v carries their signs.
-        flips = [v for v in kernel if abs(float(v @ signs)) == float(np.abs(v).sum())]
+        flips = [v for v in found.kernel if abs(float(v @ signs)) == float(np.abs(v).sum())]
         flipped = [np.where(v != 0, -signs, signs) for v in flips]
         allowed = self._as_good(self._misfit(signs))
         others = tuple(other for other in flipped if self._misfit(other) <= allowed)
-        unique = not others and self._no_accident()
+        unique = not others and self._no_accident(allowed)
         return self._judged(signs, "lattice reduction", unique, others[:MOST_ALTERNATIVES])
 
-    def _no_accident(self) -> bool:
-        """Return whether 2^m patterns against q equations leave no room for a fit by chance."""
-        fitting = self._width * np.log(2) + len(self._matrix) * np.log(self._options.rounding)
-        return bool(fitting < np.log(self._options.accidents))
+    def _no_accident(self, allowed: float) -> bool:
+        """Return whether 2^m random patterns leave no room for one with a misfit of ``allowed`` by chance.
+
+        M xi of a random pattern is about normal, with the singular values of M as standard deviations.
+        """
+        shares = np.minimum(1.0, 2 * allowed / (np.sqrt(2 * np.pi) * self._values))
+        return bool(self._width * np.log(2) + np.log(shares).sum() < np.log(self._options.accidents))
 
     def _as_good(self, misfit: float) -> float:
         """Return the misfit up to which a pattern is as good as one with ``misfit``."""
@@ -248,9 +295,10 @@ class _Solver:
         residual = float(np.hypot(self._misfit(signs), self._outside))
         if residual > self._tolerance:
             return self._unsolved(residual)
-        return SignSolution(signs, residual, method, True, unique, others)
+        beyond = self._no_accident(self._as_good(residual))
+        return SignSolution(signs, residual, method, True, unique, others, beyond)
 
     def _unsolved(self, residual: float | None = None) -> SignSolution:
         ones = np.ones(self._width)
         misfit = float(np.hypot(self._misfit(ones), self._outside)) if residual is None else residual
-        return SignSolution(ones, misfit, "none", False, False)
+        return SignSolution(ones, misfit, "none", False, False, reason=self._reason)

@@ -7,23 +7,19 @@ From certain to hopeful:
   wanted corner as soon as q > m/2. Around that threshold little of the box is left: `longest_point` walks to
   its longest vector, which is a corner, `narrowed_signs` finds signs whose opposite no point of it has, and
   `branch_and_bound` what remains.
-- `lattice_search`: the wanted pattern is an unusually short vector of the lattice spanned by the rows of
-
-      (e_i | 0 | C M_i),   (0 | 1 | -C r),        M_i the columns of M, C = 2^bits,
-
-  and LLL reduction finds it as long as q bits exceed m by a fair factor. Needs python-flint.
+- `lattice_search`: the wanted pattern is an unusually short vector of a lattice (`sign_lattice`), as long as
+  the equations carry about twice as many bits as there are signs, or more.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from dataclasses import dataclass
 
 import numpy as np
 
 from unweave.arrays import Array, IntArray
 from unweave.numerics.clock import out_of_time, remaining_seconds
+from unweave.numerics.sign_lattice import LatticeSearch, search_sign_lattice
 
 WIDEST_ENUMERATION = 40
 """Units up to which all patterns are gone through: two tables of 2^20 sums."""
@@ -31,7 +27,6 @@ _MOST_HALF_PATTERN_PAIRS = 4_000_000  # looked at; with more, the equations are 
 _PATTERNS_PER_PRODUCT = 1 << 16  # checked against all equations at once: a few MB
 _CORNER_DISTANCE = 1e-6  # from -1 or 1: such a coordinate of a linear program's solution is at its corner
 _BRANCHING_MISFIT = 1e-9  # branch and bound allows each equation this; its solver's own tolerance is 1e-6
-_LATTICE_SECONDS = 3e-6  # of a reduction, per equation and squared unknown: it cannot be interrupted
 _SHORTEST_SECONDS = 0.01  # of a linear program: solvers read 0 as no limit
 _MILP_INFEASIBLE = 2  # status of scipy.optimize.milp
 
@@ -58,8 +53,12 @@ class SignOptions:
     """Seconds after which branch and bound is given up."""
     widest_lattice: int = 260
     """Units up to which a lattice is reduced; beyond, that takes minutes."""
-    bits_per_unknown: float = 11.0
-    """Bits of the lattice's integers per unknown and equation, between 16 and 34: answers hold no more."""
+    lattice_seconds: float = 20.0
+    """Seconds of computing time after which a lattice is given up."""
+    largest_block: int = 40
+    """Vectors of a lattice's basis that are reduced together at most; with 2 of them it is LLL reduction."""
+    equation_error: float = 1e-13
+    """Standard error of an equation relative to |M|, where the caller knows none."""
     rank: float = 1e-8
     """Singular values of M, relative to the largest one, below which they are zero."""
     as_good: float = 30.0
@@ -230,47 +229,17 @@ def branch_and_bound(
 
 
 def lattice_search(
-    matrix: Array, right: Array, options: SignOptions = DEFAULT_SIGN_OPTIONS
-) -> tuple[list[Array], list[Array]]:
-    """Return patterns (m,), and vectors v in {-1, 0, 1}^m with M v = 0, that the reduced basis shows.
+    matrix: Array, right: Array, error: float, options: SignOptions = DEFAULT_SIGN_OPTIONS
+) -> LatticeSearch:
+    """Search the lattice of M (q, m) and r, whose entries have standard ``error``.
 
-    Both lists are empty where python-flint is not installed, the lattice is too large or time too short.
+    Nothing is found where the lattice is too large or time too short.
     """
     equations, width = matrix.shape
-    if not lattice_available() or width > options.widest_lattice or equations == 0:
-        return [], []
-    if _LATTICE_SECONDS * equations * width**2 > remaining_seconds():
-        return [], []
-    flint = importlib.import_module("flint")
-    bits = int(np.clip(options.bits_per_unknown * (width + 1) / equations, 16, 34))
-    size = np.linalg.norm(matrix, axis=1)
-    scaled = np.rint(2.0**bits * np.vstack([matrix.T, -right]) / np.where(size > 0, size, 1.0)).astype(
-        np.int64
-    )
-    basis = np.hstack([np.eye(width + 1, dtype=np.int64), scaled])
-    reduced = flint.fmpz_mat(basis.tolist()).lll(delta=0.75)  # takes half the time of the finer one
-    patterns, kernel = _short_vectors(reduced.tolist(), width)
-    if not patterns:
-        patterns, kernel = _short_vectors(reduced.lll(delta=0.99).tolist(), width)
-    return patterns, kernel
-
-
-def _short_vectors(rows: list[list[object]], width: int) -> tuple[list[Array], list[Array]]:
-    """Return patterns and vectors of the kernel among the rows of a reduced basis."""
-    patterns, kernel = [], []
-    for row in rows:
-        vector = np.array([int(str(entry)) for entry in row[: width + 1]], dtype=np.float64)
-        head, last = vector[:width], vector[width]
-        if abs(last) == 1 and (np.abs(head) == 1).all():
-            patterns.append(head * last)
-        elif last == 0 and np.abs(head).max() == 1:
-            kernel.append(head)
-    return patterns, kernel
-
-
-def lattice_available() -> bool:
-    """Return whether python-flint is installed."""
-    return importlib.util.find_spec("flint") is not None
+    if width > options.widest_lattice or equations == 0 or out_of_time():
+        return LatticeSearch()
+    seconds, block = options.lattice_seconds, options.largest_block
+    return search_sign_lattice(matrix / error, right / error, seconds, block)
 
 
 def _signed_sums(terms: Array) -> Array:

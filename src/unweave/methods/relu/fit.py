@@ -23,12 +23,15 @@ from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
+from unweave.networks.signs import SignSolution, sign_matrix, to_form, to_network
 from unweave.numerics.clock import check
 from unweave.numerics.least_squares import LevenbergMarquardtOptions
 from unweave.numerics.least_squares.cholesky_factor import cholesky_factor
 from unweave.numerics.least_squares.full_steps import take_full_steps
 
 _MOST_INPUTS_FITTED = 4000  # with an affine part in all of them, whose flops grow with their cube
+_ERROR_DRAWS = 8  # patterns of signs over which the error of the sign equations is averaged
+_ERROR_STEP = 1e-6  # relative length of the step that shows it
 _LEAST_SQUARES_FLOPS = 8  # times rows and squared columns: singular values, twice
 
 
@@ -137,6 +140,49 @@ def polish(
     path = take_full_steps(start, residual, move, schedule)
     end = path.point.state
     return Polished(network if end is start else end.to_network(), path.history)
+
+
+def polished_form(
+    form: AbsoluteForm, points: Array, answers: Array, options: PolishOptions, rng: np.random.Generator
+) -> tuple[AbsoluteForm, float] | None:
+    """Polish a form without knowing signs; return the standard error of its sign equations, too.
+
+    The error is relative to the size of their matrix: what random errors of the answers do to the sums of
+    randomly signed units less the slope. None if a polish is not worth its time, or rows are too few.
+    """
+    open_signs = SignSolution(np.ones(form.width), np.nan, "none", solved=False, unique=False)
+    start = to_network(form, open_signs)
+    size = start.n_parameters
+    if answers.size <= size or not worth_polishing(answers.size, size, options):
+        return None
+    near = NetworkParameters.from_network(polish(start, points, answers, options).network)
+    solve = _gram_solver(_jacobian(near, points), options.ridge)
+    # One more step, on residuals that hold the target's rounding but not our own.
+    model = near.from_vector(near.to_vector() + solve(_precise_residual(near, points, answers)))
+    noise = np.linalg.norm(_precise_residual(model, points, answers)) / np.sqrt(answers.size - size)
+    signs = rng.choice([-1.0, 1.0], (form.width, _ERROR_DRAWS))
+
+    def equations(each: NetworkParameters) -> Array:
+        moved = to_form(each.to_network())
+        return np.asarray(sign_matrix(moved) @ signs - moved.slope.reshape(-1)[:, None])
+
+    draw = solve(noise * rng.standard_normal(answers.size))
+    # Parameters move by so little that differences would drown in rounding: a longer step is as linear.
+    longer = _ERROR_STEP * float(np.linalg.norm(model.to_vector()) / np.linalg.norm(draw))
+    apart = equations(model.from_vector(model.to_vector() + longer * draw)) - equations(model)
+    better = to_form(model.to_network())
+    error = float(np.sqrt(np.mean(apart**2))) / longer / float(np.linalg.norm(sign_matrix(better)))
+    return better, max(error, float(np.finfo(np.float64).eps))
+
+
+def _precise_residual(model: NetworkParameters, points: Array, answers: Array) -> Array:
+    """Return what a ReLU model with a skip leaves of the answers (n K,), summed in extended precision."""
+    wide = np.longdouble
+    (incoming, outgoing), (biases, offset) = model.weights, model.biases
+    active = np.maximum(points.astype(wide) @ incoming.astype(wide) + biases, 0)
+    assert model.skip is not None
+    values = active @ outgoing.astype(wide) + points.astype(wide) @ model.skip.astype(wide) + offset
+    return np.asarray((answers - values).reshape(-1), dtype=np.float64)
 
 
 def worth_polishing(equations: int, parameters: int, options: PolishOptions) -> bool:

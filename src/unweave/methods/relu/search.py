@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from unweave.methods.relu.fit import (
     fit_affine,
     fit_all,
     polish,
+    polished_form,
     relative_misfit,
     worth_polishing,
 )
@@ -47,13 +49,21 @@ from unweave.methods.shared.refusals import links_to_try
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.links import Link
 from unweave.networks.network import Network
-from unweave.networks.signs import KINKED, SignSolution, negative_slope, solve_signs, to_network
+from unweave.networks.signs import (
+    KINKED,
+    SIGN_TOLERANCE,
+    SignSolution,
+    negative_slope,
+    solve_signs,
+    to_network,
+)
 from unweave.numerics.line_kinks import Line
 from unweave.numerics.memory import require
-from unweave.numerics.sign_search import SignOptions
+from unweave.numerics.sign_search import WIDEST_ENUMERATION, SignOptions
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
+_TOLERATED_ERRORS = 1e3  # of a sign equation: far more than chance, far less than a wrong sign
 _COPIES_OF_FITTED_ROWS = 5  # kept, joined, as features, and the two that least squares makes of those
 
 
@@ -164,8 +174,7 @@ class ReluSearch(Search):
         form = self._without_accidents(form)
         self._note_reach()
         self._set_unsigned(form)
-        solution, activation = self._signs(form)
-        self._network = to_network(form, solution, activation)
+        self._signs(form)
         self._compare_width()
         self._polish()
 
@@ -416,23 +425,35 @@ class ReluSearch(Search):
         self._units = self._units.keep(~accidents)
         return fit_affine(self._units, self._rows, self._answers)
 
-    def _signs(self, form: AbsoluteForm) -> tuple[SignSolution, str]:
-        """Find the signs, and the activation for which there are any."""
+    def _signs(self, form: AbsoluteForm) -> None:
+        """Find the signs, and the activation for which there are any; keep the network that has them."""
         names = KINKED if self.request.activation is None else (self.request.activation,)
+        signs, error, tolerance = self._options.signs, None, SIGN_TOLERANCE
         with self.journal.stage("signs") as stage:
-            for name in names:
-                solution = solve_signs(form, negative_slope(name), options=self._options.signs)
+            wide = form.width > max(WIDEST_ENUMERATION, signs.widest_branching * form.slope.size)
+            if wide and self._region.n_inputs <= len(self._rows):
+                # Only precise equations carry enough bits.
+                polished = polished_form(form, self._rows, self._answers, self._options.polish, self.rng)
+                if polished is not None:
+                    form, error = polished
+                    tolerance = min(tolerance, _TOLERATED_ERRORS * error)
+                    stage.figures.update(equation_error=error)
+            # For all activations what is cheap comes first.
+            efforts = (replace(signs, lattice_seconds=signs.lattice_seconds / 4), signs) if wide else (signs,)
+            for effort, name in product(efforts, names):
+                solution = solve_signs(form, negative_slope(name), tolerance, options=effort, error=error)
                 if solution.solved:
                     break
             else:
                 name = names[0]
             stage.figures.update(method=solution.method, residual=solution.residual, activation=name)
-        self._ambiguity = None
+        self._network, self._ambiguity = to_network(form, solution, name), None
         if not solution.solved:
             self._ambiguity = (
                 "the units are known up to signs, and no signs were found that explain the affine part: it "
                 "is given as a skip matrix (units that are active everywhere, pairs of units on one "
-                "hyperplane, a skip connection, or more units than sign search can handle)"
+                "hyperplane, a skip connection, or more units than sign search can handle"
+                f"{': ' if solution.reason else ''}{solution.reason})"
             )
         elif not solution.unique:
             known = len(solution.alternatives)
@@ -444,7 +465,6 @@ class ReluSearch(Search):
             for pattern in solution.alternatives:
                 flipped = np.flatnonzero(pattern != solution.signs)
                 self._notes.append(f"the same function with the signs of units {flipped.tolist()} reversed")
-        return solution, name
 
     def _polish(self) -> None:
         assert self._network is not None
