@@ -101,9 +101,7 @@ def solve_signs(
 def sign_matrix(form: AbsoluteForm, negative_slope: float = 0.0) -> Array:
     """Return M (d K, m) of the equations M xi = r; r is the form's slope."""
     factor = (1 + negative_slope) / (1 - negative_slope)
-    return np.asarray(
-        factor * np.einsum("di,ik->dki", form.weights, form.heights).reshape(-1, form.width)
-    )
+    return np.asarray(factor * np.einsum("di,ik->dki", form.weights, form.heights).reshape(-1, form.width))
 
 
 def solve_sign_system(

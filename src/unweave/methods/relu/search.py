@@ -16,7 +16,6 @@ seen; a unit that is active wherever it was asked is part of the affine rest.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import product
 
 import numpy as np
 
@@ -330,9 +329,10 @@ class ReluSearch(Search):
                     form, error = polished
                     tolerance = min(tolerance, _TOLERATED_ERRORS * error)
                     stage.figures.update(equation_error=error)
-            # For all activations what is cheap comes first.
-            efforts = (replace(signs, lattice_seconds=signs.lattice_seconds / 4), signs) if wide else (signs,)
-            for effort, name in product(efforts, names):
+            # Every activation is tried with half the effort before one gets all of it.
+            half = replace(signs, lattice_seconds=signs.lattice_seconds / 2)
+            tries = [(half, name) for name in names] + [(signs, names[0])] * wide
+            for effort, name in tries:
                 solution = solve_signs(form, negative_slope(name), tolerance, options=effort, error=error)
                 if solution.solved:
                     break
