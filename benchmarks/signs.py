@@ -1,8 +1,8 @@
 """Signs of the units of wide layers, with nothing told: how often a network comes back without a skip matrix.
 
 Random networks have outer weights of random sign and size ("signed") or normal ones ("normal"); "diabetes" is
-scikit-learn's default regressor, trained on that data set. Bits are those that the sign equations carry, against
-one per unit that are needed. Seconds are computing time of whole recoveries.
+scikit-learn's default regressor, trained on that data set. Bits are those that the sign equations carry,
+against one per unit that are needed. Seconds are computing time of whole recoveries.
 
     python benchmarks/signs.py [--rows 10-100-1:signed,10-20-1:gelu] [--seeds 10]
 """

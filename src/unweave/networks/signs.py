@@ -178,6 +178,7 @@ class _Solver:
         self._tolerance = tolerance
         usual = max(options.equation_error, tolerance / 10 if tolerance > SIGN_TOLERANCE else 0.0)
         self._error = usual if error is None else error
+        self._error_known = error is not None or usual > options.equation_error
         self._reason = ""
         self._rng = np.random.default_rng(seed)
 
@@ -247,7 +248,8 @@ class _Solver:
 
     def _reduced(self) -> SignSolution | None:
         bits = float(np.log2(np.maximum(self._values / self._error, 1.0)).sum())
-        counted = f"the {len(self._matrix)} equations carry {bits:.0f} bits"
+        measured = "carry" if self._error_known else "are taken to carry"
+        counted = f"the {len(self._matrix)} equations {measured} {bits:.0f} bits"
         if bits < self._width:
             self._reason = f"{counted}, and {self._width} signs need at least {self._width}"
             return None
