@@ -94,7 +94,25 @@ def test_odd_activations_and_models_without_skip_are_left_alone() -> None:
         assert mirror_back(model) is model
 
 
-def test_more_units_than_equations_are_left_alone() -> None:
+@pytest.mark.parametrize("name", MIRRORED)
+@pytest.mark.parametrize(("d", "m"), [(6, 20), (8, 60)])
+def test_mirrored_units_are_turned_back_where_they_outnumber_equations(name: str, d: int, m: int) -> None:
+    model = model_of(name, skip=False, d=d, m=m, k=1)
+    units = np.flatnonzero(np.random.default_rng(1003).random(m) < 0.5).tolist()
+    turned = mirrored(model, units)
+    # What mirroring leaves, as the fit of the affine part would find it.
+    slope = get_activation(name).reflection.slope
+    left = (model.weights[0][:, units] * slope) @ model.weights[1][units]
+    shift = slope * model.biases[0][units] @ model.weights[1][units]
+    turned = replace(turned, skip=-left, biases=(turned.biases[0], turned.biases[1] - shift))
+    x = np.random.default_rng(1002).standard_normal((20, d))
+    assert_allclose(turned.values(x), model.values(x), atol=1e-12)
+    back = mirror_back(turned)
+    assert_allclose(back.weights[0], model.weights[0], atol=1e-12)
+    assert_allclose(back.skip, np.zeros((d, 1)), atol=1e-12)
+
+
+def test_a_true_skip_beside_more_units_than_equations_is_left_alone() -> None:
     model = model_of("softplus", True, d=2, m=5, k=2)
     assert mirror_back(model) is model
     assert_array_equal(mirror_back(model).weights[0], model.weights[0])

@@ -8,7 +8,7 @@ import pytest
 from unweave import InvalidInput, Network, random_network
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.signs import SignSolution, negative_slope, solve_signs, to_form, to_network
-from unweave.numerics import sign_search
+from unweave.numerics.sign_search import SignOptions
 
 ERROR = 1e-12  # of the affine part, as after a recovery
 
@@ -63,11 +63,43 @@ def test_far_more_units_than_equations_by_lattice_reduction() -> None:
     assert (found.method, found.unique) == ("lattice reduction", True)
 
 
-def test_without_the_lattice_library_wide_layers_stay_unsolved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sign_search, "lattice_available", lambda: False)
+@pytest.mark.parametrize(("inputs", "width", "error"), [(10, 100, 1e-14), (4, 64, 1e-14), (4, 80, 1e-14)])
+def test_the_signs_of_wide_layers_are_found_from_precise_equations(
+    inputs: int, width: int, error: float
+) -> None:
+    form, signs = planted(inputs, width, error=error)
+    found = solve_signs(form, error=error)
+    np.testing.assert_array_equal(found.signs, signs)
+    assert (found.method, found.solved, found.unique) == ("lattice reduction", True, True)
+    assert found.beyond_chance
+
+
+def test_equations_with_too_few_bits_are_counted() -> None:
+    form, _ = planted(2, 60, error=1e-6)
+    found = solve_signs(form, error=1e-6)
+    assert not found.solved
+    assert "2 equations carry" in found.reason
+    assert found.reason.endswith("60 signs need at least 60")
+
+
+def test_an_affine_part_of_its_own_has_no_signs_and_the_reason_names_the_limit() -> None:
     form, _ = planted(5, 45)
-    found = solve_signs(form)
+    other = AbsoluteForm(form.weights, form.biases, form.heights, form.slope + 0.1, form.offset)
+    found = solve_signs(other, options=SignOptions(largest_block=12))
     assert (found.solved, found.unique, found.method) == (False, False, "none")
+    assert "lattice reduction with blocks of up to 12 vectors did not find them" in found.reason
+
+
+@pytest.mark.parametrize(("inputs", "width"), [(1, 12), (2, 16)])
+def test_a_fit_that_chance_explains_is_not_called_beyond_it(inputs: int, width: int) -> None:
+    form, _ = planted(inputs, width)
+    # A right side that no pattern was planted in: the best of all 2^m patterns fits it to 2^-m or so.
+    affine = np.random.default_rng(1003).standard_normal(form.slope.shape)
+    other = AbsoluteForm(form.weights, form.biases, form.heights, affine, form.offset)
+    found = solve_signs(other, tolerance=0.1)
+    assert found.solved
+    assert not found.beyond_chance
+    assert solve_signs(form).beyond_chance
 
 
 @pytest.mark.parametrize(("inputs", "width"), [(10, 5), (10, 20), (30, 50), (20, 44)])

@@ -110,5 +110,5 @@ def test_signs_are_not_looked_for_when_the_time_is_over() -> None:
     matrix = rng.standard_normal((10, 40))
     right = matrix @ rng.choice([-1.0, 1.0], 40)
     with time_limit(lambda: 0.0):
-        assert lattice_search(matrix, right) == ([], [])
+        assert lattice_search(matrix, right, 1e-13).block == 0
         assert not narrowed_signs(matrix[:, :18], right, rng).any()

@@ -5,7 +5,7 @@ with the wrong sign leaves l w_k a_k^T in the skip matrix S. The flipped units s
 
     S = sum_k chi_k l w_k a_k^T,        chi_k in {0, 1},
 
-by least squares if there are no more units than equations, else by trying all patterns.
+by least squares if there are no more units than equations, else as signs are found (`networks.signs`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.networks.activations import Activation
 from unweave.networks.parameters import NetworkParameters
-from unweave.numerics.sign_search import WIDEST_ENUMERATION, meet_in_the_middle
+from unweave.networks.signs import solve_sign_system
+from unweave.numerics.sign_search import WIDEST_ENUMERATION, SignOptions, meet_in_the_middle
 
 _OFF_INTEGER_EXACT = 0.2  # distance of a fitted chi_k from 0 or 1 that is still read, for precise answers
 _OFF_INTEGER_COARSE = 0.35  # the same for coarse answers, against which the turned network is checked
 _SKIP_MISFIT_SIGMAS = 6.0  # misfit of S that noise explains, in standard errors
 _SKIP_MISFIT_ROUNDING = 1e-9  # of |S|: misfit that rounding explains
+_SEARCH = SignOptions(lattice_seconds=5.0)  # for more units than equations
 _CLEARLY_BEST_RATIO = 3.0  # misfit of the second-best pattern over the best from which the choice is certain
 
 
@@ -78,23 +80,27 @@ def _in_skip(model: NetworkParameters) -> Array:
 
 
 def _mirrored(model: NetworkParameters, off_integer: float, skip_error: float | None) -> Array | None:
-    """chi (m,); None if the skip does not decide. Without ``skip_error``, least squares only."""
+    """chi (m,); None if the skip does not decide. Without ``skip_error``, answers are precise."""
     if model.skip is None or not may_be_mirrored(model.activation):
         return None
     matrix, right = _in_skip(model).reshape(-1, model.width), model.skip.reshape(-1)
     equations, unknowns = matrix.shape
     if unknowns <= equations:
-        solution = np.linalg.lstsq(matrix, right, rcond=None)[0]
-        rounded = np.round(solution)
-        if np.abs(solution - rounded).max() > off_integer or not np.isin(rounded, (0.0, 1.0)).all():
+        fitted = np.linalg.lstsq(matrix, right, rcond=None)[0]
+        rounded = np.round(fitted)
+        if np.abs(fitted - rounded).max() > off_integer or not np.isin(rounded, (0.0, 1.0)).all():
             return None
         return np.asarray(rounded)
-    if skip_error is None or unknowns > WIDEST_ENUMERATION:
+    # chi = (1 + xi)/2 with signs xi.
+    half, centered = matrix / 2, right - matrix.sum(axis=1) / 2
+    if skip_error is None:
+        solution = solve_sign_system(half, centered, options=_SEARCH)
+        certain = solution.solved and solution.unique and solution.beyond_chance
+        return np.asarray((1 + solution.signs) / 2) if certain else None
+    if unknowns > WIDEST_ENUMERATION:
         return None
     by_noise = _SKIP_MISFIT_SIGMAS * skip_error * float(np.sqrt(equations))
     allowed = max(by_noise, _SKIP_MISFIT_ROUNDING * float(np.linalg.norm(right)))
-    # chi = (1 + xi)/2 with signs xi.
-    half, centered = matrix / 2, right - matrix.sum(axis=1) / 2
     found = meet_in_the_middle(half, centered, allowed)
     if found is None or len(found) == 0:
         return None

@@ -101,9 +101,7 @@ def solve_signs(
 def sign_matrix(form: AbsoluteForm, negative_slope: float = 0.0) -> Array:
     """Return M (d K, m) of the equations M xi = r; r is the form's slope."""
     factor = (1 + negative_slope) / (1 - negative_slope)
-    return np.asarray(
-        factor * np.einsum("di,ik->dki", form.weights, form.heights).reshape(-1, form.width)
-    )
+    return np.asarray(factor * np.einsum("di,ik->dki", form.weights, form.heights).reshape(-1, form.width))
 
 
 def solve_sign_system(
@@ -180,6 +178,7 @@ class _Solver:
         self._tolerance = tolerance
         usual = max(options.equation_error, tolerance / 10 if tolerance > SIGN_TOLERANCE else 0.0)
         self._error = usual if error is None else error
+        self._error_known = error is not None or usual > options.equation_error
         self._reason = ""
         self._rng = np.random.default_rng(seed)
 
@@ -249,7 +248,8 @@ class _Solver:
 
     def _reduced(self) -> SignSolution | None:
         bits = float(np.log2(np.maximum(self._values / self._error, 1.0)).sum())
-        counted = f"the {len(self._matrix)} equations carry {bits:.0f} bits"
+        measured = "carry" if self._error_known else "are taken to carry"
+        counted = f"the {len(self._matrix)} equations {measured} {bits:.0f} bits"
         if bits < self._width:
             self._reason = f"{counted}, and {self._width} signs need at least {self._width}"
             return None

@@ -9,8 +9,8 @@ parity, as xi has: without that the lattice would be twice as dense, and the wan
 
 1. `lll`: bits of M are fed a few at a time, so that floating-point Gram-Schmidt vectors stay well
    conditioned. Coordinates are exact integers.
-2. `bkz_tour`: the first vector of every block of consecutive ones becomes a shortest one of it, found level by
-   level for all candidates at once.
+2. `bkz_tour`: the first vector of every block of consecutive ones becomes a shortest one of it, found level
+   by level for all candidates at once.
 3. `decoded`: the wanted vector is the only one as short in every projection onto the last Gram-Schmidt
    vectors as a random vector of its length; a search from the last one keeps what may still become it.
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import betaincinv
@@ -40,8 +40,9 @@ _BLOCKS = (12, 16, 20, 24, 28, 32, 32, 36, 36, 36, 40, 40)  # vectors per block,
 _MOST_CANDIDATES = 20_000  # per level of a block
 _MOST_DECODED = 100_000  # per level of the whole basis: tens of MB
 _WANTED_ERRORS = 10.0  # per equation up to which a pattern is the wanted one
-_HOPELESS = 30.0  # expected candidates per kept one from which decoding is not tried
-_PROJECTION_QUANTILE = 0.995  # of the squared length of a projection of the wanted vector
+_FEW_COORDINATES = 12  # in which the wanted vector may be as long as in this many
+_HOPELESS = 300.0  # expected candidates per kept one from which decoding is not tried
+_PROJECTION_QUANTILE = 0.98  # of the squared length of a projection of the wanted vector
 _RADIUS = 1.1  # in expected shortest lengths: a block's vector is looked for up to this one
 _LARGE_BLOCK = 20  # vectors from which that expectation is worth something
 
@@ -51,7 +52,7 @@ class LatticeSearch:
     """What a reduced lattice shows."""
 
     patterns: tuple[Array, ...] = ()
-    """xi (m,), +-1, with M xi = r up to a few errors, or, seen while few bits had been fed, less well."""
+    """xi (m,), +-1, best first: M xi = r up to a few errors or, if seen while few bits were fed, more."""
     kernel: tuple[Array, ...] = ()
     """v (m,) in {-1, 0, 1} with M v = 0."""
     block: int = 0
@@ -70,18 +71,24 @@ def search_sign_lattice(
     def over() -> bool:
         return out_of_time() or time.process_time() > late
 
-    def is_wanted(found: LatticeSearch) -> bool:
-        misfits = [float(np.linalg.norm(matrix @ signs - right)) for signs in found.patterns]
-        return min(misfits, default=np.inf) <= _WANTED_ERRORS * math.sqrt(len(matrix))
+    def misfit(signs: Array) -> float:
+        return float(np.linalg.norm(matrix @ signs - right))
 
-    basis, block, chance = _Basis(matrix, right), 2, []
+    def best_first(found: LatticeSearch) -> LatticeSearch:
+        return replace(found, patterns=tuple(sorted(found.patterns, key=misfit)))
+
+    def is_wanted(found: LatticeSearch) -> bool:
+        return min(map(misfit, found.patterns), default=np.inf) <= _WANTED_ERRORS * math.sqrt(len(matrix))
+
+    basis, block = _Basis(matrix, right), 2
+    chance: list[Array] = []
     for _ in basis.lll(over):
         found = basis.found(block)
         if is_wanted(found):
-            return found
+            return best_first(found)
         chance += found.patterns
     if over():
-        return LatticeSearch(tuple(chance), block=block)
+        return best_first(LatticeSearch(tuple(chance), block=block))
     wanted = np.asarray(_wanted_lengths(*basis.shape))
     for size in (0, *_BLOCKS):
         if size > largest_block or over():
@@ -91,19 +98,21 @@ def search_sign_lattice(
             block = size
         found = basis.found(block)
         if is_wanted(found):
-            return found
+            return best_first(found)
         decoded = basis.decoded(wanted, over)
         if decoded is not None:
             return LatticeSearch((decoded,), found.kernel, block)
     found = basis.found(block)
-    return LatticeSearch((*found.patterns, *chance), found.kernel, block)
+    return best_first(replace(found, patterns=(*found.patterns, *chance)))
 
 
 def _wanted_lengths(dimension: int, equations: int) -> list[float]:
     """Return squared lengths (n,) that projections onto the last 1, 2, ..., n vectors seldom exceed."""
     squared = dimension + equations + 4 * math.sqrt(2 * equations)
+    # In few coordinates the wanted vector is an integer multiple of a length, not a random number.
     shares = [
-        float(betaincinv(k / 2, (dimension - k) / 2, _PROJECTION_QUANTILE)) for k in range(1, dimension)
+        float(betaincinv(k / 2, (dimension - k) / 2, _PROJECTION_QUANTILE))
+        for k in np.maximum(np.arange(1, dimension), min(_FEW_COORDINATES, dimension - 1))
     ]
     return [squared * share for share in (*shares, 1.0)]
 

@@ -53,7 +53,7 @@ class SignOptions:
     """Seconds after which branch and bound is given up."""
     widest_lattice: int = 260
     """Units up to which a lattice is reduced; beyond, that takes minutes."""
-    lattice_seconds: float = 20.0
+    lattice_seconds: float = 10.0
     """Seconds of computing time after which a lattice is given up."""
     largest_block: int = 40
     """Vectors of a lattice's basis that are reduced together at most; with 2 of them it is LLL reduction."""

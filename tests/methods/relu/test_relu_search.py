@@ -11,7 +11,7 @@ import pytest
 import unweave
 from searches import looked
 from unweave import InvalidInput, Network, Recovery, Status
-from unweave.methods.relu import search as line_route
+from unweave.methods.shared.kinked import line_search as line_route
 from unweave.methods.shared.kinked.lines import random_line
 from unweave.numerics.line_kinks import Line
 from unweave.targets.region import Region

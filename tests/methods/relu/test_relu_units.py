@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from unweave import Network, random_network
-from unweave.methods.relu.refine import refine_units
-from unweave.methods.relu.units import Units, merge, units_at_kinks
 from unweave.methods.shared.kinked.lines import random_line
+from unweave.methods.shared.kinked.refine import refine_units
+from unweave.methods.shared.kinked.units import Units, merge, units_at_kinks
 from unweave.numerics.line_kinks import Line, find_kinks
 from unweave.targets.region import Region
 

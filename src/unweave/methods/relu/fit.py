@@ -1,8 +1,8 @@
-"""Fits of one hidden layer of kinked units: what is linear in an absolute form, then all parameters.
+"""Fits of all parameters of one hidden layer of kinked units.
 
-Given the units, least squares on (|z|, x, 1) gives heights and affine part. Given the signs, f(x) =
-g(x W + b) A + c (+ x S) is a smooth function of its parameters around the truth on rows that lie on both
-sides of every unit's hyperplane, none of them within the error of a parameter of one. A step or two of
+Given the signs, f(x) = g(x W + b) A + c (+ x S) is a smooth function of its parameters around the truth on
+rows that lie on both sides of every unit's hyperplane, none of them within the error of a parameter of one. A
+step or two of
 
     min_delta |y - f - J delta|        (minimum norm: the length of w_i is free)
 
@@ -18,75 +18,17 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array
-from unweave.methods.relu.units import Units
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.signs import SignSolution, sign_matrix, to_form, to_network
-from unweave.numerics.clock import check
 from unweave.numerics.least_squares import LevenbergMarquardtOptions
 from unweave.numerics.least_squares.cholesky_factor import cholesky_factor
 from unweave.numerics.least_squares.full_steps import take_full_steps
 
-_MOST_INPUTS_FITTED = 4000  # with an affine part in all of them, whose flops grow with their cube
 _ERROR_DRAWS = 8  # patterns of signs over which the error of the sign equations is averaged
 _ERROR_STEP = 1e-6  # relative length of the step that shows it
-_LEAST_SQUARES_FLOPS = 8  # times rows and squared columns: singular values, twice
-
-
-def affine_frame(units: Units) -> Array | None:
-    """Return the directions (d, r) that the affine part may have; None for all.
-
-    Of very many inputs they are those of the units, as in a network without a skip: no more rows are needed.
-    """
-    if len(units.weights) <= _MOST_INPUTS_FITTED:
-        return None
-    return np.asarray(np.linalg.qr(units.weights)[0])
-
-
-def fit_all(units: Units, points: Array, answers: Array) -> tuple[AbsoluteForm, float]:
-    """Fit heights and affine part to answers (n, K) at points (n, d); return the relative misfit, too.
-
-    Heights are the measured ones plus the smallest correction that the rows ask for: where all rows lie on
-    one side of a unit, its |z| is affine, and they do not tell its height.
-    """
-    m, frame = units.width, affine_frame(units)
-    read = points if frame is None else points @ frame
-    check(_LEAST_SQUARES_FLOPS * len(points) * (read.shape[1] + m) ** 2)
-    features = np.hstack([_magnitudes(units, points), read, np.ones((len(points), 1))])
-    solution = np.vstack([units.heights, np.zeros((features.shape[1] - m, answers.shape[1]))])
-    solution[m:] = np.linalg.lstsq(features[:, m:], answers - features @ solution, rcond=None)[0]
-    # Singular values below 1e-10 of the largest one come from units that the rows see from one side only.
-    solution += np.linalg.lstsq(features, answers - features @ solution, rcond=1e-10)[0]
-    misfit = np.linalg.norm(features @ solution - answers, axis=0)
-    spread = np.linalg.norm(answers - answers.mean(axis=0), axis=0)
-    slope = solution[m:-1] if frame is None else frame @ solution[m:-1]
-    form = AbsoluteForm(units.weights, units.biases, solution[:m], slope, solution[-1])
-    return form, float((misfit / np.where(spread > 0, spread, 1.0)).max())
-
-
-def fit_affine(units: Units, points: Array, answers: Array) -> AbsoluteForm:
-    """Fit the affine part, and the heights of units that were not refined."""
-    free, frame = ~units.refined, affine_frame(units)
-    read = points if frame is None else points @ frame
-    check(_LEAST_SQUARES_FLOPS / 2 * len(points) * read.shape[1] ** 2)
-    magnitudes = _magnitudes(units, points)
-    rest = answers - magnitudes[:, ~free] @ units.heights[~free]
-    features = np.hstack([magnitudes[:, free], read, np.ones((len(points), 1))])
-    rank = np.finfo(np.float64).eps * len(points)
-    solution = np.asarray(np.linalg.lstsq(features, rest, rcond=rank)[0], dtype=np.float64)
-    heights, count = units.heights.copy(), int(free.sum())
-    heights[free] = solution[:count]
-    slope = solution[count:-1] if frame is None else frame @ solution[count:-1]
-    return AbsoluteForm(units.weights, units.biases, heights, slope, solution[-1])
-
-
-def relative_misfit(form: AbsoluteForm, points: Array, answers: Array) -> float:
-    """Return the largest error over |x| at points x (n, d), relative to the largest answer over |x|."""
-    distance = np.linalg.norm(points, axis=1)
-    errors = np.abs(form(points) - answers).max(axis=1) / distance
-    return float(errors.max() / (np.abs(answers).max(axis=1) / distance).max())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,8 +150,3 @@ def _gram_solver(jacobian: Array, ridge: float) -> Callable[[Array], Array]:
     if factor is None:
         raise np.linalg.LinAlgError("J^T J is not finite")
     return lambda left: np.asarray(factor.other_half_solve(factor.half_solve(jacobian.T @ left)), np.float64)
-
-
-def _magnitudes(units: Units, points: Array) -> Array:
-    """Return |z| (n, m)."""
-    return np.abs(points @ units.weights + units.biases)

@@ -1,50 +1,25 @@
 """One hidden layer of (leaky) ReLU units from queries: one long line sees every unit.
 
-1. line: find all kinks of t -> f(x0 + t u), |t| <= 1e5 (`numerics.line_kinks`).
-2. gradients: find the units behind them (`units`).
-3. completeness: fit f to (|z|, x, 1) over fresh rows; while that fails, search further lines.
-4. refinement: measure every unit again on its own hyperplane (`refine`), and ask rows far out in other
-   directions; if these are not explained, search further lines.
-5. signs: find them from the affine part (`networks.signs`), which also tells ReLU from leaky ReLU.
-6. polish: Gauss-Newton on all parameters (`fit`) over the rows on both sides of every unit, already asked.
+1. lines: find the units, up to their signs (`kinked.line_search`).
+2. signs: find them from the affine part (`networks.signs`), which also tells ReLU from leaky ReLU.
+3. polish: Gauss-Newton on all parameters (`fit`) over the rows on both sides of every unit, already asked.
 
 Assumed: answers precise to float64, an affine output layer or a link that can be read (`kinked.reading`).
-Cost: about 1.5 rows per parameter for 1 to 3, 2 for 4, nothing more. Units whose hyperplane lies beyond the
-line's reach (in a box: outside of it) cannot be seen; a unit that is active wherever it was asked is part of
-the affine rest.
+Cost: about 1.5 rows per parameter for lines and 2 to measure every unit again, nothing more. Units whose
+hyperplane lies beyond the line's reach (in a box: outside of it) cannot be seen; a unit that is active
+wherever it was asked is part of the affine rest.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import product
 
 import numpy as np
 
-from unweave.arrays import Array
-from unweave.methods.relu.fit import (
-    PolishOptions,
-    affine_frame,
-    fit_affine,
-    fit_all,
-    polish,
-    polished_form,
-    relative_misfit,
-    worth_polishing,
-)
-from unweave.methods.relu.refine import RefinementOptions, refine_units
-from unweave.methods.relu.units import Units, merge, units_at_kinks
+from unweave.methods.relu.fit import PolishOptions, polish, polished_form
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.kinked.lines import (
-    LINE_REACH,
-    LineOptions,
-    line_stream,
-    random_line,
-    scan,
-    unexplained,
-)
-from unweave.methods.shared.kinked.reading import LARGEST_ERROR, Reading, open_reading
+from unweave.methods.shared.kinked.line_search import LineReason, LineSearchOptions, UnitsOnLines
+from unweave.methods.shared.kinked.reading import Reading, open_reading
 from unweave.methods.shared.refusals import links_to_try
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.links import Link
@@ -57,85 +32,21 @@ from unweave.networks.signs import (
     solve_signs,
     to_network,
 )
-from unweave.numerics.line_kinks import Line
-from unweave.numerics.memory import require
 from unweave.numerics.sign_search import WIDEST_ENUMERATION, SignOptions
-from unweave.search import Candidate, Context, GaveUp, Reason, Search
+from unweave.search import Candidate, Context, GaveUp, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
 _TOLERATED_ERRORS = 1e3  # of a sign equation: far more than chance, far less than a wrong sign
-_COPIES_OF_FITTED_ROWS = 5  # kept, joined, as features, and the two that least squares makes of those
-
-
-class ReluReason(Reason):
-    """Why no network of this class was found."""
-
-    NOT_READ = "answers near the ends of their range hide what is behind a {link} nearly everywhere"
-    NOT_PIECEWISE_LINEAR = "the target is not piecewise linear: there is no end to the kinks on a line"
-    FAR_ROWS_DIFFER = "rows far out differ by {misfit:.1e}: some units are nearly parallel to every line"
-    NOT_ONE_LAYER = (
-        "{units} units were found on lines, and {residual:.1e} of the answers' spread is not explained by "
-        "one hidden layer of them: there are more layers (residual blocks and pooling count), or units that "
-        "no line resolved"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReluOptions:
-    """How lines are searched, and what counts as explained."""
+class ReluOptions(LineSearchOptions):
+    """How lines are searched, signs found, and all parameters polished."""
 
-    lines: LineOptions = field(default_factory=LineOptions)
-    refinement: RefinementOptions = field(default_factory=RefinementOptions)
     polish: PolishOptions = field(default_factory=PolishOptions)
     signs: SignOptions = field(default_factory=SignOptions)
-    reach: float = LINE_REACH
-    """Half length of a line without a box, in normalised inputs."""
-    most_lines: int = 8
-    """Lines that are searched at most; also searches that rows far out may send back to the start."""
-    most_lines_in_box: int = 400
-    """The same in a box, where one line crosses few hyperplanes."""
-    dry_lines: int = 4
-    """Lines without a new unit after which no more are searched."""
-    dry_lines_in_box: int = 40
-    """The same in a box."""
-    confirming_lines_in_box: int = 10
-    """Lines in a box that must bring nothing new, even where all rows are explained."""
-    few_kinks: int = 3
-    """New kinks on a further line without ends that one hidden layer may always leave."""
-    share_of_kinks: float = 0.25
-    """New kinks among all of a further line that it may leave; with more, there are more layers."""
-    spare_rows: int = 10
-    """Rows of the completeness check beyond its unknowns."""
-    spare_rows_in_box: int = 60
-    """The same in a box, where units may be active on few rows."""
-    most_lines_behind_link: int = 40
-    """Lines that are searched behind a link, where one is read over a part of its length."""
-    drawn_lines: int = 64
-    """Lines of which the one is searched that is likely to be read farthest, behind a link."""
-    most_draws: int = 6
-    """Times that rows of the completeness check are drawn, where some are not read."""
-    wide: float = 3.0
-    """Factor on every other row of the completeness check, in a region without a box."""
-    far_directions: int = 4
-    """Directions in which rows far out are asked."""
-    far_steps: int = 11
-    """Rows per direction of which the farthest that are read count, behind a link."""
-    explained: float = 1e-5
-    """Residual of the completeness check, relative to the spread of its answers."""
-    explained_far: float = 1e-7
-    """Error of rows far out after refinement, relative to the largest slope."""
-    settled: float = 30.0
-    """Residual of refined units over the error behind a link, above which some are missing."""
-    weak: float = 1e-6
-    """Height, relative to the largest one, up to which a unit must be met again to count, behind a link."""
-    negligible: float = 1e-9
-    """Height, relative to the largest one, below which a unit is an accident of the fit."""
     worst_floor: float = 1e-9
     """Relative residual of the polish that may pass for rounding."""
-
-
-class _NotRead(Exception):
-    """A row on a line does not tell what is behind a link."""
 
 
 class ReluSearch(Search):
@@ -143,60 +54,46 @@ class ReluSearch(Search):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        findings = self.findings
         self._options: ReluOptions = context.options
-        self._region = findings.region
-        self._line_rng = line_stream(self.rng)
-        # All outputs in units of their spread, so that one tolerance serves them all.
-        self._reading = Reading(context.view, findings.noise, Link("identity"), findings.spread)
-        self._units = Units.none(context.view.n_inputs, findings.n_outputs)
-        self._width_before = -1  # when units were refined the last time
-        self._error = 0.0  # of the worst refined unit
+        self._lines: UnitsOnLines | None = None
+        self._reading: Reading | None = None
         self._network: Network | None = None
-        self._evidence = KinkedEvidence()
+        self._evidence: KinkedEvidence = KinkedEvidence()
         self._notes: list[str] = []
         self._ambiguity: str | None = None
-        self._rows = np.zeros((0, context.view.n_inputs))
-        self._answers = np.zeros((0, findings.n_outputs))
 
     def run(self) -> None:
         """Search lines until their units explain the target, then find signs and polish."""
-        self._open_reading()
-        for _ in range(self._options.most_lines):
-            form = self._search()
-            self._set_unsigned(form)
-            form = self._refine(form)
-            far = 0.0 if self._region.has_box else self._far_misfit(form)
-            if far <= self._options.explained_far and not self._lacks_weak_units(form):
-                break
-        else:
-            raise GaveUp(ReluReason.FAR_ROWS_DIFFER, misfit=far)
-        form = self._without_accidents(form)
-        self._note_reach()
-        self._set_unsigned(form)
-        self._signs(form)
-        self._compare_width()
-        self._polish()
+        findings, link = self.findings, Link(links_to_try(self.request, self.findings)[0])
+        reading = open_reading(self.context.view, findings.noise, link, findings.spread, self.rng)
+        if reading is None:
+            raise GaveUp(LineReason.NOT_READ, link=link.name)
+        self._reading = reading
+        lines = self._lines = UnitsOnLines(reading, self.journal, self.rng, self._options, self._set_unsigned)
+        form = lines.run()
+        self._signs(form, lines)
+        self._compare_width(lines.units.width)
+        self._polish(reading, lines)
 
     def candidate(self) -> Candidate:
         """Return the units found so far as a network."""
         return Candidate(
             network=self._own_network(),
             evidence=self._evidence,
-            notes=tuple(self._notes),
+            notes=tuple(self._notes if self._lines is None else [*self._lines.notes, *self._notes]),
             ambiguity=self._ambiguity,
         )
 
     def _own_network(self) -> Network | None:
         """The network in the target's own inputs and outputs."""
-        if self._network is None:
+        if self._network is None or self._reading is None:
             return None
-        own = in_own_inputs(self._network, self._region, self._reading.spread)
+        own = in_own_inputs(self._network, self._reading.region, self._reading.spread)
         return Network(own.weights, own.biases, [*own.activations[:-1], self._reading.link.name], own.skip)
 
     def so_far(self) -> str:
         """Count the units."""
-        return f"{self._units.width} units had been found"
+        return f"{0 if self._lines is None else self._lines.units.width} units had been found"
 
     def _set_unsigned(self, form: AbsoluteForm) -> None:
         """Keep the form with a skip matrix, in case the budget ends before the signs are known."""
@@ -204,243 +101,23 @@ class ReluSearch(Search):
         self._network = to_network(form, open_signs, self.request.activation or KINKED[0])
         self._ambiguity = "the signs of the units were not looked for: the affine rest is a skip matrix"
 
-    def _open_reading(self) -> None:
-        """Look behind the last transformation, where the answers are bent by one."""
-        findings, link = self.findings, Link(links_to_try(self.request, self.findings)[0])
-        reading = open_reading(self.context.view, findings.noise, link, findings.spread, self.rng)
-        if reading is None:
-            raise GaveUp(ReluReason.NOT_READ, link=link.name)
-        self._reading, self._region = reading, reading.region
-
-    def _ask(self, points: Array) -> Array:
-        return self._reading(points)
-
-    def _ask_on_line(self, points: Array) -> Array:
-        values = self._reading.on_line(points)
-        if self._reading.is_limited and not np.isfinite(values).all():
-            raise _NotRead
-        return values
-
-    # -- lines ------------------------------------------------------------------------------------------
-
-    def _search(self) -> AbsoluteForm:
-        """Search lines until their units explain the target."""
-        options, in_box, dry = self._options, self._region.has_box, 0
-        self._rows_wanted(self._units)
-        most, patience, enough = options.most_lines, options.dry_lines, 0
-        if in_box:
-            most, patience = options.most_lines_in_box, options.dry_lines_in_box
-            enough = options.confirming_lines_in_box
-        elif self._reading.is_limited:
-            most = options.most_lines_behind_link
-        form: AbsoluteForm | None = None
-        residual = np.inf
-        for _ in range(most):
-            drawn = self._draw_line(form)
-            before = self._units.width
-            with self.journal.stage("line") as stage:
-                read = self._reading.stretch(drawn)
-                if read is None:
-                    continue
-                line, noise = read
-                try:
-                    found, precision = scan(self._ask_on_line, line, noise, options.lines)
-                except _NotRead:
-                    continue
-                stage.figures.update(kinks=len(found.positions), unresolved=found.unresolved)
-            self._evidence = self._evidence.with_line(self._region, line, found.positions)
-            if not found.piecewise_linear:
-                raise GaveUp(ReluReason.NOT_PIECEWISE_LINEAR)
-            kinks = found.positions
-            all_cross = not (in_box or self._reading.is_limited)
-            if form is not None and all_cross and self._is_layered(line, kinks):
-                break
-            with self.journal.stage("gradients") as stage:
-                new, left = units_at_kinks(
-                    self._reading.on_line, self._region, line, kinks, self._units, precision, options.lines
-                )
-                self._units = merge(self._units, new, options.lines)
-                stage.figures.update(units=self._units.width, open_kinks=left + found.unresolved)
-            dry = 0 if self._units.width > before else dry + 1
-            with self.journal.stage("completeness") as stage:
-                form, residual = self._fit(self._units)
-                stage.figures.update(residual=residual, units=self._units.width)
-            if residual <= options.explained and dry >= enough:
-                self._evidence = replace(self._evidence, width=self._units.width, found=self._units.width)
-                return form
-            if dry >= patience:
-                break
-        raise GaveUp(ReluReason.NOT_ONE_LAYER, units=self._units.width, residual=residual)
-
-    def _draw_line(self, form: AbsoluteForm | None) -> Line:
-        """Draw a line; behind a link, the one of many that ``form`` says is read over the longest stretch.
-
-        Level lines, along which the form does not change at first, lead farthest.
-        """
-        options = self._options
-        many = 1 if form is None or not self._reading.is_limited else options.drawn_lines
-        draw = partial(random_line, self._region, options.reach, self._line_rng, options.lines.corner)
-        lines = [draw() for _ in range(many)]
-        if form is None or many == 1:
-            return lines[0]
-        lines[::2] = [_levelled(line, form) for line in lines[::2]]
-        t = np.geomspace(1.0, options.reach, options.far_steps)
-        is_read = partial(self._reading.is_read, largest=LARGEST_ERROR)
-        sides = [[is_read(form(line.points(way * t))) for line in lines] for way in (-1, 1)]
-        steps_read = np.minimum.accumulate(np.array(sides), axis=2).sum(axis=(0, 2))
-        return lines[int(np.argmax(steps_read))]
-
-    def _is_layered(self, line: Line, kinks: Array) -> bool:
-        """Return whether a further line has so many new kinks that they cannot all be on hyperplanes.
-
-        A line without ends crosses the hyperplanes of all units, those of the lines before among them.
-        """
-        options = self._options
-        new = len(unexplained(kinks, self._units.crossings(line), options.lines.same_place))
-        return new > max(options.few_kinks, options.share_of_kinks * len(kinks))
-
-    def _note_reach(self) -> None:
-        if self._reading.is_limited:
-            self._notes.append(
-                f"lines were searched as far as answers behind the {self._reading.link.name} are read: units "
-                "that switch only beyond that, and dead units, cannot be seen"
-            )
-        elif self._region.has_box:
-            lines = sum(stage.name == "line" for stage in self.journal.stages)
-            self._notes.append(
-                f"{lines} lines through the box were searched: units whose hyperplane does not cross the "
-                "box, or only a corner of it, cannot be seen"
-            )
-        else:
-            self._notes.append(
-                f"lines were searched up to {self._options.reach:.0e} times the inputs' scale: units that "
-                "switch beyond that, and dead units, cannot be seen"
-            )
-
-    def _fit(self, units: Units) -> tuple[AbsoluteForm, float]:
-        """Fit heights and affine part to fresh rows; return the residual relative to the spread, too."""
-        options, in_box = self._options, self._region.has_box
-        wanted = self._rows_wanted(units)
-        for _ in range(options.most_draws):
-            more = self._region.sample(max(0, wanted - len(self._rows)), self.rng)
-            if not len(more):
-                break
-            if not in_box:
-                more[::2] *= options.wide
-            answers = self._ask(more)
-            read = np.isfinite(answers).all(axis=1)
-            self._answers = np.concatenate([self._answers, answers[read]])
-            self._rows = np.concatenate([self._rows, more[read]])
-        return fit_all(units, self._rows, self._answers)
-
-    def _rows_wanted(self, units: Units) -> int:
-        """Return how many rows the fit of these units takes; raise if they do not fit into memory."""
-        options, frame = self._options, affine_frame(units)
-        slopes = self._region.n_inputs if frame is None else frame.shape[1]
-        spare = options.spare_rows_in_box if self._region.has_box else options.spare_rows
-        wanted = units.width + slopes + 1 + spare
-        numbers = _COPIES_OF_FITTED_ROWS * wanted * self._region.n_inputs
-        require(numbers, "rows that show whether units are missing")
-        return wanted
-
-    def _far_misfit(self, form: AbsoluteForm) -> float:
-        """Return the largest relative error of the form at points far out, in directions that no line had.
-
-        A unit whose hyperplane is nearly parallel to the line is missed there, and near rows may all lie on
-        one side of it; far out in another direction it is beyond its kink.
-        """
-        directions = self.rng.standard_normal((self._options.far_directions, self._region.n_inputs))
-        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        reach = self._options.reach
-        far = [reach, np.sqrt(reach)]
-        if self._reading.is_limited:  # as far as can be read
-            far = list(np.geomspace(1.0, reach, self._options.far_steps))
-        points = np.concatenate([t * directions for t in (*(-t for t in far), *far[::-1])])
-        answers = self._ask(points)
-        read = np.isfinite(answers).all(axis=1)
-        return relative_misfit(form, points[read], answers[read]) if read.any() else 0.0
-
-    def _lacks_weak_units(self, form: AbsoluteForm) -> bool:
-        """Return whether refined units leave more than errors of z, and lines still bring new ones.
-
-        Trained networks have units that weight decay has all but removed: lines that are short because of a
-        link miss some, and rows at the ends of a line, which would show them, are not read.
-        """
-        before, self._width_before = self._width_before, self._units.width
-        if not self._reading.is_limited or self._width_before == before:
-            return False
-        error = np.sqrt(np.mean((form(self._rows) - self._answers) ** 2))
-        return bool(error > self._options.settled * self._reading.error)
-
-    # -- refinement, signs, polish ------------------------------------------------------------------------
-
-    def _refine(self, form: AbsoluteForm) -> AbsoluteForm:
-        """Measure the units of the form on their own hyperplanes, and fit its affine part again."""
-        options = self._options
-        largest = np.abs(form.heights).max(axis=1, initial=0.0)
-        alive = largest > options.negligible * largest.max(initial=0.0)
-        units = replace(self._units, heights=form.heights).keep(alive)
-        with self.journal.stage("refinement") as stage:
-            rows = 2 * (units.weights.shape[0] + 1) * units.width
-            parameters = units.weights.size + 2 * units.heights.size
-            small = worth_polishing(rows * self._answers.shape[1], parameters, options.polish)
-            result = refine_units(
-                self._ask,
-                self._region,
-                units,
-                float(np.finfo(np.float64).eps),
-                self.rng,
-                small,
-                options.refinement,
-                (lambda points: self._reading.is_read(form(points))) if self._reading.is_limited else None,
-            )
-            self._units = units = result.units
-            worst = max(self._error, float(result.error[np.isfinite(result.error)].max(initial=0.0)))
-            self._error = worst
-            stage.figures.update(
-                refined=int(units.refined.sum()),
-                units=units.width,
-                least_clearance=float(units.clearance.min(initial=np.inf)),
-                error=worst,
-            )
-            refitted = fit_affine(units, self._rows, self._answers)
-            read = np.isfinite(result.answers).all(axis=1)
-            self._rows = np.concatenate([self._rows, result.points[read]])
-            self._answers = np.concatenate([self._answers, result.answers[read]])
-        self._evidence = replace(self._evidence, parameter_error_bar=worst)
-        left = int((~units.refined).sum())
-        if left:
-            self._notes.append(
-                f"{left} of {units.width} units had no room around their hyperplane to be refined in"
-            )
-        return refitted
-
-    def _without_accidents(self, form: AbsoluteForm) -> AbsoluteForm:
-        """Leave out weak units behind a link that were not met again on their own hyperplane."""
-        largest = np.abs(form.heights).max(axis=1, initial=0.0)
-        weak = largest <= self._options.weak * largest.max(initial=0.0)
-        accidents = weak & ~self._units.refined
-        if not self._reading.is_limited or not accidents.any():
-            return form
-        self._units = self._units.keep(~accidents)
-        return fit_affine(self._units, self._rows, self._answers)
-
-    def _signs(self, form: AbsoluteForm) -> None:
+    def _signs(self, form: AbsoluteForm, lines: UnitsOnLines) -> None:
         """Find the signs, and the activation for which there are any; keep the network that has them."""
         names = KINKED if self.request.activation is None else (self.request.activation,)
         signs, error, tolerance = self._options.signs, None, SIGN_TOLERANCE
         with self.journal.stage("signs") as stage:
             wide = form.width > max(WIDEST_ENUMERATION, signs.widest_branching * form.slope.size)
-            if wide and self._region.n_inputs <= len(self._rows):
+            if wide and len(form.weights) <= len(lines.rows):
                 # Only precise equations carry enough bits.
-                polished = polished_form(form, self._rows, self._answers, self._options.polish, self.rng)
+                polished = polished_form(form, lines.rows, lines.answers, self._options.polish, self.rng)
                 if polished is not None:
                     form, error = polished
                     tolerance = min(tolerance, _TOLERATED_ERRORS * error)
                     stage.figures.update(equation_error=error)
-            # For all activations what is cheap comes first.
-            efforts = (replace(signs, lattice_seconds=signs.lattice_seconds / 4), signs) if wide else (signs,)
-            for effort, name in product(efforts, names):
+            # Every activation is tried with half the effort before one gets all of it.
+            half = replace(signs, lattice_seconds=signs.lattice_seconds / 2)
+            tries = [(half, name) for name in names] + [(signs, names[0])] * wide
+            for effort, name in tries:
                 solution = solve_signs(form, negative_slope(name), tolerance, options=effort, error=error)
                 if solution.solved:
                     break
@@ -466,38 +143,29 @@ class ReluSearch(Search):
                 flipped = np.flatnonzero(pattern != solution.signs)
                 self._notes.append(f"the same function with the signs of units {flipped.tolist()} reversed")
 
-    def _polish(self) -> None:
+    def _polish(self, reading: Reading, lines: UnitsOnLines) -> None:
         assert self._network is not None
+        self._evidence = lines.evidence
         if not self._network.hidden:
             return
         with self.journal.stage("polish") as stage:
-            result = polish(self._network, self._rows, self._answers, self._options.polish)
+            result = polish(self._network, lines.rows, lines.answers, self._options.polish)
             stage.figures.update(residual=result.history[-1], steps=len(result.history) - 1)
         self._network = result.network
-        size = float(np.sqrt(np.mean(self._answers**2)))
-        floor = max(self._reading.error, float(np.finfo(np.float64).eps) * size)
+        size = float(np.sqrt(np.mean(lines.answers**2)))
+        floor = max(reading.error, float(np.finfo(np.float64).eps) * size)
         self._evidence = replace(
-            self._evidence,
+            lines.evidence,
             fit_history=result.history,
             fit_floor=self._options.lines.rounding_errors * floor,
             prediction_floor=min(max(result.history[-1], floor), self._options.worst_floor),
-            answer_sigma=self._reading.answer_sigma,
+            answer_sigma=reading.answer_sigma,
         )
 
-    def _compare_width(self) -> None:
-        told, seen = self.request.width, self._units.width
+    def _compare_width(self, seen: int) -> None:
+        told = self.request.width
         if told is not None and told != seen:
             self._notes.append(
                 f"hidden=[{told}] was said, {seen} units are what the answers show: dead units, units on "
                 "one hyperplane and units that are active wherever they were asked do not count"
             )
-
-
-def _levelled(line: Line, form: AbsoluteForm) -> Line:
-    """Turn a line so that the form does not change along it at its start."""
-    gradients = form.gradient(line.start)
-    basis = np.linalg.qr(gradients)[0][:, : np.linalg.matrix_rank(gradients)]
-    if basis.shape[1] >= len(line.direction):
-        return line
-    direction = line.direction - basis @ (basis.T @ line.direction)
-    return replace(line, direction=direction / np.linalg.norm(direction))

@@ -29,7 +29,7 @@ from unweave.errors import OutOfTime
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
-from unweave.networks.signs import SIGN_TOLERANCE, negative_slope, solve_signs, to_network
+from unweave.networks.signs import SIGN_TOLERANCE, SignSolution, negative_slope, solve_signs, to_network
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.variable_projection.features import KINK, UnitFeature, feature_of
@@ -62,6 +62,8 @@ class SampleFit:
     """Samples on the emptier side of a unit's hyperplane, smallest over the units."""
     missing_directions: int = 0
     """Directions in which the inputs never vary."""
+    signs_reason: str = ""
+    """Why a search for signs ended without them, if it did."""
 
     def other_signs(self) -> str | None:
         """Say what the samples leave open of the units' signs, if anything."""
@@ -69,6 +71,7 @@ class SampleFit:
             return (
                 "the same function, but its affine part is not explained by the units' signs: a skip "
                 "connection, or units that never switch on the samples"
+                + (f" ({self.signs_reason})" if self.signs_reason else "")
             )
         if self.alternatives:
             return units_may_turn(self.alternatives)
@@ -122,9 +125,12 @@ def fit_samples(
     tolerance = float(np.clip(_SIGN_STANDARD_ERRORS * noise, SIGN_TOLERANCE, _LARGEST_SIGN_TOLERANCE))
     if feature.degree == 2:
         network, solved, unique, method, others = _squared(whitening, units, heights, polynomial, tolerance)
+        reason = ""
     else:
         form = _absolute_form(whitening, units, heights, polynomial)
-        network, solved, unique, method, others = _kinked(form, activation, tolerance)
+        network, chosen = _kinked(form, activation, tolerance)
+        solved, unique, method, reason = chosen.solved, chosen.unique, chosen.method, chosen.reason
+        others = tuple(pattern * chosen.signs for pattern in chosen.alternatives)
     last = not search.exact and not search.out_of_time
     if last and len(network.hidden) == 1 and network.skip is None:
         network = _refitted(network, x, y, on_step)
@@ -133,7 +139,7 @@ def fit_samples(
     above = (inputs @ units[:-1] + units[-1] > 0).sum(axis=0)
     fewest = int(np.minimum(above, len(x) - above).min(initial=len(x)))
     missing = x.shape[1] - whitening.rank
-    return SampleFit(network, search, residual, solved, unique, method, others, fewest, missing)
+    return SampleFit(network, search, residual, solved, unique, method, others, fewest, missing, reason)
 
 
 def units_may_turn(patterns: Sequence[Array]) -> str:
@@ -165,19 +171,15 @@ def _absolute_form(whitening: Whitening, units: Array, heights: Array, polynomia
     return AbsoluteForm(weights, biases, heights * length[:, None], slope, offset)
 
 
-def _kinked(
-    form: AbsoluteForm, activation: str | None, tolerance: float
-) -> tuple[Network, bool, bool, str, tuple[Array, ...]]:
+def _kinked(form: AbsoluteForm, activation: str | None, tolerance: float) -> tuple[Network, SignSolution]:
     names = ["relu", "leaky_relu"] if activation is None else [activation]
     solutions = [solve_signs(form, negative_slope(name), tolerance) for name in names]
     solved = [i for i, solution in enumerate(solutions) if solution.solved]
     best = min(solved, key=lambda i: solutions[i].residual) if solved else 0
-    chosen = solutions[best]
-    network = to_network(form, chosen, names[best])
+    network = to_network(form, solutions[best], names[best])
     if not network.hidden:
-        return network, True, True, "least squares", ()
-    others = tuple(pattern * chosen.signs for pattern in chosen.alternatives)
-    return network, chosen.solved, chosen.unique, chosen.method, others
+        return network, SignSolution(np.zeros(0), 0.0, "least squares", True, True)
+    return network, solutions[best]
 
 
 def _squared(

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array, BoolArray
-from unweave.methods.relu.units import Units
 from unweave.methods.shared.kinked.lines import Ask
+from unweave.methods.shared.kinked.units import Units
 from unweave.numerics.axis_moves import answers_along_axes, one_call_is_enough
 from unweave.numerics.clock import check
 from unweave.targets.region import Region

@@ -1,0 +1,366 @@
+"""Units of one hidden layer from kinks on lines, up to their signs.
+
+1. line: find all kinks of t -> z(x0 + t u) (`numerics.line_kinks`).
+2. gradients: find the units behind them (`units`).
+3. completeness: fit z to (|z_i|, x, 1) over fresh rows; while that fails, search further lines.
+4. refinement: measure every unit again on its own hyperplane (`refine`), and ask rows far out in other
+   directions; if these are not explained, search further lines.
+
+z is what `reading` reads of the answers: behind a link a line is followed as far as they tell it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.methods.shared.kinked.absolute_fit import affine_frame, fit_affine, fit_all, relative_misfit
+from unweave.methods.shared.kinked.evidence import KinkedEvidence
+from unweave.methods.shared.kinked.lines import (
+    LINE_REACH,
+    LineOptions,
+    line_stream,
+    random_line,
+    scan,
+    unexplained,
+)
+from unweave.methods.shared.kinked.reading import LARGEST_ERROR, Reading
+from unweave.methods.shared.kinked.refine import RefinementOptions, refine_units
+from unweave.methods.shared.kinked.units import Units, merge, units_at_kinks
+from unweave.networks.absolute_form import AbsoluteForm
+from unweave.numerics.line_kinks import Line
+from unweave.numerics.memory import require
+from unweave.search import GaveUp, Journal, Reason
+
+_COPIES_OF_FITTED_ROWS = 5  # kept, joined, as features, and the two that least squares makes of those
+
+
+class LineReason(Reason):
+    """Why no network of this class was found."""
+
+    NOT_READ = "answers near the ends of their range hide what is behind a {link} nearly everywhere"
+    NOT_PIECEWISE_LINEAR = "the target is not piecewise linear: there is no end to the kinks on a line"
+    FAR_ROWS_DIFFER = "rows far out differ by {misfit:.1e}: some units are nearly parallel to every line"
+    NOT_ONE_LAYER = (
+        "{units} units were found on lines, and {residual:.1e} of the answers' spread is not explained by "
+        "one hidden layer of them: there are more layers (residual blocks and pooling count), or units that "
+        "no line resolved"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineSearchOptions:
+    """How lines are searched, and what counts as explained."""
+
+    lines: LineOptions = field(default_factory=LineOptions)
+    refinement: RefinementOptions = field(default_factory=RefinementOptions)
+    reach: float = LINE_REACH
+    """Half length of a line without a box, in normalised inputs."""
+    most_lines: int = 8
+    """Lines that are searched at most; also searches that rows far out may send back to the start."""
+    most_lines_in_box: int = 400
+    """The same in a box, where one line crosses few hyperplanes."""
+    dry_lines: int = 4
+    """Lines without a new unit after which no more are searched."""
+    dry_lines_in_box: int = 40
+    """The same in a box."""
+    confirming_lines_in_box: int = 10
+    """Lines in a box that must bring nothing new, even where all rows are explained."""
+    few_kinks: int = 3
+    """New kinks on a further line without ends that one hidden layer may always leave."""
+    share_of_kinks: float = 0.25
+    """New kinks among all of a further line that it may leave; with more, there are more layers."""
+    spare_rows: int = 10
+    """Rows of the completeness check beyond its unknowns."""
+    spare_rows_in_box: int = 60
+    """The same in a box, where units may be active on few rows."""
+    most_lines_behind_link: int = 40
+    """Lines that are searched behind a link, where one is read over a part of its length."""
+    drawn_lines: int = 64
+    """Lines of which the one is searched that is likely to be read farthest, behind a link."""
+    most_draws: int = 6
+    """Times that rows of the completeness check are drawn, where some are not read."""
+    wide: float = 3.0
+    """Factor on every other row of the completeness check, in a region without a box."""
+    far_directions: int = 4
+    """Directions in which rows far out are asked."""
+    far_steps: int = 11
+    """Rows per direction of which the farthest that are read count, behind a link."""
+    explained: float = 1e-5
+    """Residual of the completeness check, relative to the spread of its answers."""
+    explained_far: float = 1e-7
+    """Error of rows far out after refinement, relative to the largest slope."""
+    settled: float = 30.0
+    """Residual of refined units over the error behind a link, above which some are missing."""
+    weak: float = 1e-6
+    """Height, relative to the largest one, up to which a unit must be met again to count, behind a link."""
+    negligible: float = 1e-9
+    """Height, relative to the largest one, below which a unit is an accident of the fit."""
+    kept_rows: float = 2e11
+    """Rows of refinement times parameters squared up to which all are kept, for a fit of all parameters."""
+
+
+class _NotRead(Exception):
+    """A row on a line does not tell what is behind a link."""
+
+
+class UnitsOnLines:
+    """Finds units; holds what it found at any time."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        journal: Journal,
+        rng: np.random.Generator,
+        options: LineSearchOptions,
+        on_form: Callable[[AbsoluteForm], None],
+    ) -> None:
+        self._reading, self._region, self._options = reading, reading.region, options
+        self._journal, self._rng, self._line_rng = journal, rng, line_stream(rng)
+        self._on_form = on_form
+        self._width_before = -1  # when units were refined the last time
+        self._error = 0.0  # of the worst refined unit
+        outputs = len(reading.spread)
+        self.units = Units.none(self._region.n_inputs, outputs)
+        self.evidence = KinkedEvidence()
+        self.notes: list[str] = []
+        self.rows = np.zeros((0, self._region.n_inputs))
+        """(n, d) rows that were read, on both sides of every unit once all are refined."""
+        self.answers = np.zeros((0, outputs))
+        """(n, K) what was read there."""
+
+    def run(self) -> AbsoluteForm:
+        """Search lines until their units explain what is read; tell ``on_form`` of every form on the way."""
+        for _ in range(self._options.most_lines):
+            form = self._search()
+            self._on_form(form)
+            form = self._refine(form)
+            far = 0.0 if self._region.has_box else self._far_misfit(form)
+            if far <= self._options.explained_far and not self._lacks_weak_units(form):
+                break
+        else:
+            raise GaveUp(LineReason.FAR_ROWS_DIFFER, misfit=far)
+        form = self._without_accidents(form)
+        left = int((~self.units.refined).sum())
+        if left:
+            self.notes.append(
+                f"{left} of {self.units.width} units had no room around their hyperplane to be refined in"
+            )
+        self._note_reach()
+        self._on_form(form)
+        return form
+
+    def _ask_on_line(self, points: Array) -> Array:
+        values = self._reading.on_line(points)
+        if self._reading.is_limited and not np.isfinite(values).all():
+            raise _NotRead
+        return values
+
+    def _search(self) -> AbsoluteForm:
+        """Search lines until their units explain the target."""
+        options, in_box, dry = self._options, self._region.has_box, 0
+        self._wanted(self.units)
+        most, patience, enough = options.most_lines, options.dry_lines, 0
+        if in_box:
+            most, patience = options.most_lines_in_box, options.dry_lines_in_box
+            enough = options.confirming_lines_in_box
+        elif self._reading.is_limited:
+            most = options.most_lines_behind_link
+        form: AbsoluteForm | None = None
+        residual = np.inf
+        for _ in range(most):
+            drawn = self._draw_line(form)
+            before = self.units.width
+            with self._journal.stage("line") as stage:
+                read = self._reading.stretch(drawn)
+                if read is None:
+                    continue
+                line, noise = read
+                try:
+                    found, precision = scan(self._ask_on_line, line, noise, options.lines)
+                except _NotRead:
+                    continue
+                stage.figures.update(kinks=len(found.positions), unresolved=found.unresolved)
+            self.evidence = self.evidence.with_line(self._region, line, found.positions)
+            if not found.piecewise_linear:
+                raise GaveUp(LineReason.NOT_PIECEWISE_LINEAR)
+            kinks = found.positions
+            all_cross = not (in_box or self._reading.is_limited)
+            if form is not None and all_cross and self._is_layered(line, kinks):
+                break
+            with self._journal.stage("gradients") as stage:
+                new, left = units_at_kinks(
+                    self._reading.on_line, self._region, line, kinks, self.units, precision, options.lines
+                )
+                self.units = merge(self.units, new, options.lines)
+                stage.figures.update(units=self.units.width, open_kinks=left + found.unresolved)
+            dry = 0 if self.units.width > before else dry + 1
+            with self._journal.stage("completeness") as stage:
+                form, residual = self._fit(self.units)
+                stage.figures.update(residual=residual, units=self.units.width)
+            if residual <= options.explained and dry >= enough:
+                self.evidence = replace(self.evidence, width=self.units.width, found=self.units.width)
+                return form
+            if dry >= patience:
+                break
+        raise GaveUp(LineReason.NOT_ONE_LAYER, units=self.units.width, residual=residual)
+
+    def _draw_line(self, form: AbsoluteForm | None) -> Line:
+        """Draw a line; behind a link, the one of many that ``form`` says is read over the longest stretch.
+
+        Level lines, along which the form does not change at first, lead farthest.
+        """
+        options = self._options
+        many = 1 if form is None or not self._reading.is_limited else options.drawn_lines
+        draw = partial(random_line, self._region, options.reach, self._line_rng, options.lines.corner)
+        lines = [draw() for _ in range(many)]
+        if form is None or many == 1:
+            return lines[0]
+        lines[::2] = [_levelled(line, form) for line in lines[::2]]
+        t = np.geomspace(1.0, options.reach, options.far_steps)
+        is_read = partial(self._reading.is_read, largest=LARGEST_ERROR)
+        sides = [[is_read(form(line.points(way * t))) for line in lines] for way in (-1, 1)]
+        steps_read = np.minimum.accumulate(np.array(sides), axis=2).sum(axis=(0, 2))
+        return lines[int(np.argmax(steps_read))]
+
+    def _is_layered(self, line: Line, kinks: Array) -> bool:
+        """Return whether a further line has so many new kinks that they cannot all be on hyperplanes.
+
+        A line without ends crosses the hyperplanes of all units, those of the lines before among them.
+        """
+        options = self._options
+        new = len(unexplained(kinks, self.units.crossings(line), options.lines.same_place))
+        return new > max(options.few_kinks, options.share_of_kinks * len(kinks))
+
+    def _note_reach(self) -> None:
+        if self._reading.is_limited:
+            self.notes.append(
+                f"lines were searched as far as answers behind the {self._reading.link.name} are read: units "
+                "that switch only beyond that, and dead units, cannot be seen"
+            )
+        elif self._region.has_box:
+            lines = sum(stage.name == "line" for stage in self._journal.stages)
+            self.notes.append(
+                f"{lines} lines through the box were searched: units whose hyperplane does not cross the "
+                "box, or only a corner of it, cannot be seen"
+            )
+        else:
+            self.notes.append(
+                f"lines were searched up to {self._options.reach:.0e} times the inputs' scale: units that "
+                "switch beyond that, and dead units, cannot be seen"
+            )
+
+    def _fit(self, units: Units) -> tuple[AbsoluteForm, float]:
+        """Fit heights and affine part to fresh rows; return the residual relative to the spread, too."""
+        options, in_box = self._options, self._region.has_box
+        wanted = self._wanted(units)
+        for _ in range(options.most_draws):
+            more = self._region.sample(max(0, wanted - len(self.rows)), self._rng)
+            if not len(more):
+                break
+            if not in_box:
+                more[::2] *= options.wide
+            answers = self._reading(more)
+            read = np.isfinite(answers).all(axis=1)
+            self.answers = np.concatenate([self.answers, answers[read]])
+            self.rows = np.concatenate([self.rows, more[read]])
+        return fit_all(units, self.rows, self.answers)
+
+    def _wanted(self, units: Units) -> int:
+        """Return how many rows the fit of these units takes; raise if they do not fit into memory."""
+        options, frame = self._options, affine_frame(units)
+        slopes = self._region.n_inputs if frame is None else frame.shape[1]
+        spare = options.spare_rows_in_box if self._region.has_box else options.spare_rows
+        wanted = units.width + slopes + 1 + spare
+        numbers = _COPIES_OF_FITTED_ROWS * wanted * self._region.n_inputs
+        require(numbers, "rows that show whether units are missing")
+        return wanted
+
+    def _far_misfit(self, form: AbsoluteForm) -> float:
+        """Return the largest relative error of the form at points far out, in directions that no line had.
+
+        A unit whose hyperplane is nearly parallel to the line is missed there, and near rows may all lie on
+        one side of it; far out in another direction it is beyond its kink.
+        """
+        directions = self._rng.standard_normal((self._options.far_directions, self._region.n_inputs))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        reach = self._options.reach
+        far = [reach, np.sqrt(reach)]
+        if self._reading.is_limited:  # as far as can be read
+            far = list(np.geomspace(1.0, reach, self._options.far_steps))
+        points = np.concatenate([t * directions for t in (*(-t for t in far), *far[::-1])])
+        answers = self._reading(points)
+        read = np.isfinite(answers).all(axis=1)
+        return relative_misfit(form, points[read], answers[read]) if read.any() else 0.0
+
+    def _lacks_weak_units(self, form: AbsoluteForm) -> bool:
+        """Return whether refined units leave more than errors of z, and lines still bring new ones.
+
+        Trained networks have units that weight decay has all but removed: lines that are short because of a
+        link miss some, and rows at the ends of a line, which would show them, are not read.
+        """
+        before, self._width_before = self._width_before, self.units.width
+        if not self._reading.is_limited or self._width_before == before:
+            return False
+        error = np.sqrt(np.mean((form(self.rows) - self.answers) ** 2))
+        return bool(error > self._options.settled * self._reading.error)
+
+    def _refine(self, form: AbsoluteForm) -> AbsoluteForm:
+        """Measure the units of the form on their own hyperplanes, and fit its affine part again."""
+        options = self._options
+        largest = np.abs(form.heights).max(axis=1, initial=0.0)
+        alive = largest > options.negligible * largest.max(initial=0.0)
+        units = replace(self.units, heights=form.heights).keep(alive)
+        with self._journal.stage("refinement") as stage:
+            rows = 2 * (units.weights.shape[0] + 1) * units.width
+            parameters = units.weights.size + 2 * units.heights.size
+            small = rows * self.answers.shape[1] * parameters**2 <= options.kept_rows
+            result = refine_units(
+                self._reading,
+                self._region,
+                units,
+                float(np.finfo(np.float64).eps),
+                self._rng,
+                small,
+                options.refinement,
+                (lambda points: self._reading.is_read(form(points))) if self._reading.is_limited else None,
+            )
+            self.units = units = result.units
+            worst = max(self._error, float(result.error[np.isfinite(result.error)].max(initial=0.0)))
+            self._error = worst
+            stage.figures.update(
+                refined=int(units.refined.sum()),
+                units=units.width,
+                least_clearance=float(units.clearance.min(initial=np.inf)),
+                error=worst,
+            )
+            refitted = fit_affine(units, self.rows, self.answers)
+            read = np.isfinite(result.answers).all(axis=1)
+            self.rows = np.concatenate([self.rows, result.points[read]])
+            self.answers = np.concatenate([self.answers, result.answers[read]])
+        self.evidence = replace(self.evidence, parameter_error_bar=worst)
+        return refitted
+
+    def _without_accidents(self, form: AbsoluteForm) -> AbsoluteForm:
+        """Leave out weak units behind a link that were not met again on their own hyperplane."""
+        largest = np.abs(form.heights).max(axis=1, initial=0.0)
+        weak = largest <= self._options.weak * largest.max(initial=0.0)
+        accidents = weak & ~self.units.refined
+        if not self._reading.is_limited or not accidents.any():
+            return form
+        self.units = self.units.keep(~accidents)
+        return fit_affine(self.units, self.rows, self.answers)
+
+
+def _levelled(line: Line, form: AbsoluteForm) -> Line:
+    """Turn a line so that the form does not change along it at its start."""
+    gradients = form.gradient(line.start)
+    basis = np.linalg.qr(gradients)[0][:, : np.linalg.matrix_rank(gradients)]
+    if basis.shape[1] >= len(line.direction):
+        return line
+    direction = line.direction - basis @ (basis.T @ line.direction)
+    return replace(line, direction=direction / np.linalg.norm(direction))
