@@ -23,6 +23,8 @@ from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit, fit_
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.refinement import CoarseOptions, Refinement
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows, link_of
+from unweave.methods.shared.kinked.line_search import UnitsOnLines, coarse_line_options
+from unweave.methods.shared.kinked.reading import open_reading
 from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples, units_may_turn
 from unweave.methods.shared.refusals import links_to_try
 from unweave.networks.links import Link
@@ -87,6 +89,11 @@ class ReluCoarseOptions:
     sign_misfit: float = 0.2
     """Relative misfit of the affine part up to which a pattern of signs is tried on the answers."""
 
+    coarsest_on_lines: float = 1e-4
+    """Noise relative to the spread up to which kinks are looked for on lines."""
+    rows_after_lines: float = 3.0
+    """Rows to which all parameters are fitted where lines have shown the units, as above."""
+
     def width(self, noise: NoiseKind) -> int:
         """Return the number of units assumed when the caller gives no width."""
         return self.first_width_rounded if noise == "rounded" else self.first_width
@@ -141,8 +148,11 @@ class ReluCoarseSearch(Search):
             # Units may switch where inputs are by default, though a found region shows more of others.
             self._rows.mix_in(ordinary)
         self._best.measure_noise()
-        self._narrow()
         options = self._options
+        if self._on_lines():
+            self._best.refine(self._searched_again, self._pruned)
+            return
+        self._narrow()
         first = self.request.width or options.width(self.findings.noise.kind)
         goal = options.rows_per_parameter * self._parameters(first)
         for _ in range(options.rounds if self._certain else 1):
@@ -160,6 +170,41 @@ class ReluCoarseSearch(Search):
             raise GaveUp(ReluCoarseReason.NOTHING_SEEN)
         units = fit.model.weights[0].shape[1]
         raise GaveUp(ReluCoarseReason.NOT_EXPLAINED, units=units, misfit=fit.misfit)
+
+    def _on_lines(self) -> bool:
+        """Find units on lines, where kinks stand out; return whether these explain the answers."""
+        noise, coarsest = self.findings.noise, self._options.coarsest_on_lines
+        if not self.findings.kinks or noise.relative > coarsest or noise.kind == "noisy":
+            return False
+        for link in self._links:
+            reading = open_reading(self._rows.view, noise, link, self.findings.spread, self.rng)
+            if reading is None or reading.region is not self._rows.region:
+                continue
+            lines = UnitsOnLines(
+                reading, self.journal, self.rng, coarse_line_options(noise.relative), lambda form: None
+            )
+            try:
+                form = lines.run()
+            except GaveUp:
+                continue
+            name = self.request.activation or KINKED[0]
+            solution = solve_signs(form, negative_slope(name), self._options.sign_misfit)
+            behind = to_network(form, solution, name)
+            spread = reading.spread
+            network = Network(
+                [behind.weights[0], behind.weights[1] * spread],
+                [behind.biases[0], behind.biases[1] * spread],
+                behind.activations,
+                None if behind.skip is None else behind.skip * spread,
+            )
+            with self.journal.stage(f"fit {name}") as stage:
+                self._rows.extend_to(self._options.rows_after_lines * self._parameters(form.width))
+                fit = self._fitted(network, link)
+                stage.figures.update(rows=len(self._rows), width=fit.model.width, misfit=fit.misfit)
+            self._best.keep(fit)
+            if self._best.is_explained:
+                return True
+        return False
 
     def _narrow(self) -> None:
         """Look nearer to the centre where a link is saturated nearly everywhere."""

@@ -32,7 +32,7 @@ from unweave.methods.shared.kinked.reading import LARGEST_ERROR, Reading
 from unweave.methods.shared.kinked.refine import RefinementOptions, refine_units
 from unweave.methods.shared.kinked.units import Units, merge, units_at_kinks
 from unweave.networks.absolute_form import AbsoluteForm
-from unweave.numerics.line_kinks import Line
+from unweave.numerics.line_kinks import KinkOptions, Line
 from unweave.numerics.memory import require
 from unweave.search import GaveUp, Journal, Reason
 
@@ -56,6 +56,8 @@ class LineReason(Reason):
 class LineSearchOptions:
     """How lines are searched, and what counts as explained."""
 
+    coarse: bool = False
+    """Whether answers are too coarse to follow lines far, or to see all units on one."""
     lines: LineOptions = field(default_factory=LineOptions)
     refinement: RefinementOptions = field(default_factory=RefinementOptions)
     reach: float = LINE_REACH
@@ -78,8 +80,10 @@ class LineSearchOptions:
     """Rows of the completeness check beyond its unknowns."""
     spare_rows_in_box: int = 60
     """The same in a box, where units may be active on few rows."""
-    most_lines_behind_link: int = 40
-    """Lines that are searched behind a link, where one is read over a part of its length."""
+    most_short_lines: int = 40
+    """Lines that are searched where one is followed over a part of its length."""
+    dry_short_lines: int = 4
+    """Those of them without a new unit after which no more are searched."""
     drawn_lines: int = 64
     """Lines of which the one is searched that is likely to be read farthest, behind a link."""
     most_draws: int = 6
@@ -154,6 +158,11 @@ class UnitsOnLines:
         self._on_form(form)
         return form
 
+    @property
+    def _is_short(self) -> bool:
+        """Whether lines are followed over a part of their length, and do not show all units."""
+        return self._options.coarse or self._reading.is_limited
+
     def _ask_on_line(self, points: Array) -> Array:
         values = self._reading.on_line(points)
         if self._reading.is_limited and not np.isfinite(values).all():
@@ -168,8 +177,8 @@ class UnitsOnLines:
         if in_box:
             most, patience = options.most_lines_in_box, options.dry_lines_in_box
             enough = options.confirming_lines_in_box
-        elif self._reading.is_limited:
-            most = options.most_lines_behind_link
+        elif self._is_short:
+            most, patience = options.most_short_lines, options.dry_short_lines
         form: AbsoluteForm | None = None
         residual = np.inf
         for _ in range(most):
@@ -189,7 +198,7 @@ class UnitsOnLines:
             if not found.piecewise_linear:
                 raise GaveUp(LineReason.NOT_PIECEWISE_LINEAR)
             kinks = found.positions
-            all_cross = not (in_box or self._reading.is_limited)
+            all_cross = not (in_box or self._is_short)
             if form is not None and all_cross and self._is_layered(line, kinks):
                 break
             with self._journal.stage("gradients") as stage:
@@ -304,7 +313,7 @@ class UnitsOnLines:
         link miss some, and rows at the ends of a line, which would show them, are not read.
         """
         before, self._width_before = self._width_before, self.units.width
-        if not self._reading.is_limited or self._width_before == before:
+        if not self._is_short or self._width_before == before:
             return False
         error = np.sqrt(np.mean((form(self.rows) - self.answers) ** 2))
         return bool(error > self._options.settled * self._reading.error)
@@ -323,13 +332,16 @@ class UnitsOnLines:
                 self._reading,
                 self._region,
                 units,
-                float(np.finfo(np.float64).eps),
+                options.lines.precision,
                 self._rng,
                 small,
                 options.refinement,
                 (lambda points: self._reading.is_read(form(points))) if self._reading.is_limited else None,
             )
-            self.units = units = result.units
+            units = result.units
+            if options.coarse:  # what was not met again had a wrong normal, or is an accident
+                units = units.keep(units.refined)
+            self.units = units
             worst = max(self._error, float(result.error[np.isfinite(result.error)].max(initial=0.0)))
             self._error = worst
             stage.figures.update(
@@ -350,7 +362,7 @@ class UnitsOnLines:
         largest = np.abs(form.heights).max(axis=1, initial=0.0)
         weak = largest <= self._options.weak * largest.max(initial=0.0)
         accidents = weak & ~self.units.refined
-        if not self._reading.is_limited or not accidents.any():
+        if not self._is_short or not accidents.any():
             return form
         self.units = self.units.keep(~accidents)
         return fit_affine(self.units, self.rows, self.answers)
@@ -364,3 +376,44 @@ def _levelled(line: Line, form: AbsoluteForm) -> Line:
         return line
     direction = line.direction - basis @ (basis.T @ line.direction)
     return replace(line, direction=direction / np.linalg.norm(direction))
+
+
+def coarse_line_options(precision: float) -> LineSearchOptions:
+    """Return options for answers that are rounded by ``precision`` relative to their spread.
+
+    Windows and steps are long, so that slopes stand out of the rounding; kinks that are too close together
+    for that are seen on other lines.
+    """
+    kinks = KinkOptions(
+        window=0.1,
+        largest_window=0.4,
+        shorter=0.3,
+        shortest_window=0.02,
+        clear=3.0,
+        least_offset=1e-4,
+        offset_errors=2.0,
+        shortest=1e-5,
+    )
+    lines = LineOptions(
+        kinks=kinks,
+        precision=precision,
+        rounding_errors=2.0,
+        noise_errors=3.0,
+        step=0.2,
+        smaller=0.4,
+        check_errors=5.0,
+        rank_one=0.1,
+        same_direction=2e-3,
+        same_bias=0.03,
+        same_place=1e-3,
+    )
+    return LineSearchOptions(
+        coarse=True,
+        lines=lines,
+        refinement=RefinementOptions(rank_one=0.1, same_unit=0.1),
+        reach=100.0,
+        explained=3e-3,
+        explained_far=np.inf,
+        negligible=1e-6,
+        weak=1e-2,
+    )

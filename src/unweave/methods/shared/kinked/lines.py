@@ -37,6 +37,8 @@ class LineOptions:
     """How kinks are found on a line, and the units behind them."""
 
     kinks: KinkOptions = field(default_factory=KinkOptions)
+    precision: float = float(np.finfo(np.float64).eps)
+    """Rounding of a number in the target."""
     rounding_errors: float = 32.0
     """Roundings of the terms that an answer is summed from by which it may be off."""
     noise_errors: float = 8.0
@@ -163,7 +165,7 @@ def scan(ask: Ask, line: Line, noise: LineNoise, options: LineOptions) -> tuple[
     ends = np.array([line.low, line.low / 2, 0.0, line.high / 2, line.high])
     answers = np.abs(ask(line.points(ends))).max(axis=1)
     growth = float((np.delete(answers, 2) / np.maximum(np.abs(np.delete(ends, 2)), 1.0)).max())
-    rounding = options.rounding_errors * float(np.finfo(np.float64).eps)
+    rounding = options.rounding_errors * options.precision
     error = LineError(float(answers[2]), growth, noise, options.noise_errors, rounding)
     cuts = np.sqrt(len(line.start)) * np.array(options.cuts)
     inside = tuple(float(cut) for cut in cuts if line.low < cut < line.high)

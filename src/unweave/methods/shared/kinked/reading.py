@@ -19,9 +19,9 @@ from unweave.numerics.line_kinks import Line
 from unweave.probing.noise import Noise
 from unweave.targets.region import NormalisedQueries, Region
 
-LARGEST_ERROR = 1e-11
-"""Error of z, in units of its spread, beyond which a row on a line is not read."""
-PRECISE = 3e-13
+LARGEST_ERROR = 5e4
+"""Error of z, in roundings of its spread, beyond which a row on a line is not read."""
+PRECISE = 1.5e3
 """The same of rows that a network is fitted to."""
 _ROUNDINGS = 4.0  # by which an answer may be off: the exponentials, their sum, the quotient
 _STEEPEST = 0.25  # slope of a sigmoid at zero, and of a class of a softmax
@@ -43,6 +43,8 @@ class Reading:
         """(K,) what is read is in units of."""
         self.error = float((noise.sigma_per_output / spread).max())
         """Typical error of what is read."""
+        number = noise.number_format
+        self._rounding = noise.relative if number is None else float(number.eps)
         self._complement = np.zeros(len(spread), dtype=np.bool_)
 
     @property
@@ -114,14 +116,17 @@ class Reading:
         """Return z and its error, both (n, K), in units of the spread; nan where it is too large."""
         noise = self._noise
         with np.errstate(all="ignore"):
-            no_other = np.zeros(len(self.spread))
-            errors = _ROUNDINGS * self.link.undone_errors(answers, no_other, noise.number_format)
+            if noise.number_format is None:
+                errors = self.link.undone_errors(answers, noise.sigma_per_output, None)
+            else:
+                no_other = np.zeros(len(self.spread))
+                errors = _ROUNDINGS * self.link.undone_errors(answers, no_other, noise.number_format)
             if self._complement.any():
                 rounding = 1 / (_COMPLEMENT_STEPS * answers)
                 errors = np.where(self._complement, np.maximum(errors, rounding), errors)
             errors = errors / self.spread
             values = self.link.undo(answers, noise.edge_sigma) / self.spread
-        lost = ~((errors <= largest).all(axis=1) & np.isfinite(values).all(axis=1))
+        lost = ~((errors <= largest * self._rounding).all(axis=1) & np.isfinite(values).all(axis=1))
         values[lost], errors[lost] = np.nan, np.inf
         return values, errors
 
