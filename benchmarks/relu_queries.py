@@ -5,7 +5,7 @@ and so on have unit weights and biases up to that. Rows with the name of a data 
 scikit-learn trained on it (as in deep_trained.py, seed of the training), asked through ``predict``.
 "least clearance" is the smallest room, over units and seeds, that a unit was measured in: errors grow as
 it shrinks.
-"signs" lists how the signs of the units were found; rows of many units per input need python-flint.
+"signs" lists how the signs of the units were found.
 ``--rows`` and ``--json`` as in deep_table.py.
 """
 

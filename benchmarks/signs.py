@@ -22,7 +22,7 @@ ROWS = (
     [f"{layers}:{outer}" for layers in ("10-80-1", "10-100-1", "13-128-1", "20-128-1", "8-128-1", "4-64-1")
      for outer in ("signed", "normal")]
     + ["10-100-1:diabetes"]
-    + [f"{layers}:{name}" for name in ("gelu", "softplus", "silu") for layers in ("10-20-1", "10-40-1")]
+    + [f"{layers}:{name}" for name in ("gelu", "softplus", "swish") for layers in ("10-20-1", "10-40-1")]
 )  # fmt: skip
 
 

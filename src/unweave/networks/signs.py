@@ -15,7 +15,7 @@ chosen silently. If no pattern fits, the affine rest becomes a skip matrix: the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -176,9 +176,8 @@ class _Solver:
         outside = right - basis[:, :rank] @ (self._right * self._size)
         self._outside = float(np.linalg.norm(outside)) / self._size
         self._tolerance = tolerance
-        usual = max(options.equation_error, tolerance / 10 if tolerance > SIGN_TOLERANCE else 0.0)
-        self._error = usual if error is None else error
-        self._error_known = error is not None or usual > options.equation_error
+        self._error = options.equation_error if error is None else error
+        self._error_known = error is not None
         self._reason = ""
         self._rng = np.random.default_rng(seed)
 
@@ -253,7 +252,10 @@ class _Solver:
         if bits < self._width:
             self._reason = f"{counted}, and {self._width} signs need at least {self._width}"
             return None
-        found = lattice_search(self._matrix, self._right, self._error, self._options)
+        # Larger blocks only help if the last bits that they are fed are known to be right.
+        rough = not self._error_known and self._tolerance > SIGN_TOLERANCE
+        options = replace(self._options, largest_block=2) if rough else self._options
+        found = lattice_search(self._matrix, self._right, self._error, options)
         self._reason = f"{counted} for {self._width} signs, and " + (
             f"lattice reduction with blocks of up to {found.block} vectors did not find them"
             if found.block

@@ -230,7 +230,9 @@ class _Basis:
         triangle = self._triangle()
         if _expected_candidates(np.diag(triangle), wanted) > _HOPELESS * _MOST_DECODED or over():
             return None
-        coefficients, _ = _combinations(triangle, wanted, _MOST_DECODED)
+        coefficients, _ = _combinations(triangle, wanted, _MOST_DECODED, over)
+        if over():
+            return None
         vectors = coefficients.astype(np.int64) @ self._rows[:, : self.shape[0]]
         patterns = vectors[(np.abs(vectors) == 1).all(axis=1)]
         return None if not len(patterns) else (patterns[0, :-1] * patterns[0, -1]).astype(np.float64)
@@ -298,15 +300,19 @@ def _shortest(block: Array) -> IntArray | None:
     return np.asarray(best.astype(np.int64))
 
 
-def _combinations(triangle: Array, bounds: Array, most: int) -> tuple[Array, Array]:
+def _combinations(
+    triangle: Array, bounds: Array, most: int, over: _Over = out_of_time
+) -> tuple[Array, Array]:
     """Return coefficients (c, n) and squared lengths of vectors R c within bounds in every projection.
 
     ``bounds`` (n,) hold for the squared lengths in the last 1, 2, ..., n coordinates. Of c and -c one is
-    returned, and the ``most`` shortest projections are followed at each level.
+    returned, and the ``most`` shortest projections are followed at each level; none when time is ``over``.
     """
     n = len(triangle)
     chosen, squares = np.zeros((1, 0)), np.zeros(1)
     for i in range(n - 1, -1, -1):
+        if over():
+            return np.zeros((0, n)), np.zeros(0)
         step = triangle[i, i]
         centers = -(chosen @ triangle[i, i + 1 :]) / step
         reach = np.sqrt(np.maximum(bounds[n - 1 - i] - squares, 0.0)) / step

@@ -11,9 +11,11 @@ import pytest
 import unweave
 from searches import looked
 from unweave import InvalidInput, Network, Recovery, Status
+from unweave.methods.relu.search import ReluOptions
 from unweave.methods.shared.kinked import line_search as line_route
 from unweave.methods.shared.kinked.lines import random_line
 from unweave.numerics.line_kinks import Line
+from unweave.numerics.sign_search import SignOptions
 from unweave.targets.region import Region
 
 
@@ -49,6 +51,29 @@ def test_width_activation_and_every_parameter_are_found(layers: list[int], activ
     assert stages == wanted
     if min(layers[:2]) >= 5:
         assert result.queries_per_parameter <= 6
+
+
+@pytest.mark.parametrize("layers", [[10, 100, 1], [4, 64, 1]])
+def test_the_signs_of_layers_far_wider_than_their_inputs_are_found(layers: list[int]) -> None:
+    network = unweave.random_network(layers, "relu", seed=1000, outer="signed")
+    result = unweave.recover(network)
+    assert_recovered(network, result)
+    assert result.network is not None
+    assert result.network.skip is None
+    figures = next(stage.figures for stage in result.stages if stage.name == "signs")
+    assert figures["method"] == "lattice reduction"
+    assert figures["equation_error"] < 1e-13
+
+
+def test_an_affine_part_of_its_own_is_kept_as_a_skip_and_the_bits_are_counted() -> None:
+    network = unweave.random_network([3, 60, 1], "relu", seed=1000, outer="signed")
+    skip = np.random.default_rng(1000).standard_normal((3, 1))
+    target = Network(network.weights, network.biases, network.activations, skip)
+    options = ReluOptions(signs=SignOptions(largest_block=2))
+    result = unweave.recover(target, method="relu", options=options)
+    assert result.status is Status.RECOVERED_UP_TO_AMBIGUITY
+    assert "the 3 equations carry 1" in result.message
+    assert "bits for 60 signs" in result.message
 
 
 @pytest.mark.parametrize("bias", [5.0, 20.0, 100.0])
