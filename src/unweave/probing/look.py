@@ -25,8 +25,10 @@ from unweave.probing.lines import (
     roughness,
     slope_share,
 )
+from unweave.probing.moderate_region import find_moderate_region
 from unweave.probing.noise import Noise, NoiseKind, estimate_noise
 from unweave.probing.region_search import find_region
+from unweave.probing.straight import StraightLines, read_lines, stays_straight
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
 from unweave.targets.samples import Samples
@@ -73,6 +75,8 @@ class Findings:
     """Output activations whose range holds all answers seen, the simplest first."""
     labels: int = 0
     """Number of different answers if they are names of classes, else 0."""
+    straight_links: tuple[str, ...] = ()
+    """Output activations behind which all lines were straight, as far as they could be read."""
 
     @property
     def spread(self) -> Array:
@@ -108,8 +112,19 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     told = _out_of_range(lines.answers)
     if told:
         raise TargetError(f"The target's answers {told}", ledger=queries)
-    searched = known is None and not _fits(view, lines, noise)
-    if searched:
+    straight = _straight(lines, noise)
+    stays = any(found.straight and found.is_readable for found in straight)
+    if stays and known is None:
+        stays = any(stays_straight(view, found, lines, noise) for found in straight if found.is_readable)
+    searched = False
+    if not stays and not region.has_box and any(not found.is_readable for found in straight):
+        moderate = _measure_moderate(view, straight, lines, rng)
+        if moderate is not None:
+            view, noise, lines = moderate
+            straight, stays, searched = _straight(lines, noise), True, True
+    if known is None and not stays:
+        searched = not _fits(view, lines, noise)
+    if searched and not stays:
         scattered = _scatters(noise)
         sigma = _EPS * noise.scale if scattered else noise.sigma_per_output
         found = find_region(queries, sigma, rng)
@@ -118,6 +133,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
             clearer = not scattered or measured[1].relative < _BETTER_REGION_SHARE * noise.relative
             if clearer and not _is_frozen(measured[2], measured[1], lines, noise):
                 view, noise, lines = measured
+                straight = _straight(lines, noise)
     links = possible_links(lines.answers, noise.sigma)
     evidence = look_for_kinks(lines, noise)
     for name in links if not evidence.kinks else ():
@@ -138,6 +154,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
         queries=queries.sent - before,
         links=links,
         labels=labels,
+        straight_links=tuple(found.link.name for found in straight if found.straight and found.is_readable),
     )
 
 
@@ -228,6 +245,40 @@ def _measure(
         rows = np.asarray(examples, dtype=np.float64)
         centers = region.to_normalised(rows[rng.integers(0, rows.shape[0], _PROBE_LINES)])
     return view, noise, ask_lines(view, _PROBE_LINES, rng, centers)
+
+
+def _straight(lines: Lines, noise: Noise) -> list[StraightLines]:
+    """Read z on the lines behind every link that the range of the answers allows and no line contradicts."""
+    links = possible_links(lines.answers, noise.sigma)
+    if "identity" in links and (lines.answers >= 0).all():
+        links = (*links, "exp")
+    straight_itself = is_linear(lines, noise) and not is_constant(lines, noise)
+    links = tuple(name for name in links if name != "identity" or straight_itself)
+    return [found for found in (read_lines(Link(name), lines, noise) for name in links) if found.straight]
+
+
+def _measure_moderate(
+    view: NormalisedQueries, straight: list[StraightLines], lines: Lines, rng: np.random.Generator
+) -> tuple[NormalisedQueries, Noise, Lines] | None:
+    """Look again where a link is not saturated; None unless the lines are straight behind it there."""
+    rows = [lines.centers, *_ends(lines)]
+    answers = [lines.center, *(part[:, -1] for part in (lines.plus, lines.minus))]
+    for each in straight:
+        link = each.link
+        region = find_moderate_region(view, link.name, np.concatenate(rows), np.concatenate(answers), rng)
+        if region is None:
+            continue
+        measured = _measure(view.ledger, region, rng, None)
+        read = read_lines(link, measured[2], measured[1])
+        if read.straight and read.is_readable:
+            return measured
+    return None
+
+
+def _ends(lines: Lines) -> tuple[Array, Array]:
+    """Return the points (L, D) at the longest step of every line, on either side."""
+    reach = lines.steps[-1] * lines.directions
+    return lines.centers + reach, lines.centers - reach
 
 
 def _scatters(noise: Noise) -> bool:

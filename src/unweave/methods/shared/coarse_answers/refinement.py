@@ -119,8 +119,8 @@ class Refinement(Generic[Measured]):
         floor = rows.largest_sigma / max(float(findings.output_scale.max()), np.finfo(np.float64).tiny)
         self.evidence = replace(
             self.evidence,
-            width=fit.model.width,
-            found=fit.model.width,
+            width=fit.model.width if fit.model.depth > 1 else None,
+            found=fit.model.width if fit.model.depth > 1 else 0,
             fit_history=tuple(value * floor for value in fit.history),
             fit_floor=floor,
             prediction_floor=floor * float(np.sqrt(fit.model.size / max(fit.equations - fit.model.size, 1))),
@@ -301,8 +301,10 @@ class Refinement(Generic[Measured]):
             return self._rows.sigma
         return self._rows.sigma * float(np.clip(fit.misfit, 1.0, self._rows.acceptable_misfit()))
 
-    def _weakest(self, fit: AveragedFit) -> float:
+    def _weakest(self, fit: AveragedFit) -> float | None:
         """Return the contribution of the weakest unit over the largest that an accepted misfit could hide."""
+        if fit.model.depth == 1:
+            return None
         hidden = float(np.sqrt(self._rows.acceptable_misfit() ** 2 - 1))
         return float(contributions(fit.model, self._rows).min()) / hidden
 

@@ -1,0 +1,248 @@
+"""Find a region in which a link is not saturated, for a target that is a link and an affine map.
+
+Behind a sigmoid or softmax z may be in the hundreds at ordinary inputs, and every answer 0 or 1. Halving the
+way between two rows that differ leads to where two classes are about equally likely. Steps along every axis
+from there, of the size that changes their log ratio by about one, give its gradient. Rows on which all classes
+known so far are equally likely form a plane, along which some further class wins sooner or later. Where all
+are equal the region is put. Nothing needs to be known about the precision but that it is 0.01 or better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from unweave.arrays import Array, BoolArray
+from unweave.errors import NonFiniteAnswers
+from unweave.networks.activations import SOFTMAX
+from unweave.targets.region import NormalisedQueries, Region
+
+_LEAST = 0.02  # probability that is read
+_EVEN = 0.1  # probability of the less likely side where a gradient is taken
+_STEPS = 10.0 ** np.arange(-2.0, 9.0)  # along a line on which another class is looked for
+_DIRECTIONS = 3  # lines that are tried for it
+_HALVINGS = 60
+_LEAST_CHANGE = 0.3  # of a log ratio that gives a slope
+_CLEAR_CHANGE = 0.03  # of a log ratio that tells how much longer the step must be
+_ROUNDS = 14  # of steps along the axes
+_LONGEST_STEP = 1e9
+_SPREAD = {"exp": 1.0}  # standard deviation of z in the region that is found
+_OTHER_SPREAD = 2.0
+_MODERATE_LOGS = (-1.0, 9.0)  # logarithms of positive answers where a gradient is taken: neither tiny nor huge
+
+
+def find_moderate_region(
+    view: NormalisedQueries, link: str, rows: Array, answers: Array, rng: np.random.Generator
+) -> Region | None:
+    """Return a region where z varies by about two around zero, or None if it is not found.
+
+    ``rows`` (n, D) of the view with ``answers`` (n, K) are known. Cost: about 2.5 D + 30 rows per output.
+    """
+    if link == "identity":
+        return None
+    try:
+        found = _Search(view, link, rows, answers, rng).run()
+    except NonFiniteAnswers:
+        return None
+    if found is None:
+        return None
+    center, slopes = found
+    size = np.sqrt(np.mean(slopes**2, axis=1))
+    active = size > 0
+    if not active.any():
+        return None
+    spread = _SPREAD.get(link, _OTHER_SPREAD)
+    scale = np.where(active, spread / np.where(active, size, 1.0) / np.sqrt(active.sum()), 1.0)
+    region = view.region
+    return Region(region.to_inputs(center[None])[0], region.scale * scale)
+
+
+class _Search:
+    """Contrasts c(x) = c_0 + g.(x - x_0) found so far, one per output, or per further class."""
+
+    def __init__(
+        self, view: NormalisedQueries, link: str, rows: Array, answers: Array, rng: np.random.Generator
+    ) -> None:
+        self._ask, self._link, self._rng = view, link, rng
+        self._rows, self._answers = rows, self._probabilities(answers)
+        self._gradients: list[Array] = []
+        self._zeros: list[float] = []
+        """g . x where the contrast is zero."""
+
+    def run(self) -> tuple[Array, Array] | None:
+        """Return a point (D,) where all contrasts vanish and their gradients (D, C)."""
+        outputs = self._answers.shape[1]
+        center: Array | None = None
+        if self._link == SOFTMAX:
+            known = {int(self._answers[0].argmax())}
+            while len(known) < outputs:
+                here = self._rows[0] if center is None else center
+                reached = self._new_class(here, known)
+                if reached is None:
+                    return None
+                point, row = reached
+                second, first = np.argsort(row)[-2:]
+                pair = (first, second)
+                if len({int(first), int(second)} & known) != 1:
+                    return None
+                known |= {int(first), int(second)}
+                center = self._add(
+                    point, lambda p, pair=pair: np.log(p[:, pair[0]] / p[:, pair[1]]), self._both_seen(pair)
+                )
+        else:
+            for output in range(outputs):
+                start = self._moderate_row(output, center)
+                if start is None:
+                    return None
+                center = self._add(
+                    start, lambda p, k=output: self._undone(p[:, k]), lambda p, k=output: self._seen(p[:, k])
+                )
+        if center is None:
+            return None
+        return center, np.stack(self._gradients, axis=1)
+
+    def _probabilities(self, answers: Array) -> Array:
+        return (answers + 1) / 2 if self._link == "tanh" else answers
+
+    def _asked(self, points: Array) -> Array:
+        return self._probabilities(self._ask(points))
+
+    def _undone(self, p: Array) -> Array:
+        if self._link == "exp":
+            return np.asarray(np.log(p))
+        return np.asarray(np.log(p / (1 - p)) / (2.0 if self._link == "tanh" else 1.0))
+
+    def _seen(self, p: Array) -> BoolArray:
+        if self._link == "exp":
+            return np.asarray((p > np.exp(_MODERATE_LOGS[0] - 1)) & (p < np.exp(_MODERATE_LOGS[1] + 2)))
+        return np.asarray((p > _LEAST) & (p < 1 - _LEAST))
+
+    def _both_seen(self, pair: tuple[int, int]) -> Callable[[Array], BoolArray]:
+        return lambda p: np.asarray((p[:, pair[0]] > _LEAST) & (p[:, pair[1]] > _LEAST))
+
+    def _add(self, point: Array, value: Callable[[Array], Array], seen: Callable[[Array], BoolArray]) -> Array:
+        """Measure the contrast ``value`` around ``point`` (D,), and return where all are zero."""
+        at_point = float(value(self._asked(point[None]))[0])
+        gradient = self._gradient(point, at_point, value, seen)
+        self._gradients.append(gradient)
+        zero = gradient @ point - (0.0 if self._link == "exp" else at_point)
+        self._zeros.append(float(zero))
+        slopes = np.stack(self._gradients)  # (C, D)
+        size = np.sqrt(np.mean(slopes**2, axis=0))
+        metric = np.where(size > 0, 1 / np.where(size > 0, size, 1.0), 0.0)
+        missing = np.array(self._zeros) - slopes @ point
+        step: Array = metric * np.linalg.lstsq(slopes * metric, missing, rcond=1e-6)[0]
+        return point + step
+
+    def _gradient(
+        self, point: Array, at_point: float, value: Callable[[Array], Array], seen: Callable[[Array], BoolArray]
+    ) -> Array:
+        """Return the slope (D,) of the contrast along every axis, 0 where no step changes it."""
+        inputs = len(point)
+        steps, slopes, best = np.ones(inputs), np.zeros(inputs), np.zeros(inputs)
+        shrunk, axes = np.zeros(inputs, dtype=np.bool_), np.arange(inputs)
+        for _ in range(_ROUNDS):
+            if not len(axes):
+                break
+            moved = np.repeat(point[None], len(axes), axis=0)
+            moved[np.arange(len(axes)), axes] += steps[axes]
+            answers = self._asked(moved)
+            taken = moved[np.arange(len(axes)), axes] - point[axes]
+            readable = seen(answers)
+            change = np.where(readable, value(answers) - at_point, 0.0)
+            better = np.abs(change) > np.maximum(best[axes], _CLEAR_CHANGE)
+            slopes[axes[better]] = change[better] / taken[better]
+            best[axes[better]] = np.abs(change[better])
+            enough = readable & ((np.abs(change) >= _LEAST_CHANGE) | shrunk[axes])
+            clear = readable & (np.abs(change) > _CLEAR_CHANGE)
+            factor = np.where(clear, 1 / np.maximum(np.abs(change), _CLEAR_CHANGE), 10.0)
+            shrunk[axes[~readable]] = True
+            steps[axes] *= np.where(readable, factor, 0.1)
+            axes = axes[~enough & (steps[axes] <= _LONGEST_STEP)]
+        return slopes
+
+    def _moderate_row(self, output: int, center: Array | None) -> Array | None:
+        """Return a point where answer ``output`` is moderate."""
+        start = self._rows[0] if center is None else center
+        if self._link == "exp":
+            logs = np.log(np.maximum(self._answers[:, output], np.finfo(np.float64).tiny))
+            nearest = int(np.argmin(np.abs(logs - np.mean(_MODERATE_LOGS))))
+            if _MODERATE_LOGS[0] < logs[nearest] < _MODERATE_LOGS[1]:
+                return self._rows[nearest]
+            low, high = int(np.argmin(logs)), int(np.argmax(logs))
+            if not logs[low] < np.mean(_MODERATE_LOGS) < logs[high]:
+                return None
+            reached = self._between(
+                self._rows[low],
+                self._rows[high],
+                lambda p: bool(np.log(max(p[output], 1e-300)) < np.mean(_MODERATE_LOGS)),
+                lambda p: bool(_MODERATE_LOGS[0] < np.log(max(p[output], 1e-300)) < _MODERATE_LOGS[1]),
+            )
+            return None if reached is None else reached[0]
+        side = bool(self._asked(start[None])[0, output] < 0.5)
+        other = self._elsewhere(start, lambda p: (p[:, output] < 0.5) != side)
+        if other is None:
+            return None
+        reached = self._between(
+            start,
+            other,
+            lambda p: bool((p[output] < 0.5) == side),
+            lambda p: bool(min(p[output], 1 - p[output]) > _EVEN),
+        )
+        return None if reached is None else reached[0]
+
+    def _new_class(self, start: Array, known: set[int]) -> tuple[Array, Array] | None:
+        """Return a point where a known class and a new one are likely, and the probabilities there."""
+        old = np.array(sorted(known))
+        other = self._elsewhere(start, lambda p: ~np.isin(p.argmax(axis=1), old))
+        if other is None:
+            return None
+        return self._between(
+            start,
+            other,
+            lambda p: int(p.argmax()) in known,
+            lambda p: bool(
+                np.sort(p)[-2] > _EVEN and len(set(np.argsort(p)[-2:].tolist()) & known) == 1
+            ),
+        )
+
+    def _elsewhere(self, start: Array, wanted: Callable[[Array], BoolArray]) -> Array | None:
+        """Return a row that is ``wanted``: known ones first, then along lines that keep all contrasts."""
+        if not self._gradients:
+            known = np.flatnonzero(wanted(self._answers))
+            if len(known):
+                return self._rows[known[0]]
+        directions = self._rng.standard_normal((_DIRECTIONS, len(start)))
+        if self._gradients:
+            slopes = np.stack(self._gradients)
+            size = np.sqrt(np.mean(slopes**2, axis=0))
+            metric = np.where(size > 0, 1 / np.where(size > 0, size, 1.0), 1.0)
+            basis = np.linalg.qr((slopes * metric).T)[0]
+            directions = (directions - directions @ basis @ basis.T) * metric
+        for direction in directions:
+            t = np.stack([_STEPS, -_STEPS], axis=1).reshape(-1)
+            points = start + t[:, None] * direction
+            found = np.flatnonzero(wanted(self._asked(points)))
+            if len(found):
+                return np.asarray(points[found[0]])
+        return None
+
+    def _between(
+        self,
+        start: Array,
+        end: Array,
+        like_start: Callable[[Array], bool],
+        good: Callable[[Array], bool],
+    ) -> tuple[Array, Array] | None:
+        """Halve the way until a point is ``good``; None where the answers jump."""
+        for _ in range(_HALVINGS):
+            middle = (start + end) / 2
+            row = self._asked(middle[None])[0]
+            if good(row):
+                return middle, row
+            if like_start(row):
+                start = middle
+            else:
+                end = middle
+        return None
