@@ -115,7 +115,7 @@ class Link:
             else:
                 values = self.inverse(answers)
         seen = np.isfinite(values) & ((errors < _READABLE) | (self.name == "identity"))
-        if number is not None and self.name != "identity":
+        if number is not None:
             # z is a sum of terms, whose rounding does not shrink where they cancel.
             size = np.abs(np.where(seen, values, 0.0)).max(axis=0, initial=0.0)
             errors = np.maximum(errors, number.eps * size)

@@ -111,7 +111,9 @@ def stays_straight(view: NormalisedQueries, found: StraightLines, lines: Lines, 
     low, high = _range(found, z - give, z + give)
     slack = clear_over_sigma(noise) * noise.sigma_per_output
     if noise.number_format is not None:
-        slack = slack + _FAR_ROUNDINGS * noise.number_format.eps * np.abs(answers)
+        # Terms of a sum may cancel on one line, and so do not on the others.
+        largest = np.array([np.abs(answers[np.abs(t) == step]).max(axis=0) for step in np.abs(t)])
+        slack = slack + _FAR_ROUNDINGS * noise.number_format.eps * largest
     return bool(((answers >= low - slack) & (answers <= high + slack)).all())
 
 
