@@ -46,6 +46,8 @@ _ROUGH_AS_NOISE = 0.02  # relative scatter of repeatable answers that may be ste
 _BETTER_REGION_SHARE = 0.1  # of the noise before: how much clearer answers must be to move to another region
 _LEAST_SLOPE_SHARE = 0.2  # of short steps against long ones: less is flat
 _NOISE_OF_SAMPLES: dict[str, NoiseKind] = {"decimals": "rounded", "replicates": "noisy", "float32": "float32"}
+_NOT_NEGATIVE_SIGMAS = 5.0  # by which noise takes a positive answer below zero
+_MAGNITUDES = 300.0  # largest over median answer: more is an exponential's range
 _MOST_ROUGHNESS = 0.6  # more, and the units switch within a fraction of the region: steps on flat ground
 
 
@@ -117,7 +119,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     if stays and known is None:
         stays = any(stays_straight(view, found, lines, noise) for found in straight if found.is_readable)
     searched = False
-    if not stays and not region.has_box and any(not found.is_readable for found in straight):
+    if not stays and not region.has_box:
         moderate = _measure_moderate(view, straight, lines, rng)
         if moderate is not None:
             view, noise, lines = moderate
@@ -134,7 +136,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
             if clearer and not _is_frozen(measured[2], measured[1], lines, noise):
                 view, noise, lines = measured
                 straight = _straight(lines, noise)
-    links = possible_links(lines.answers, noise.sigma)
+    links = possible_links(lines.answers, noise.sigma, noisy=noise.kind == "noisy")
     evidence = look_for_kinks(lines, noise)
     for name in links if not evidence.kinks else ():
         behind = look_for_kinks_behind(Link(name), lines, noise)
@@ -249,8 +251,8 @@ def _measure(
 
 def _straight(lines: Lines, noise: Noise) -> list[StraightLines]:
     """Read z on the lines behind every link that the range of the answers allows and no line contradicts."""
-    links = possible_links(lines.answers, noise.sigma)
-    if "identity" in links and (lines.answers >= 0).all():
+    links = possible_links(lines.answers, noise.sigma, noisy=noise.kind == "noisy")
+    if "identity" in links and (lines.answers >= -_NOT_NEGATIVE_SIGMAS * noise.edge_sigma).all():
         links = (*links, "exp")
     straight_itself = is_linear(lines, noise) and not is_constant(lines, noise)
     links = tuple(name for name in links if name != "identity" or straight_itself)
@@ -261,10 +263,12 @@ def _measure_moderate(
     view: NormalisedQueries, straight: list[StraightLines], lines: Lines, rng: np.random.Generator
 ) -> tuple[NormalisedQueries, Noise, Lines] | None:
     """Look again where a link is not saturated; None unless the lines are straight behind it there."""
+    names = [found.link.name for found in straight if not found.is_readable]
+    if _spans_magnitudes(lines.answers):
+        names = ["exp"]  # some answers are too small to be read, or others too large for their digits
     rows = [lines.centers, *_ends(lines)]
     answers = [lines.center, *(part[:, -1] for part in (lines.plus, lines.minus))]
-    for each in straight:
-        link = each.link
+    for link in map(Link, names):
         region = find_moderate_region(view, link.name, np.concatenate(rows), np.concatenate(answers), rng)
         if region is None:
             continue
@@ -273,6 +277,12 @@ def _measure_moderate(
         if read.straight and read.is_readable:
             return measured
     return None
+
+
+def _spans_magnitudes(answers: Array) -> bool:
+    """Whether positive answers of every output (n, K) differ by many powers of ten, as exponentials do."""
+    typical, largest = np.median(answers, axis=0), answers.max(axis=0)
+    return bool((largest > _MAGNITUDES * np.abs(typical)).all() and (-answers.min(axis=0) < typical).all())
 
 
 def _ends(lines: Lines) -> tuple[Array, Array]:
