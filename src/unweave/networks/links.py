@@ -35,7 +35,7 @@ LINKS = tuple(name for name in ALL_LINKS if name != "exp")
 _LEAST_LIKELY_SIDE = 0.12  # probability of the less likely side at a site: below, errors of z grow too much
 _EDGE_SIGMAS = 0.5  # an answer nearer to an end of its range than this says nothing more about z
 _SATURATED_SHARE = 1e-6  # of the range: nearer to an end, T^{-1} is mostly rounding
-_READABLE = 0.5  # standard deviation of z beyond which T bends too much within the error of an answer
+_READABLE = 0.15  # standard deviation of z beyond which noise alone may have made the answer
 _EPS = float(np.finfo(np.float64).eps)
 
 

@@ -11,10 +11,13 @@ _ROUNDING_SIGMAS = (2.0, 3.0)  # by which a rounded answer, and the sum of K ove
 _NOISE_SIGMAS = (5.0, 5.0)  # the same of a noisy answer
 
 
-def possible_links(answers: Array, sigma: float, *, noisy: bool = False) -> tuple[str, ...]:
+def possible_links(
+    answers: Array, sigma: float, *, noisy: bool = False, eps: float = _EPS
+) -> tuple[str, ...]:
     """Return the names of output activations whose range holds all ``answers`` (n, K), the simplest first.
 
-    ``sigma`` is the standard deviation of their errors, which are of any size if they are ``noisy``. Rows that sum to one are the probabilities of K > 1 classes, and nothing else.
+    ``sigma`` is the standard deviation of their errors, which are of any size if they are ``noisy``; ``eps``
+    is that of the floating-point format they were computed in. Rows that sum to one are the probabilities of K > 1 classes, and nothing else.
 
     Example: ``possible_links(np.array([[0.2], [0.9]]), 0.0)`` is ``("identity", "sigmoid")``.
     """
@@ -24,7 +27,7 @@ def possible_links(answers: Array, sigma: float, *, noisy: bool = False) -> tupl
     nonnegative = bool((answers >= -slack).all())
     if n_outputs > 1 and nonnegative:
         off = np.abs(answers.sum(axis=1) - 1)
-        if (off <= most_of_sum * np.sqrt(n_outputs) * sigma + 8 * n_outputs * _EPS).all():
+        if (off <= most_of_sum * np.sqrt(n_outputs) * sigma + 8 * n_outputs * eps).all():
             return ("softmax",)
     found = ["identity"]
     if nonnegative and (answers <= 1 + slack).all():

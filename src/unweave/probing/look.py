@@ -136,7 +136,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
             if clearer and not _is_frozen(measured[2], measured[1], lines, noise):
                 view, noise, lines = measured
                 straight = _straight(lines, noise)
-    links = possible_links(lines.answers, noise.sigma, noisy=noise.kind == "noisy")
+    links = _links(lines, noise)
     evidence = look_for_kinks(lines, noise)
     for name in links if not evidence.kinks else ():
         behind = look_for_kinks_behind(Link(name), lines, noise)
@@ -249,9 +249,15 @@ def _measure(
     return view, noise, ask_lines(view, _PROBE_LINES, rng, centers)
 
 
+def _links(lines: Lines, noise: Noise) -> tuple[str, ...]:
+    """Return the output activations whose range holds all answers on the lines."""
+    eps = float(np.finfo(np.float32).eps) if noise.kind == "float32" else _EPS
+    return possible_links(lines.answers, noise.sigma, noisy=noise.kind == "noisy", eps=eps)
+
+
 def _straight(lines: Lines, noise: Noise) -> list[StraightLines]:
     """Read z on the lines behind every link that the range of the answers allows and no line contradicts."""
-    links = possible_links(lines.answers, noise.sigma, noisy=noise.kind == "noisy")
+    links = _links(lines, noise)
     if "identity" in links and (lines.answers >= -_NOT_NEGATIVE_SIGMAS * noise.edge_sigma).all():
         links = (*links, "exp")
     straight_itself = is_linear(lines, noise) and not is_constant(lines, noise)

@@ -20,7 +20,7 @@ from unweave.probing.noise import Noise
 from unweave.targets.region import NormalisedQueries
 
 _FEWEST_POINTS = 5  # on a line that must be readable: two for the line itself, three that could contradict
-_READABLE_SHARE = 0.5  # of the lines that must be readable for every output
+_READABLE_SHARE = 0.3  # of the lines that must be readable for every output
 _FAR_STEPS = 10.0 ** np.arange(1, 9)  # in normalised inputs, both ways
 _FAR_LINES = 4  # lines that are followed
 _SLOPE_SIGMAS = 6.0  # by which the slope of a line may be off

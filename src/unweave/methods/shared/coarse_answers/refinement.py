@@ -233,10 +233,13 @@ class Refinement(Generic[Measured]):
 
     def _flips_of(self, model: NetworkParameters, grid: float, wanted: int) -> Flips:
         """Find ``wanted`` flips, or as many as there are: lines are lost where the target is flat or ends."""
-        rows, begin = self._rows, 0
+        rows, begin, options = self._rows, 0, self._options.bisection
         found: list[Flips] = []
-        while (missing := wanted - sum(len(part.values) for part in found)) > 0 and begin < len(rows):
-            chosen = slice(begin, begin + int(np.ceil(self._options.bisection.lines_per_flip * missing)))
+        while (missing := wanted - sum(len(part.values) for part in found)) > 0:
+            chosen = slice(begin, begin + int(np.ceil(options.lines_per_flip * missing)))
+            rows.extend_to(min(chosen.stop, options.most_rows_per_flip * wanted))
+            if begin >= len(rows):
+                break
             found.append(
                 find_flips(
                     rows.view,
@@ -246,7 +249,7 @@ class Refinement(Generic[Measured]):
                     rows.answers[chosen],
                     grid,
                     on_round=lambda done, _: self._journal.tell(done, None, "bits"),
-                    options=self._options.bisection,
+                    options=options,
                 )
             )
             begin = chosen.stop
