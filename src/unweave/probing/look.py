@@ -288,7 +288,8 @@ def _measure_moderate(
 def _spans_magnitudes(answers: Array) -> bool:
     """Whether positive answers of every output (n, K) differ by many powers of ten, as exponentials do."""
     typical, largest = np.median(answers, axis=0), answers.max(axis=0)
-    return bool((largest > _MAGNITUDES * np.abs(typical)).all() and (-answers.min(axis=0) < typical).all())
+    above = largest > _MAGNITUDES * np.abs(typical)
+    return bool(above.all() and (-answers.min(axis=0) <= largest / _MAGNITUDES**2).all())
 
 
 def _ends(lines: Lines) -> tuple[Array, Array]:

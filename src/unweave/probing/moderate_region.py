@@ -23,7 +23,9 @@ _EVEN = 0.1  # probability of the less likely side where a gradient is taken
 _STEPS = 10.0 ** np.arange(-2.0, 9.0)  # along a line on which another class is looked for
 _DIRECTIONS = 3  # lines that are tried for it
 _HALVINGS = 60
-_LEAST_CHANGE = 0.3  # of a log ratio that gives a slope
+_LEAST_CHANGE = 0.7  # of a log ratio that gives a slope ...
+_BEST_CHANGE = 1.5  # ... and the one that steps are made for
+_CORRECTIONS = 4  # of the point where all are equal
 _CLEAR_CHANGE = 0.03  # of a log ratio that tells how much longer the step must be
 _ROUNDS = 14  # of steps along the axes
 _LONGEST_STEP = 1e9
@@ -69,6 +71,8 @@ class _Search:
         self._gradients: list[Array] = []
         self._zeros: list[float] = []
         """g . x where the contrast is zero."""
+        self._contrasts: list[tuple[Callable[[Array], Array], Callable[[Array], BoolArray]]] = []
+        """What each contrast is, and where it can be read."""
 
     def run(self) -> tuple[Array, Array] | None:
         """Return a point (D,) where all contrasts vanish and their gradients (D, C)."""
@@ -100,6 +104,8 @@ class _Search:
                 )
         if center is None:
             return None
+        for _ in range(_CORRECTIONS if self._link != "exp" else 0):
+            center = self._corrected(center)
         return center, np.stack(self._gradients, axis=1)
 
     def _probabilities(self, answers: Array) -> Array:
@@ -128,6 +134,19 @@ class _Search:
         self._gradients.append(gradient)
         zero = gradient @ point - (0.0 if self._link == "exp" else at_point)
         self._zeros.append(float(zero))
+        self._contrasts.append((value, seen))
+        return self._where_all_vanish(point)
+
+    def _corrected(self, center: Array) -> Array:
+        """Read the contrasts where all should vanish, and move on from there."""
+        answers = self._asked(center[None])
+        for number, (value, seen) in enumerate(self._contrasts):
+            if seen(answers)[0]:
+                self._zeros[number] = float(self._gradients[number] @ center - value(answers)[0])
+        return self._where_all_vanish(center)
+
+    def _where_all_vanish(self, point: Array) -> Array:
+        """Return the point nearest to ``point`` where all contrasts are zero, in steps that change them by one."""
         slopes = np.stack(self._gradients)  # (C, D)
         size = np.sqrt(np.mean(slopes**2, axis=0))
         metric = np.where(size > 0, 1 / np.where(size > 0, size, 1.0), 0.0)
@@ -156,7 +175,7 @@ class _Search:
             best[axes[better]] = np.abs(change[better])
             enough = readable & ((np.abs(change) >= _LEAST_CHANGE) | shrunk[axes])
             clear = readable & (np.abs(change) > _CLEAR_CHANGE)
-            factor = np.where(clear, 1 / np.maximum(np.abs(change), _CLEAR_CHANGE), 10.0)
+            factor = np.where(clear, _BEST_CHANGE / np.maximum(np.abs(change), _CLEAR_CHANGE), 10.0)
             shrunk[axes[~readable]] = True
             steps[axes] *= np.where(readable, factor, 0.1)
             axes = axes[~enough & (steps[axes] <= _LONGEST_STEP)]
