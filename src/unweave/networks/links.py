@@ -100,9 +100,9 @@ class Link:
     def contrasts(
         self, answers: Array, sigma: Array, number: np.finfo[Any] | None, reference: int | None = None
     ) -> tuple[Array, Array]:
-        """Return numbers that are affine where z is, and their standard deviations, both (n, C).
+        """Return numbers that are affine where z is, and their standard deviations, both (n, K).
 
-        z itself, or for a softmax the log ratios of all other classes to class ``reference``. Standard
+        z itself, or for a softmax the log ratios of all classes to class ``reference``. Standard
         deviations are infinite where the answers (n, K) say nothing, and the number is 0 there.
         """
         with np.errstate(all="ignore"):
@@ -110,8 +110,8 @@ class Link:
             if self.name == SOFTMAX:
                 assert reference is not None
                 logs = np.log(answers)
-                values = np.delete(logs - logs[:, [reference]], reference, axis=1)
-                errors = np.delete(np.hypot(errors, errors[:, [reference]]), reference, axis=1)
+                values, known = logs - logs[:, [reference]], errors[:, [reference]]
+                errors = np.where(np.arange(answers.shape[1]) == reference, known, np.hypot(errors, known))
             else:
                 values = self.inverse(answers)
         seen = np.isfinite(values) & ((errors < _READABLE) | (self.name == "identity"))

@@ -7,7 +7,7 @@ import numpy as np
 from unweave.arrays import Array
 
 _EPS = float(np.finfo(np.float64).eps)
-_ROUNDING_SIGMAS = (2.0, 3.0)  # by which a rounded answer, and the sum of K over sqrt(K), may be off
+_ROUNDING_SIGMAS = (2.0, 5.0)  # by which a rounded answer, and the sum of K over sqrt(K), may be off
 _NOISE_SIGMAS = (5.0, 5.0)  # the same of a noisy answer
 
 

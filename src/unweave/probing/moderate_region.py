@@ -29,6 +29,8 @@ _CORRECTIONS = 4  # of the point where all are equal
 _CLEAR_CHANGE = 0.03  # of a log ratio that tells how much longer the step must be
 _ROUNDS = 14  # of steps along the axes
 _LONGEST_STEP = 1e9
+_LONGEST_MOVE = 10.0  # of an input on the way to where all classes are equal, over that of most inputs
+_LONGEST_SCALE = 1e3  # of an input, over that of most
 _SPREAD = {"exp": 1.0}  # standard deviation of z in the region that is found
 _OTHER_SPREAD = 2.0
 _MODERATE_LOGS = (-1.0, 9.0)  # logarithms of positive answers where a gradient is taken: neither tiny nor huge
@@ -51,13 +53,20 @@ def find_moderate_region(
         return None
     center, slopes = found
     size = np.sqrt(np.mean(slopes**2, axis=1))
-    active = size > 0
-    if not active.any():
+    active = int((size > 0).sum())
+    if not active:
         return None
-    spread = _SPREAD.get(link, _OTHER_SPREAD)
-    scale = np.where(active, spread / np.where(active, size, 1.0) / np.sqrt(active.sum()), 1.0)
+    scale = _SPREAD.get(link, _OTHER_SPREAD) / np.sqrt(active) * _lengths(size, _LONGEST_SCALE)
     region = view.region
     return Region(region.to_inputs(center[None])[0], region.scale * scale)
+
+
+def _lengths(slopes: Array, longest: float) -> Array:
+    """Return steps (D,) that change a contrast by one, for its ``slopes`` (D,), none much longer than most."""
+    seen = slopes > 0
+    steps = 1 / np.where(seen, slopes, 1.0)
+    typical = float(np.median(steps[seen])) if seen.any() else 1.0
+    return np.where(seen, np.minimum(steps, longest * typical), typical)
 
 
 class _Search:
@@ -148,8 +157,7 @@ class _Search:
     def _where_all_vanish(self, point: Array) -> Array:
         """Return the point nearest to ``point`` where all contrasts are zero, in steps that change them by one."""
         slopes = np.stack(self._gradients)  # (C, D)
-        size = np.sqrt(np.mean(slopes**2, axis=0))
-        metric = np.where(size > 0, 1 / np.where(size > 0, size, 1.0), 0.0)
+        metric = _lengths(np.sqrt(np.mean(slopes**2, axis=0)), _LONGEST_MOVE)
         missing = np.array(self._zeros) - slopes @ point
         step: Array = metric * np.linalg.lstsq(slopes * metric, missing, rcond=1e-6)[0]
         return point + step
@@ -235,8 +243,7 @@ class _Search:
         directions = self._rng.standard_normal((_DIRECTIONS, len(start)))
         if self._gradients:
             slopes = np.stack(self._gradients)
-            size = np.sqrt(np.mean(slopes**2, axis=0))
-            metric = np.where(size > 0, 1 / np.where(size > 0, size, 1.0), 1.0)
+            metric = _lengths(np.sqrt(np.mean(slopes**2, axis=0)), _LONGEST_MOVE)
             basis = np.linalg.qr((slopes * metric).T)[0]
             directions = (directions - directions @ basis @ basis.T) * metric
         for direction in directions:

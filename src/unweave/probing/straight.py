@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.errors import NonFiniteAnswers
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.links import Link
@@ -33,18 +33,18 @@ class StraightLines:
     """Lines on which z was read: z = intercept + t slope."""
 
     link: Link
-    reference: int | None
-    """Class against which the others are read, of a softmax."""
+    references: IntArray | None
+    """(L,) class against which the others are read, of a softmax."""
     intercepts: Array
-    """(L, C)"""
+    """(L, K)"""
     slopes: Array
-    """(L, C)"""
+    """(L, K)"""
     intercept_errors: Array
-    """(L, C) standard deviations"""
+    """(L, K) standard deviations"""
     slope_errors: Array
-    """(L, C)"""
+    """(L, K)"""
     readable: BoolArray
-    """(L, C) lines and outputs on which enough points could be read."""
+    """(L, K) lines and outputs on which enough points could be read."""
     straight: bool
     """Whether no point that could be read is off its line."""
 
@@ -56,17 +56,19 @@ class StraightLines:
 
 def read_lines(link: Link, lines: Lines, noise: Noise) -> StraightLines:
     """Fit a + b t to z on every line, by least squares weighted by what each answer tells about z."""
-    reference = _reference(lines.answers) if link.name == SOFTMAX else None
-    z, errors = link.contrasts(lines.answers, noise.sigma_per_output, noise.number_format, reference)
-    n_lines, n_steps = lines.plus.shape[:2]
-
-    def by_line(rows: Array) -> Array:
-        """(L, 2 T + 1, C): center first, then plus, then minus."""
-        center, plus, minus = np.split(rows, [n_lines, n_lines * (1 + n_steps)])
-        sides = [side.reshape(n_lines, n_steps, -1) for side in (plus, minus)]
-        return np.concatenate([center[:, None], *sides], axis=1)
-
-    z, errors = by_line(z), by_line(errors)
+    answers = np.concatenate([lines.center[:, None], lines.plus, lines.minus], axis=1)  # (L, 2 T + 1, K)
+    # The class that is least often improbable on a line tells most about the others there.
+    references = np.argmax(np.median(answers, axis=1), axis=1) if link.name == SOFTMAX else None
+    outputs = answers.shape[2]
+    classes = (None,) if references is None else tuple(range(outputs))
+    sigma, number = noise.sigma_per_output, noise.number_format
+    z, errors = np.zeros_like(answers), np.zeros_like(answers)
+    for reference in classes:
+        own = slice(None) if references is None else references == reference
+        if references is None or own.any():
+            part = answers[own]
+            read = link.contrasts(part.reshape(-1, outputs), sigma, number, reference)
+            z[own], errors[own] = (each.reshape(part.shape) for each in read)
     t = np.concatenate([[0.0], lines.steps, -lines.steps])[None, :, None]
     weights = np.where(np.isfinite(errors), 1 / np.maximum(errors, np.finfo(np.float64).tiny), 0.0) ** 2
     total = np.maximum(weights.sum(axis=1), np.finfo(np.float64).tiny)
@@ -83,7 +85,7 @@ def read_lines(link: Link, lines: Lines, noise: Noise) -> StraightLines:
     slope_errors = 1 / np.sqrt(spread)
     intercept_errors = np.hypot(1 / np.sqrt(total), middle * slope_errors)
     return StraightLines(
-        link, reference, intercepts, slopes, intercept_errors, slope_errors, readable, straight
+        link, references, intercepts, slopes, intercept_errors, slope_errors, readable, straight
     )
 
 
@@ -108,7 +110,7 @@ def stays_straight(view: NormalisedQueries, found: StraightLines, lines: Lines, 
         answers = view(lines.centers[line] + t[:, None] * lines.directions[line])
     except NonFiniteAnswers:
         return False
-    low, high = _range(found, z - give, z + give)
+    low, high = _range(found.link, z - give, z + give)
     slack = clear_over_sigma(noise) * noise.sigma_per_output
     if noise.number_format is not None:
         # Terms of a sum may cancel on one line, and so do not on the others.
@@ -117,14 +119,13 @@ def stays_straight(view: NormalisedQueries, found: StraightLines, lines: Lines, 
     return bool(((answers >= low - slack) & (answers <= high + slack)).all())
 
 
-def _range(found: StraightLines, low: Array, high: Array) -> tuple[Array, Array]:
-    """Return the least and largest answers (n, K) for z between ``low`` and ``high`` (n, C)."""
+def _range(link: Link, low: Array, high: Array) -> tuple[Array, Array]:
+    """Return the least and largest answers (n, K) for z between ``low`` and ``high`` (n, K)."""
     with np.errstate(over="ignore"):
-        if found.reference is None:
-            apply = get_activation(found.link.name)
-            return apply(low), apply(high)
-        least, most = (np.insert(z, found.reference, 0.0, axis=1) for z in (low, high))
-        return _each_class(least, most), _each_class(most, least)
+        if link.name == SOFTMAX:
+            return _each_class(low, high), _each_class(high, low)
+        apply = get_activation(link.name)
+        return apply(low), apply(high)
 
 
 def _each_class(own: Array, others: Array) -> Array:
@@ -133,8 +134,3 @@ def _each_class(own: Array, others: Array) -> Array:
     same = np.arange(own.shape[1])
     ratios[:, same, same] = 1.0
     return np.asarray(1 / ratios.sum(axis=2))
-
-
-def _reference(answers: Array) -> int:
-    """Return the class that is least often improbable."""
-    return int(np.argmax(np.quantile(answers, 0.1, axis=0) + 1e-3 * answers.mean(axis=0)))

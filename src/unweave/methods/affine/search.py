@@ -28,6 +28,7 @@ from unweave.targets.change_of_inputs import in_own_inputs
 
 _MOST_INPUTS_SOLVED = 4000  # by least squares, whose flops grow with the cube of the inputs
 _MOST_COARSE_PARAMETERS = 3000  # fitted to coarse answers through J^T J, or by flips
+_OPEN = 1e-6  # singular values below, relative to the largest, are left open by the rows
 _LINK_NAMES = {SOFTMAX: "a softmax", "exp": "an exponential", "sigmoid": "a sigmoid", "tanh": "a tanh"}
 
 
@@ -39,8 +40,12 @@ class AffineOptions:
     """Rows beyond the D + 1 that determine the map, which show whether it is affine."""
     single_rows: float = 2.0
     """Rows per D + 1 of float32 answers, whose rounding is averaged out."""
-    attempts: int = 4
-    """Times that so many rows are asked again where the link is saturated on too many."""
+    well_read: float = 1e4
+    """Standard deviation of z, in eps of the answers, up to which a row counts among those needed."""
+    most_rounding: float = 10.0
+    """Rounding of precise answers, over what was measured of it, that the residual may show."""
+    attempts: int = 6
+    """Times that rows are asked, where the link is saturated on too many."""
     first_coarse_rows: float = 3.0
     """Rows per D + 1 of the first fit to coarse answers."""
     coarse: CoarseOptions = field(default_factory=CoarseOptions)
@@ -110,44 +115,47 @@ class AffineSearch(Search):
             what = _LINK_NAMES.get(link.name, link.name)
             notes.append(f"the target is affine behind {what}: no hidden layer is needed")
         # The rows' rounding, which grows by sqrt(P / (n - P)) in a prediction.
+        spare = max(len(points) - inputs - 1, options.spare_rows)
         sigma = np.maximum(noise.sigma_per_output, _rounding(answers, noise.number_format))
         floor = float(np.max(sigma / findings.spread))
-        spare = max(len(points) - inputs - 1, options.spare_rows)
+        # Sums of many terms round more than one answer does: the spare rows show how much.
+        left = residual * np.sqrt(len(points) / spare)
+        measured = np.clip(left, sigma, options.most_rounding * sigma)
         evidence = Evidence(
             fit_history=(rms,),
             fit_floor=floor,
-            prediction_floor=floor * float(np.sqrt((inputs + 1) / spare)),
+            prediction_floor=float(np.max(measured / findings.spread)) * float(np.sqrt((inputs + 1) / spare)),
             parameter_error_bar=bar,
+            answer_sigma=None if noise.number_format is None else measured,
         )
         self._found = Candidate(in_own_inputs(network, region), evidence, tuple(notes))
 
     def _solved(self, link: Link) -> tuple[Array, Array, Array, float | None]:
         """Return rows (n, D), their answers, weights and bias (D + 1, K), and the largest standard error."""
         region, options = self.findings.region, self.context.options
-        needed = region.n_inputs + 1
+        needed, number = region.n_inputs + 1, self.findings.noise.number_format
         count = int(options.single_rows * needed) if self.findings.noise.kind == "float32" else needed
-        points = np.empty((0, region.n_inputs))
+        well_read = np.inf if number is None or link.name == "identity" else options.well_read * number.eps
+        points, missing = np.empty((0, region.n_inputs)), count + options.spare_rows
         for _ in range(options.attempts):
-            points = np.concatenate([points, region.sample(count + options.spare_rows, self.rng)])
+            points = np.concatenate([points, region.sample(missing, self.rng)])
             answers = self.context.view(points)
-            values, errors, reference = self._read(link, answers)
-            enough = np.isfinite(errors).sum(axis=0) >= needed + options.spare_rows // 2
-            if enough.all():
+            values, errors = self._read(link, answers)
+            well = int((errors <= well_read).sum(axis=0).min())
+            missing = min(count + options.spare_rows // 2 - well, needed)
+            if missing <= 0:
                 break
-        else:
+        if np.isfinite(errors).sum(axis=0).min() < needed + options.spare_rows // 2:
             raise GaveUp(AffineReason.SATURATED)
         design = np.concatenate([points, np.ones((len(points), 1))], axis=1)
         solution, bar = _least_squares(design, values, errors, weighted=link.name != "identity")
-        return points, answers, _centered(solution, reference), bar
+        return points, answers, _centered(solution, link), bar
 
-    def _read(self, link: Link, answers: Array) -> tuple[Array, Array, int | None]:
-        """Return what is affine (n, C), its standard deviations, and the class of reference of a softmax."""
+    def _read(self, link: Link, answers: Array) -> tuple[Array, Array]:
+        """Return what is affine (n, K), and its standard deviations; of a softmax against its surest class."""
         noise = self.findings.noise
         reference = int(np.argmax(answers.min(axis=0))) if link.name == SOFTMAX else None
-        if reference is not None and noise.number_format is None:
-            reference = int(np.argmax(np.median(answers, axis=0)))
-        values, errors = link.contrasts(answers, noise.sigma_per_output, noise.number_format, reference)
-        return values, errors, reference
+        return link.contrasts(answers, noise.sigma_per_output, noise.number_format, reference)
 
     def _fit_coarse(self, link: Link) -> None:
         """Fit rounded or noisy answers, then bisect their last digit or ask many."""
@@ -167,14 +175,14 @@ class AffineSearch(Search):
 
     def _start(self, link: Link, rows: AnsweredRows) -> NetworkParameters:
         """Return a first map from the rows on which z can be read; few of them give a short one."""
-        values, errors, reference = self._read(link, rows.answers)
+        noise, answers = self.findings.noise, rows.answers
         design = np.concatenate([rows.points, np.ones((len(rows), 1))], axis=1)
-        columns = []
-        for value, error in zip(values.T, errors.T, strict=True):
-            seen = np.isfinite(error)
-            weight = 1 / error[seen, None]
-            columns.append(np.linalg.lstsq(design[seen] * weight, value[seen] * weight[:, 0], rcond=1e-6)[0])
-        solution = _centered(np.stack(columns, axis=1), reference)
+        if link.name == SOFTMAX:
+            solution = _from_ratios(link, design, answers, noise.sigma_per_output)
+        else:
+            values, errors = link.contrasts(answers, noise.sigma_per_output, None)
+            columns = [_solved(design, *pair) for pair in zip(values.T, errors.T, strict=True)]
+            solution = np.stack(columns, axis=1)
         return NetworkParameters.from_network(Network([solution[:-1]], [solution[-1]], [link.name]))
 
     def _along_axes(self, link: Link) -> Array:
@@ -200,18 +208,42 @@ def _rounding(answers: Array, number: np.finfo | None) -> Array:  # type: ignore
     return np.asarray(number.eps / 4 * np.sqrt(np.mean(answers**2, axis=0)))
 
 
-def _centered(solution: Array, reference: int | None) -> Array:
-    """Return (D + 1, K) from log ratios (D + 1, K - 1) to class ``reference``, with mean zero over classes."""
-    if reference is None:
-        return solution
-    classes = np.insert(solution, reference, 0.0, axis=1)
-    return np.asarray(classes - classes.mean(axis=1, keepdims=True))
+def _centered(solution: Array, link: Link) -> Array:
+    """Return (D + 1, K) with mean zero over the classes of a softmax."""
+    return solution - solution.mean(axis=1, keepdims=True) if link.name == SOFTMAX else solution
+
+
+def _solved(design: Array, values: Array, errors: Array) -> Array:
+    """Solve for (P,) by weighted least squares; as short as can be where the rows leave it open."""
+    seen = np.isfinite(errors)
+    weight = 1 / errors[seen]
+    scaled = design[seen] * weight[:, None]
+    return np.asarray(np.linalg.lstsq(scaled, values[seen] * weight, rcond=_OPEN)[0])
+
+
+def _from_ratios(link: Link, design: Array, answers: Array, sigma: Array) -> Array:
+    """Solve for all classes (D + 1, K) at once: every row compares those it shows with its likeliest one."""
+    terms, classes = design.shape[1], answers.shape[1]
+    blocks, values, errors = [], [], []
+    for reference in range(classes):
+        own = answers.argmax(axis=1) == reference
+        read, error = link.contrasts(answers[own], sigma, None, reference)
+        for other in range(classes):
+            if other == reference:
+                continue
+            block = np.zeros((int(own.sum()), terms, classes))
+            block[:, :, other], block[:, :, reference] = design[own], -design[own]
+            blocks.append(block.reshape(-1, terms * classes)[np.isfinite(error[:, other])])
+            values.append(read[np.isfinite(error[:, other]), other])
+            errors.append(error[np.isfinite(error[:, other]), other])
+    joined = np.concatenate(blocks), np.concatenate(values), np.concatenate(errors)
+    return _solved(*joined).reshape(terms, classes)
 
 
 def _least_squares(
     design: Array, values: Array, errors: Array, *, weighted: bool
 ) -> tuple[Array, float | None]:
-    """Solve for (D + 1, C), each column with its own weights, and tell the largest standard error."""
+    """Solve for (D + 1, K), each column with its own weights, and tell the largest standard error."""
     if not weighted:
         return np.asarray(np.linalg.lstsq(design, values, rcond=None)[0], dtype=np.float64), None
     columns, bars = [], []
