@@ -270,8 +270,8 @@ def _measure_moderate(
 ) -> tuple[NormalisedQueries, Noise, Lines] | None:
     """Look again where a link is not saturated; None unless the lines are straight behind it there."""
     names = [found.link.name for found in straight if not found.is_readable]
-    if _spans_magnitudes(lines.answers):
-        names = ["exp"]  # some answers are too small to be read, or others too large for their digits
+    if _spans_magnitudes(lines.answers) and "exp" not in names:
+        names.append("exp")  # some answers are too small to be read, or others too large for their digits
     rows = [lines.centers, *_ends(lines)]
     answers = [lines.center, *(part[:, -1] for part in (lines.plus, lines.minus))]
     for link in map(Link, names):
@@ -288,7 +288,7 @@ def _measure_moderate(
 def _spans_magnitudes(answers: Array) -> bool:
     """Whether positive answers of every output (n, K) differ by many powers of ten, as exponentials do."""
     typical, largest = np.median(answers, axis=0), answers.max(axis=0)
-    above = largest > _MAGNITUDES * np.abs(typical)
+    above = largest > _MAGNITUDES * np.maximum(np.abs(typical), 1 / _MAGNITUDES)  # not probabilities
     return bool(above.all() and (-answers.min(axis=0) <= largest / _MAGNITUDES**2).all())
 
 

@@ -25,7 +25,7 @@ _DIRECTIONS = 3  # lines that are tried for it
 _HALVINGS = 60
 _LEAST_CHANGE = 0.7  # of a log ratio that gives a slope ...
 _BEST_CHANGE = 1.5  # ... and the one that steps are made for
-_CORRECTIONS = 4  # of the point where all are equal
+_CORRECTIONS = 30  # of the way to where all are equal
 _CLEAR_CHANGE = 0.03  # of a log ratio that tells how much longer the step must be
 _ROUNDS = 14  # of steps along the axes
 _LONGEST_STEP = 1e9
@@ -113,8 +113,6 @@ class _Search:
                 )
         if center is None:
             return None
-        for _ in range(_CORRECTIONS if self._link != "exp" else 0):
-            center = self._corrected(center)
         return center, np.stack(self._gradients, axis=1)
 
     def _probabilities(self, answers: Array) -> Array:
@@ -138,21 +136,37 @@ class _Search:
 
     def _add(self, point: Array, value: Callable[[Array], Array], seen: Callable[[Array], BoolArray]) -> Array:
         """Measure the contrast ``value`` around ``point`` (D,), and return where all are zero."""
-        at_point = float(value(self._asked(point[None]))[0])
+        answers = self._asked(point[None])
+        self._read_again(point, answers)
+        at_point = float(value(answers)[0])
         gradient = self._gradient(point, at_point, value, seen)
         self._gradients.append(gradient)
         zero = gradient @ point - (0.0 if self._link == "exp" else at_point)
         self._zeros.append(float(zero))
         self._contrasts.append((value, seen))
+        return point if self._link == "exp" else self._approached(point)
+
+    def _approached(self, point: Array) -> Array:
+        """Go to where all contrasts vanish, in steps so short that none is lost from sight on the way."""
+        share = 1.0
+        for _ in range(_CORRECTIONS):
+            center = self._where_all_vanish(point)
+            ahead = point + share * (center - point)
+            if self._read_again(ahead, self._asked(ahead[None])):
+                if share == 1:
+                    return self._where_all_vanish(ahead)
+                point, share = ahead, min(1.0, 2 * share)
+            else:
+                share /= 2
         return self._where_all_vanish(point)
 
-    def _corrected(self, center: Array) -> Array:
-        """Read the contrasts where all should vanish, and move on from there."""
-        answers = self._asked(center[None])
-        for number, (value, seen) in enumerate(self._contrasts):
-            if seen(answers)[0]:
-                self._zeros[number] = float(self._gradients[number] @ center - value(answers)[0])
-        return self._where_all_vanish(center)
+    def _read_again(self, point: Array, answers: Array) -> bool:
+        """Let contrasts that ``answers`` (1, K) show at ``point`` (D,) start from there; say if all do."""
+        readable = [bool(seen(answers)[0]) for _, seen in self._contrasts]
+        for number, (value, _) in enumerate(self._contrasts):
+            if readable[number]:
+                self._zeros[number] = float(self._gradients[number] @ point - value(answers)[0])
+        return all(readable)
 
     def _where_all_vanish(self, point: Array) -> Array:
         """Return the point nearest to ``point`` where all contrasts are zero, in steps that change them by one."""
@@ -246,9 +260,9 @@ class _Search:
             metric = _lengths(np.sqrt(np.mean(slopes**2, axis=0)), _LONGEST_MOVE)
             basis = np.linalg.qr((slopes * metric).T)[0]
             directions = (directions - directions @ basis @ basis.T) * metric
-        for direction in directions:
-            t = np.stack([_STEPS, -_STEPS], axis=1).reshape(-1)
-            points = start + t[:, None] * direction
+        for steps in np.split(_STEPS, [len(_STEPS) // 2]):  # near ones on all lines first
+            t = np.stack([steps, -steps], axis=1).reshape(-1, 1, 1)
+            points = (start + t * directions).reshape(-1, len(start))
             found = np.flatnonzero(wanted(self._asked(points)))
             if len(found):
                 return np.asarray(points[found[0]])
