@@ -16,8 +16,9 @@ def possible_links(
 ) -> tuple[str, ...]:
     """Return the names of output activations whose range holds all ``answers`` (n, K), the simplest first.
 
-    ``sigma`` is the standard deviation of their errors, which are of any size if they are ``noisy``; ``eps``
-    is that of the floating-point format they were computed in. Rows that sum to one are the probabilities of K > 1 classes, and nothing else.
+    ``sigma`` is the standard deviation of their errors, of any size if they are ``noisy``; ``eps`` is that of
+    the floating-point format they were computed in. Rows that sum to one are the probabilities of K > 1
+    classes, and nothing else.
 
     Example: ``possible_links(np.array([[0.2], [0.9]]), 0.0)`` is ``("identity", "sigmoid")``.
     """

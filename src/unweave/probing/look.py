@@ -46,6 +46,7 @@ _ROUGH_AS_NOISE = 0.02  # relative scatter of repeatable answers that may be ste
 _BETTER_REGION_SHARE = 0.1  # of the noise before: how much clearer answers must be to move to another region
 _LEAST_SLOPE_SHARE = 0.2  # of short steps against long ones: less is flat
 _NOISE_OF_SAMPLES: dict[str, NoiseKind] = {"decimals": "rounded", "replicates": "noisy", "float32": "float32"}
+_LABEL_LIKE = 0.3  # noise relative to the spread at which anything looks straight
 _NOT_NEGATIVE_SIGMAS = 5.0  # by which noise takes a positive answer below zero
 _MAGNITUDES = 300.0  # largest over median answer: more is an exponential's range
 _MOST_ROUGHNESS = 0.6  # more, and the units switch within a fraction of the region: steps on flat ground
@@ -119,7 +120,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     if stays and known is None:
         stays = any(stays_straight(view, found, lines, noise) for found in straight if found.is_readable)
     searched = False
-    if not stays and not region.has_box:
+    if not stays and not region.has_box and (noise.repeatable or noise.relative < _LABEL_LIKE):
         moderate = _measure_moderate(view, straight, lines, rng)
         if moderate is not None:
             view, noise, lines = moderate
@@ -260,7 +261,8 @@ def _straight(lines: Lines, noise: Noise) -> list[StraightLines]:
     links = _links(lines, noise)
     if "identity" in links and (lines.answers >= -_NOT_NEGATIVE_SIGMAS * noise.edge_sigma).all():
         links = (*links, "exp")
-    straight_itself = is_linear(lines, noise) and not is_constant(lines, noise)
+    clear = noise.relative < _LABEL_LIKE and not is_constant(lines, noise)
+    straight_itself = clear and is_linear(lines, noise)
     links = tuple(name for name in links if name != "identity" or straight_itself)
     return [found for found in (read_lines(Link(name), lines, noise) for name in links) if found.straight]
 

@@ -2,14 +2,15 @@
 
 Behind a sigmoid or softmax z may be in the hundreds at ordinary inputs, and every answer 0 or 1. Halving the
 way between two rows that differ leads to where two classes are about equally likely. Steps along every axis
-from there, of the size that changes their log ratio by about one, give its gradient. Rows on which all classes
-known so far are equally likely form a plane, along which some further class wins sooner or later. Where all
-are equal the region is put. Nothing needs to be known about the precision but that it is 0.01 or better.
+from there, of the size that changes their log ratio by about one, give its gradient. Rows on which all of
+those known so far are equally likely form a plane, along which some further class wins sooner or later. The
+region is put where all are equal. Of the precision nothing needs to be known but that it is 0.01 or better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -18,11 +19,15 @@ from unweave.errors import NonFiniteAnswers
 from unweave.networks.activations import SOFTMAX
 from unweave.targets.region import NormalisedQueries, Region
 
+Contrast = Callable[[Array], Array]
+Visible = Callable[[Array], BoolArray]
+
 _LEAST = 0.02  # probability that is read
 _EVEN = 0.1  # probability of the less likely side where a gradient is taken
 _STEPS = 10.0 ** np.arange(-2.0, 9.0)  # along a line on which another class is looked for
 _DIRECTIONS = 3  # lines that are tried for it
 _HALVINGS = 60
+_ATTEMPTS = 3  # from different rows
 _LEAST_CHANGE = 0.7  # of a log ratio that gives a slope ...
 _BEST_CHANGE = 1.5  # ... and the one that steps are made for
 _CORRECTIONS = 30  # of the way to where all are equal
@@ -33,7 +38,10 @@ _LONGEST_MOVE = 10.0  # of an input on the way to where all classes are equal, o
 _LONGEST_SCALE = 1e3  # of an input, over that of most
 _SPREAD = {"exp": 1.0}  # standard deviation of z in the region that is found
 _OTHER_SPREAD = 2.0
-_MODERATE_LOGS = (-1.0, 9.0)  # logarithms of positive answers where a gradient is taken: neither tiny nor huge
+_MODERATE_LOGS = (
+    -1.0,
+    9.0,
+)  # logarithms of positive answers where a gradient is taken: neither tiny nor huge
 
 
 def find_moderate_region(
@@ -45,10 +53,18 @@ def find_moderate_region(
     """
     if link == "identity":
         return None
-    try:
-        found = _Search(view, link, rows, answers, rng).run()
-    except NonFiniteAnswers:
-        return None
+    found = None
+    for _ in range(_ATTEMPTS):
+        search = _Search(view, link, rows, answers, rng)
+        try:
+            with np.errstate(all="ignore"):  # what cannot be read is left out
+                found = search.run()
+        except NonFiniteAnswers:
+            return None
+        if found is None or search.sees_all(found[0]):
+            break
+        order = rng.permutation(len(rows))  # the way there was too long for its slopes: another one
+        rows, answers = rows[order], answers[order]
     if found is None:
         return None
     center, slopes = found
@@ -62,11 +78,19 @@ def find_moderate_region(
 
 
 def _lengths(slopes: Array, longest: float) -> Array:
-    """Return steps (D,) that change a contrast by one, for its ``slopes`` (D,), none much longer than most."""
+    """Return steps (D,) that change a contrast of ``slopes`` (D,) by one, none much longer than most."""
     seen = slopes > 0
     steps = 1 / np.where(seen, slopes, 1.0)
     typical = float(np.median(steps[seen])) if seen.any() else 1.0
     return np.where(seen, np.minimum(steps, longest * typical), typical)
+
+
+def _log_ratio(one: int, other: int) -> Contrast:
+    return lambda p: np.asarray(np.log(p[:, one] / p[:, other]))
+
+
+def _both_seen(one: int, other: int) -> Visible:
+    return lambda p: np.asarray((p[:, one] > _LEAST) & (p[:, other] > _LEAST))
 
 
 class _Search:
@@ -80,7 +104,7 @@ class _Search:
         self._gradients: list[Array] = []
         self._zeros: list[float] = []
         """g . x where the contrast is zero."""
-        self._contrasts: list[tuple[Callable[[Array], Array], Callable[[Array], BoolArray]]] = []
+        self._contrasts: list[tuple[Contrast, Visible]] = []
         """What each contrast is, and where it can be read."""
 
     def run(self) -> tuple[Array, Array] | None:
@@ -95,25 +119,24 @@ class _Search:
                 if reached is None:
                     return None
                 point, row = reached
-                second, first = np.argsort(row)[-2:]
-                pair = (first, second)
-                if len({int(first), int(second)} & known) != 1:
+                pair = int(np.argsort(row)[-1]), int(np.argsort(row)[-2])
+                if len(set(pair) & known) != 1:
                     return None
-                known |= {int(first), int(second)}
-                center = self._add(
-                    point, lambda p, pair=pair: np.log(p[:, pair[0]] / p[:, pair[1]]), self._both_seen(pair)
-                )
+                known |= set(pair)
+                center = self._add(point, _log_ratio(*pair), _both_seen(*pair))
         else:
             for output in range(outputs):
                 start = self._moderate_row(output, center)
                 if start is None:
                     return None
-                center = self._add(
-                    start, lambda p, k=output: self._undone(p[:, k]), lambda p, k=output: self._seen(p[:, k])
-                )
+                center = self._add(start, partial(self._undone, output), partial(self._seen, output))
         if center is None:
             return None
         return center, np.stack(self._gradients, axis=1)
+
+    def sees_all(self, center: Array) -> bool:
+        """Whether all contrasts can be read at ``center`` (D,)."""
+        return self._read_again(center, self._asked(center[None]))
 
     def _probabilities(self, answers: Array) -> Array:
         return (answers + 1) / 2 if self._link == "tanh" else answers
@@ -121,20 +144,19 @@ class _Search:
     def _asked(self, points: Array) -> Array:
         return self._probabilities(self._ask(points))
 
-    def _undone(self, p: Array) -> Array:
+    def _undone(self, output: int, answers: Array) -> Array:
+        p = answers[:, output]
         if self._link == "exp":
             return np.asarray(np.log(p))
         return np.asarray(np.log(p / (1 - p)) / (2.0 if self._link == "tanh" else 1.0))
 
-    def _seen(self, p: Array) -> BoolArray:
+    def _seen(self, output: int, answers: Array) -> BoolArray:
+        p = answers[:, output]
         if self._link == "exp":
             return np.asarray((p > np.exp(_MODERATE_LOGS[0] - 1)) & (p < np.exp(_MODERATE_LOGS[1] + 2)))
         return np.asarray((p > _LEAST) & (p < 1 - _LEAST))
 
-    def _both_seen(self, pair: tuple[int, int]) -> Callable[[Array], BoolArray]:
-        return lambda p: np.asarray((p[:, pair[0]] > _LEAST) & (p[:, pair[1]] > _LEAST))
-
-    def _add(self, point: Array, value: Callable[[Array], Array], seen: Callable[[Array], BoolArray]) -> Array:
+    def _add(self, point: Array, value: Contrast, seen: Visible) -> Array:
         """Measure the contrast ``value`` around ``point`` (D,), and return where all are zero."""
         answers = self._asked(point[None])
         self._read_again(point, answers)
@@ -169,7 +191,7 @@ class _Search:
         return all(readable)
 
     def _where_all_vanish(self, point: Array) -> Array:
-        """Return the point nearest to ``point`` where all contrasts are zero, in steps that change them by one."""
+        """Return the point nearest to ``point`` where all contrasts are zero; steps count by their effect."""
         slopes = np.stack(self._gradients)  # (C, D)
         metric = _lengths(np.sqrt(np.mean(slopes**2, axis=0)), _LONGEST_MOVE)
         missing = np.array(self._zeros) - slopes @ point
@@ -177,7 +199,11 @@ class _Search:
         return point + step
 
     def _gradient(
-        self, point: Array, at_point: float, value: Callable[[Array], Array], seen: Callable[[Array], BoolArray]
+        self,
+        point: Array,
+        at_point: float,
+        value: Contrast,
+        seen: Visible,
     ) -> Array:
         """Return the slope (D,) of the contrast along every axis, 0 where no step changes it."""
         inputs = len(point)
@@ -210,7 +236,7 @@ class _Search:
             logs = np.log(np.maximum(self._answers[:, output], np.finfo(np.float64).tiny))
             nearest = int(np.argmin(np.abs(logs - np.mean(_MODERATE_LOGS))))
             if _MODERATE_LOGS[0] < logs[nearest] < _MODERATE_LOGS[1]:
-                return self._rows[nearest]
+                return np.asarray(self._rows[nearest])
             low, high = int(np.argmin(logs)), int(np.argmax(logs))
             if not logs[low] < np.mean(_MODERATE_LOGS) < logs[high]:
                 return None
@@ -220,7 +246,7 @@ class _Search:
                 lambda p: bool(np.log(max(p[output], 1e-300)) < np.mean(_MODERATE_LOGS)),
                 lambda p: bool(_MODERATE_LOGS[0] < np.log(max(p[output], 1e-300)) < _MODERATE_LOGS[1]),
             )
-            return None if reached is None else reached[0]
+            return None if reached is None else np.asarray(reached[0])
         side = bool(self._asked(start[None])[0, output] < 0.5)
         other = self._elsewhere(start, lambda p: (p[:, output] < 0.5) != side)
         if other is None:
@@ -231,7 +257,7 @@ class _Search:
             lambda p: bool((p[output] < 0.5) == side),
             lambda p: bool(min(p[output], 1 - p[output]) > _EVEN),
         )
-        return None if reached is None else reached[0]
+        return None if reached is None else np.asarray(reached[0])
 
     def _new_class(self, start: Array, known: set[int]) -> tuple[Array, Array] | None:
         """Return a point where a known class and a new one are likely, and the probabilities there."""
@@ -243,9 +269,7 @@ class _Search:
             start,
             other,
             lambda p: int(p.argmax()) in known,
-            lambda p: bool(
-                np.sort(p)[-2] > _EVEN and len(set(np.argsort(p)[-2:].tolist()) & known) == 1
-            ),
+            lambda p: bool(np.sort(p)[-2] > _EVEN and len(set(np.argsort(p)[-2:].tolist()) & known) == 1),
         )
 
     def _elsewhere(self, start: Array, wanted: Callable[[Array], BoolArray]) -> Array | None:
@@ -253,7 +277,7 @@ class _Search:
         if not self._gradients:
             known = np.flatnonzero(wanted(self._answers))
             if len(known):
-                return self._rows[known[0]]
+                return np.asarray(self._rows[known[0]])
         directions = self._rng.standard_normal((_DIRECTIONS, len(start)))
         if self._gradients:
             slopes = np.stack(self._gradients)

@@ -64,8 +64,8 @@ def read_lines(link: Link, lines: Lines, noise: Noise) -> StraightLines:
     sigma, number = noise.sigma_per_output, noise.number_format
     z, errors = np.zeros_like(answers), np.zeros_like(answers)
     for reference in classes:
-        own = slice(None) if references is None else references == reference
-        if references is None or own.any():
+        own = np.full(len(answers), True) if references is None else references == reference
+        if own.any():
             part = answers[own]
             read = link.contrasts(part.reshape(-1, outputs), sigma, number, reference)
             z[own], errors[own] = (each.reshape(part.shape) for each in read)

@@ -13,7 +13,7 @@ from unweave.errors import InvalidInput
 from unweave.execution.executor import Executor
 from unweave.execution.store import Checkpoint
 from unweave.methods.table import METHODS
-from unweave.networks.activations import SOFTMAX, get_activation
+from unweave.networks.activations import SOFTMAX, get_activation, hidden_activation
 from unweave.numerics.memory import default_limit, memory_limit
 from unweave.recovery.choose import (
     checked_options,
@@ -84,7 +84,8 @@ def recover(
     input_dim
         D; needed for a plain callable, and for a model that does not say it.
     output_activation
-        Name if known; None to find out among identity, tanh, sigmoid and softmax.
+        Name if known; None to find out among identity, tanh, sigmoid and softmax; and exp, of
+        targets without hidden layers.
     domain
         ``(low, high)``, numbers or one per input: nothing outside is ever asked.
     examples
@@ -203,7 +204,7 @@ def _checked_request(
         )
     return Request(
         hidden=checked_widths(hidden),
-        activation=None if activation is None else get_activation(activation).name,
+        activation=None if activation is None else hidden_activation(activation).name,
         method=None if method is None else method.name,
         output_activation=output,
         averaging=averaging,

@@ -135,7 +135,7 @@ def smaller_rival(network: Network, x: Array, y: Array, floor: float, rng: np.ra
 
 
 def _rivals(kind: Activation) -> list[Activation]:
-    names = {known.name for known in CATALOGUE} - {"identity", "exp", kind.name}  # not what a user registers: copies
+    names = {known.name for known in CATALOGUE} - {"identity", kind.name}  # not what a user registers: copies
     for same in _SAME_FUNCTIONS:
         names -= same if kind.name in same else set()
     rivals = [*map(get_activation, sorted(names)), *_FOREIGN]

@@ -1,14 +1,15 @@
 """Targets without a hidden layer: y = T(x W + b) with a link T, a constant included.
 
-Precise answers: z = T^{-1}(y) is affine, and every row gives its equation the weight that its answer deserves:
+Precise answers: z = T^{-1}(y) is affine, and every row's equation has the weight that its answer deserves:
 one over the standard deviation of z there. Rows on which the link is saturated count for nothing. Behind a
-softmax the log ratios to one class are affine. Coarse answers: the same gives a start; least squares on y and,
-for rounded answers, the flips of the last digit give the rest.
+softmax the log ratios to one class are affine. Coarse answers: the same gives a start; least squares on y
+and, for rounded answers, the flips of the last digit give the rest.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -111,7 +112,7 @@ class AffineSearch(Search):
         if findings.is_affine and noise.kind != "noisy":
             what = "constant" if findings.constant else "affine"
             notes.append(f"the target is {what}: no hidden layer is needed")
-        elif not findings.is_affine:
+        elif link.name in findings.straight_links:
             what = _LINK_NAMES.get(link.name, link.name)
             notes.append(f"the target is affine behind {what}: no hidden layer is needed")
         # The rows' rounding, which grows by sqrt(P / (n - P)) in a prediction.
@@ -152,7 +153,7 @@ class AffineSearch(Search):
         return points, answers, _centered(solution, link), bar
 
     def _read(self, link: Link, answers: Array) -> tuple[Array, Array]:
-        """Return what is affine (n, K), and its standard deviations; of a softmax against its surest class."""
+        """Return what is affine (n, K) and its standard deviations; of a softmax against its surest class."""
         noise = self.findings.noise
         reference = int(np.argmax(answers.min(axis=0))) if link.name == SOFTMAX else None
         return link.contrasts(answers, noise.sigma_per_output, noise.number_format, reference)
@@ -170,7 +171,9 @@ class AffineSearch(Search):
             stage.figures["misfit"] = fit.misfit
             best.keep(fit)
         if not best.is_explained:
-            raise GaveUp(AffineReason.NOT_EXPLAINED, link=_LINK_NAMES.get(link.name, "no link"), misfit=fit.misfit)
+            raise GaveUp(
+                AffineReason.NOT_EXPLAINED, link=_LINK_NAMES.get(link.name, "no link"), misfit=fit.misfit
+            )
         best.refine(lambda fit: fit, lambda fit: fit)
 
     def _start(self, link: Link, rows: AnsweredRows) -> NetworkParameters:
@@ -201,8 +204,8 @@ class AffineSearch(Search):
         return np.vstack([slopes, first - base @ slopes])
 
 
-def _rounding(answers: Array, number: np.finfo | None) -> Array:  # type: ignore[type-arg]
-    """Return the rounding (K,) of the answers themselves, which may be larger than where noise was measured."""
+def _rounding(answers: Array, number: np.finfo[Any] | None) -> Array:
+    """Return the rounding (K,) of these answers, which may be larger than where noise was measured."""
     if number is None:
         return np.zeros(answers.shape[1])
     return np.asarray(number.eps / 4 * np.sqrt(np.mean(answers**2, axis=0)))

@@ -207,7 +207,9 @@ CATALOGUE: tuple[Activation, ...] = (
         monotone_second=math.inf,
         second_inverse=lambda c: np.asarray(c / 6),
     ),
-    Activation("exp", _exp, overwrite=_in_place(np.exp), inverse=np.log),
     Activation("identity", _identity, ODD, homogeneity=1, overwrite=_leave, inverse=lambda y: y),
 )
-"""Every built-in elementwise activation."""
+"""Every built-in elementwise activation of hidden units."""
+
+OUTPUT_ONLY: tuple[Activation, ...] = (Activation("exp", _exp, overwrite=_in_place(np.exp), inverse=np.log),)
+"""Those of the last layer alone: of a hidden unit, bias and outgoing weight would be one number."""
