@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.errors import InvalidInput, TargetError
+from unweave.errors import InvalidInput, NonFiniteAnswers, TargetError
 from unweave.networks.links import Link
 from unweave.numerics.axis_moves import answers_along_axes, one_call_is_enough
 from unweave.probing.answer_range import possible_links
@@ -46,6 +46,8 @@ _ROUGH_AS_NOISE = 0.02  # relative scatter of repeatable answers that may be ste
 _BETTER_REGION_SHARE = 0.1  # of the noise before: how much clearer answers must be to move to another region
 _LEAST_SLOPE_SHARE = 0.2  # of short steps against long ones: less is flat
 _NOISE_OF_SAMPLES: dict[str, NoiseKind] = {"decimals": "rounded", "replicates": "noisy", "float32": "float32"}
+_NEARER = 0.1  # of the standard region, where answers overflow in it
+_READABLE_NOISE = 0.02  # standard deviation of an answer with which probabilities can be compared
 _LABEL_LIKE = 0.3  # noise relative to the spread at which anything looks straight
 _NOT_NEGATIVE_SIGMAS = 5.0  # by which noise takes a positive answer below zero
 _MAGNITUDES = 300.0  # largest over median answer: more is an exponential's range
@@ -111,7 +113,14 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     before = queries.sent
     known = _given_region(queries.n_inputs, domain, examples)
     region = Region.standard(queries.n_inputs) if known is None else known
-    view, noise, lines = _measure(queries, region, rng, examples)
+    try:
+        view, noise, lines = _measure(queries, region, rng, examples)
+    except NonFiniteAnswers:
+        if known is not None:
+            raise
+        # An exponential overflows where others only grow: nearer to zero it may not.
+        region = Region(region.location, _NEARER * region.scale)
+        view, noise, lines = _measure(queries, region, rng, None)
     told = _out_of_range(lines.answers)
     if told:
         raise TargetError(f"The target's answers {told}", ledger=queries)
@@ -120,7 +129,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     if stays and known is None:
         stays = any(stays_straight(view, found, lines, noise) for found in straight if found.is_readable)
     searched = False
-    if not stays and not region.has_box and (noise.repeatable or noise.relative < _LABEL_LIKE):
+    if not stays and not region.has_box and (noise.repeatable or noise.sigma < _READABLE_NOISE):
         moderate = _measure_moderate(view, straight, lines, rng)
         if moderate is not None:
             view, noise, lines = moderate

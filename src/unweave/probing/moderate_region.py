@@ -17,6 +17,9 @@ import numpy as np
 from unweave.arrays import Array, BoolArray
 from unweave.errors import NonFiniteAnswers
 from unweave.networks.activations import SOFTMAX
+from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
+from unweave.networks.value_fit import fit_values
 from unweave.targets.region import NormalisedQueries, Region
 
 Contrast = Callable[[Array], Array]
@@ -28,6 +31,8 @@ _STEPS = 10.0 ** np.arange(-2.0, 9.0)  # along a line on which another class is 
 _DIRECTIONS = 3  # lines that are tried for it
 _HALVINGS = 60
 _ATTEMPTS = 3  # from different rows
+_MOST_FITTED = 2000  # parameters that are fitted to rows asked on the way, where that was too long
+_FARTHEST_FITTED = 3.0  # distance of such rows, over that of the point in question
 _LEAST_CHANGE = 0.7  # of a log ratio that gives a slope ...
 _BEST_CHANGE = 1.5  # ... and the one that steps are made for
 _CORRECTIONS = 30  # of the way to where all are equal
@@ -38,10 +43,7 @@ _LONGEST_MOVE = 10.0  # of an input on the way to where all classes are equal, o
 _LONGEST_SCALE = 1e3  # of an input, over that of most
 _SPREAD = {"exp": 1.0}  # standard deviation of z in the region that is found
 _OTHER_SPREAD = 2.0
-_MODERATE_LOGS = (
-    -1.0,
-    9.0,
-)  # logarithms of positive answers where a gradient is taken: neither tiny nor huge
+_MODERATE_LOGS = (-1.0, 9.0)  # logarithms of answers of an exponential where a gradient is taken
 
 
 def find_moderate_region(
@@ -59,10 +61,12 @@ def find_moderate_region(
         try:
             with np.errstate(all="ignore"):  # what cannot be read is left out
                 found = search.run()
+                if found is not None and link == SOFTMAX and not search.sees_all(found[0]):
+                    found = search.fitted(found[0])
+                if found is None or search.sees_all(found[0]):
+                    break
         except NonFiniteAnswers:
             return None
-        if found is None or search.sees_all(found[0]):
-            break
         order = rng.permutation(len(rows))  # the way there was too long for its slopes: another one
         rows, answers = rows[order], answers[order]
     if found is None:
@@ -104,6 +108,9 @@ class _Search:
         self._gradients: list[Array] = []
         self._zeros: list[float] = []
         """g . x where the contrast is zero."""
+        self._pairs: list[tuple[int, int]] = []
+        """Classes whose log ratio each contrast is, of a softmax."""
+        self._asked_rows: list[tuple[Array, Array]] = [(rows, answers)]
         self._contrasts: list[tuple[Contrast, Visible]] = []
         """What each contrast is, and where it can be read."""
 
@@ -123,6 +130,7 @@ class _Search:
                 if len(set(pair) & known) != 1:
                     return None
                 known |= set(pair)
+                self._pairs.append(pair)
                 center = self._add(point, _log_ratio(*pair), _both_seen(*pair))
         else:
             for output in range(outputs):
@@ -142,7 +150,28 @@ class _Search:
         return (answers + 1) / 2 if self._link == "tanh" else answers
 
     def _asked(self, points: Array) -> Array:
-        return self._probabilities(self._ask(points))
+        answers = self._ask(points)
+        self._asked_rows.append((points, answers))
+        return self._probabilities(answers)
+
+    def fitted(self, center: Array) -> tuple[Array, Array]:
+        """Fit all rows asked so far, from the contrasts found, and return what `run` does."""
+        if len(center) * self._answers.shape[1] > _MOST_FITTED:
+            return center, np.stack(self._gradients, axis=1)
+        pairs = np.array(self._pairs)
+        differences = np.zeros((len(pairs), self._answers.shape[1]))
+        differences[np.arange(len(pairs)), pairs[:, 0]] = 1.0
+        differences[np.arange(len(pairs)), pairs[:, 1]] = -1.0
+        undo = np.linalg.pinv(differences).T
+        weights, bias = np.stack(self._gradients, axis=1) @ undo, -np.array(self._zeros) @ undo
+        points, answers = (np.concatenate(parts) for parts in zip(*self._asked_rows, strict=True))
+        # Far out a slope's last digit decides the answer: rows that are near have the say.
+        near = np.abs(points - center).max(axis=1) <= _FARTHEST_FITTED * (1 + np.abs(center).max())
+        start = NetworkParameters.from_network(Network([weights], [bias], [SOFTMAX]))
+        network = fit_values(start, points[near], answers[near]).model.to_network()
+        self._gradients = list((network.weights[0] @ differences.T).T)
+        self._zeros = list(-differences @ network.biases[0])
+        return self._where_all_vanish(center), np.stack(self._gradients, axis=1)
 
     def _undone(self, output: int, answers: Array) -> Array:
         p = answers[:, output]
