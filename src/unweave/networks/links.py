@@ -92,7 +92,10 @@ class Link:
         with np.errstate(divide="ignore", invalid="ignore"):
             if number is not None:
                 typical = np.sqrt(np.mean(answers**2, axis=0))
-                errors = size * np.maximum(errors / typical, number.eps) * (1 + np.abs(np.log(size)))
+                share = np.maximum(errors / typical, number.eps)
+                if self.name == "exp":  # answers of all magnitudes, whose typical error says nothing
+                    share = np.full_like(share, number.eps)
+                errors = size * share * (1 + np.abs(np.log(size)))
                 errors[size < number.tiny / number.eps] = np.inf
             gain = answers if self.name == SOFTMAX else self.slope(answers)
             return np.where((gain > 0) & np.isfinite(errors), errors / gain, np.inf)

@@ -129,7 +129,8 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     if stays and known is None:
         stays = any(stays_straight(view, found, lines, noise) for found in straight if found.is_readable)
     searched = False
-    if not stays and not region.has_box and (noise.repeatable or noise.sigma < _READABLE_NOISE):
+    readable = noise.repeatable or noise.sigma < _READABLE_NOISE or _spans_magnitudes(lines.answers)
+    if not stays and not region.has_box and readable:
         moderate = _measure_moderate(view, straight, lines, rng)
         if moderate is not None:
             view, noise, lines = moderate

@@ -120,7 +120,10 @@ def fresh_trial(
     floor = _floor(candidate, findings)
     number = findings.noise.number_format
     if number is not None:  # no answer is more precise than its own rounding, however large it is
-        floor = np.maximum(floor, ROUNDING_EPS * float(number.eps) * np.abs(answers))
+        rounding = ROUNDING_EPS * float(number.eps) * np.abs(answers)
+        if network.activations[-1] == "exp":  # which multiplies what it is given, rounded, by its answer
+            rounding *= 1 + np.abs(np.log(np.maximum(np.abs(answers), np.finfo(np.float64).tiny)))
+        floor = np.maximum(floor, rounding)
     if candidate.evidence.fitted_to_noise and findings.is_noisy:
         # The noise is known, and the network was fitted to answers alone: a wrong one shows by little more.
         excess = _noise_excess(errors, floor, findings)

@@ -31,7 +31,9 @@ def cost(question: Question) -> Cost:
     rows = OneVersusRestOptions().rows(question.inputs, max(question.outputs, 2))
     unknowns = (question.inputs + 1) * question.outputs
     seconds = fit_seconds(unknowns, rows * question.outputs)
-    return question.cost(rows, seconds, 16e-6 * rows * question.outputs * unknowns, "1.5 equations per weight")
+    return question.cost(
+        rows, seconds, 16e-6 * rows * question.outputs * unknowns, "1.5 equations per weight"
+    )
 
 
 METHOD = Method(

@@ -1,9 +1,9 @@
 r"""K logistic models whose answers are divided by their sum.
 
-p_k = s(z_k) / sum_j s(z_j) with z = x W + b and s the sigmoid. As log s(z) = -softplus(-z), this is a network:
+p_k = s(z_k) / sum_j s(z_j) with z = x W + b and s the sigmoid. As log s(z) = -softplus(-z), it is a network:
 softplus units that read -z, each of which lowers the logit of its own class of a softmax. The logarithms of
-the answers, centred over the classes, are those of s(z), centred; least squares on them has (D + 1) K unknowns
-and n (K - 1) equations. Where all z_k are low the model is a softmax of z, the fit of which is the start.
+the answers, centered over the classes, are those of s(z), centered; least squares on them has (D + 1) K
+unknowns and n (K - 1) equations. Where all z_k are low the model is a softmax of z, the fit of which is the start.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class OneVersusRestOptions:
 
     def rows(self, inputs: int, classes: int) -> int:
         """Return how many rows are asked."""
-        return int(np.ceil(self.equations_per_unknown * (inputs + 1) * classes / (classes - 1))) + self.spare_rows
+        return (
+            int(np.ceil(self.equations_per_unknown * (inputs + 1) * classes / (classes - 1)))
+            + self.spare_rows
+        )
 
 
 class OneVersusRestReason(Reason):
