@@ -3,7 +3,7 @@ r"""K logistic models whose answers are divided by their sum.
 p_k = s(z_k) / sum_j s(z_j) with z = x W + b and s the sigmoid. As log s(z) = -softplus(-z), it is a network:
 softplus units that read -z, each of which lowers the logit of its own class of a softmax. The logarithms of
 the answers, centered over the classes, are those of s(z), centered; least squares on them has (D + 1) K
-unknowns and n (K - 1) equations. Where all z_k are low the model is a softmax of z, the fit of which is the start.
+unknowns and n (K - 1) equations. Where all z_k are low the model is a softmax of z: its fit is the start.
 """
 
 from __future__ import annotations
