@@ -34,6 +34,9 @@ class OneVersusRestOptions:
     steps: int = 100
     """Steps of the fit, at most; a right start needs about ten."""
 
+    largest_residual: float = 1e-8
+    """Residual of the fit, relative to the logarithms, beyond which they are no such models."""
+
     def rows(self, inputs: int, classes: int) -> int:
         """Return how many rows are asked."""
         return (
@@ -46,6 +49,7 @@ class OneVersusRestReason(Reason):
     """Why no such model was found."""
 
     SATURATED = "some probabilities are exactly zero: their logarithms say nothing"
+    NOT_EXPLAINED = "such models leave {residual:.2g} of the logarithms of the probabilities"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +109,8 @@ class OneVersusRestSearch(Search):
                 self.on_step,
             )
             stage.figures.update(residual=fit.rms, steps=len(fit.history) - 1)
+        if not fit.rms < options.largest_residual * size:  # a judge need not be troubled
+            raise GaveUp(OneVersusRestReason.NOT_EXPLAINED, residual=fit.rms / size if size else np.inf)
         weights = fit.vector.reshape(inputs + 1, classes)
         network = Network(
             [-weights[:-1], -np.eye(classes)],
