@@ -52,6 +52,13 @@ def _sampled(layers: list[int], units: str, rows: int, **told: Any) -> Problem:
     return Problem(network, Samples(x, network(x)), 1e-8, told, samples=True)
 
 
+def _against_the_rest() -> Problem:
+    rng = np.random.default_rng(1000)
+    weights, bias = rng.standard_normal((5, 4)) / 2, rng.standard_normal(4)
+    network = Network([weights, -np.eye(4)], [bias, np.zeros(4)], ["softplus", "softmax"])
+    return Problem(network, network)
+
+
 def _affine(inputs: int) -> Problem:
     weights = np.random.default_rng(1000).standard_normal((inputs, 2))
     network = Network([weights], [np.ones(2)], ["identity"])
@@ -60,6 +67,7 @@ def _affine(inputs: int) -> Problem:
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "affine": lambda: _affine(5),
+    "one class against the rest": _against_the_rest,
     "relu": lambda: _asked([6, 5, 1], "relu"),
     "leaky, two outputs": lambda: _asked([6, 5, 2], "leaky_relu"),
     "relu in a box": lambda: _asked([4, 4, 1], "relu", domain=(-3, 3)),
@@ -81,6 +89,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
 
 SOLVES: dict[str, tuple[str, ...]] = {
     "affine": ("affine",),
+    "one_versus_rest": ("one class against the rest",),
     "relu": ("relu", "leaky, two outputs", "relu in a box"),
     "relu_deep": ("two relu layers",),
     "relu_coarse": ("relu behind a sigmoid", "relu, four decimals"),

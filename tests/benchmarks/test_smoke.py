@@ -36,6 +36,7 @@ NETWORKS = (
     "coarse_answers",
     "coarse_kinks",
     "trained_models",
+    "linear_models",
     "not_told",
     "autodiff",
 )

@@ -312,9 +312,7 @@ def test_an_unknown_activation() -> None:
 
 
 def test_an_unknown_method() -> None:
-    with pytest.raises(
-        InvalidInput, match="method must be one of affine, relu, relu_deep, relu_coarse, smooth"
-    ):
+    with pytest.raises(InvalidInput, match="method must be one of affine, one_versus_rest, relu, relu_deep"):
         unweave.recover(planted([6, 4, 1]), method="magic")
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.files.contents import build_network
 from unweave.networks.activations import SOFTMAX
-from unweave.networks.activations.catalogue import CATALOGUE
+from unweave.networks.activations.catalogue import CATALOGUE, OUTPUT_ONLY
 from unweave.networks.network import Network
 
 _FINE, _TAIL = np.linspace(-8, 8, 401), np.geomspace(8, 500, 33)[1:]
@@ -173,9 +173,12 @@ class Chain:
             base, name = value, "identity"
         if base.source != len(self.layers):
             raise NotAChain("its input branches off earlier, so the layers do not form a chain")
-        if self.layers and (self.layers[-1][0].skip is not None or self.layers[-1][1] == SOFTMAX):
-            raise NotAChain("a skip from the inputs or a softmax is followed by another layer")
+        if self.layers and (self.layers[-1][0].skip is not None or self.layers[-1][1] in _LAST):
+            raise NotAChain("a skip from the inputs, an exp or a softmax is followed by another layer")
         self.layers.append((base, name))
+
+
+_LAST = (SOFTMAX, *(activation.name for activation in OUTPUT_ONLY))  # activations that end a chain
 
 
 def _identified(curve: Curve) -> tuple[Affine, str]:
@@ -183,7 +186,7 @@ def _identified(curve: Curve) -> tuple[Affine, str]:
     if curve.slope is not None:
         return curve.straight(), "identity"
     for stretch in (1.0, *sorted(curve.stretches)):
-        for activation in CATALOGUE:
+        for activation in (*CATALOGUE, *OUTPUT_ONLY):
             expected = activation(stretch * GRID)
             with np.errstate(invalid="ignore"):
                 error = np.abs(curve.values - expected) / np.maximum(1, np.abs(expected))

@@ -179,6 +179,7 @@ FORMULAS: dict[str, Formula] = {
     "gelu": _gelu,
     "swish": _swish,
     "sine": _operator("Sin"),
+    "exp": _operator("Exp"),
     "relu": _operator("Relu"),
     "leaky_relu": lambda graph, z: graph.add("Max", z, graph.add("Mul", z, LEAKY_SLOPE)),
     "squared_relu": _squared_relu,

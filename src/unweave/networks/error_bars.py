@@ -84,7 +84,7 @@ def with_fixed_lengths(model: NetworkParameters) -> NetworkParameters:
 
 def is_homogeneous(model: NetworkParameters) -> bool:
     """Return whether the units of the first layer may be stretched without any change of the answers."""
-    return model.activation.homogeneity is not None
+    return model.depth > 1 and model.activation.homogeneity is not None
 
 
 def _fix_lengths(gram: Array, model: NetworkParameters) -> None:

@@ -20,14 +20,23 @@ from unweave.errors import InvalidInput
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.evaluation import softmax_in_place
 
-_RANGES = {"identity": (-np.inf, np.inf), "sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), SOFTMAX: (0.0, 1.0)}
+_RANGES = {
+    "identity": (-np.inf, np.inf),
+    "sigmoid": (0.0, 1.0),
+    "tanh": (-1.0, 1.0),
+    SOFTMAX: (0.0, 1.0),
+    "exp": (0.0, np.inf),
+}
 
-LINKS = tuple(_RANGES)
+ALL_LINKS = tuple(_RANGES)
 """Names of the output activations that can be undone."""
+LINKS = tuple(name for name in ALL_LINKS if name != "exp")
+"""Those behind which hidden layers are looked for."""
 
 _LEAST_LIKELY_SIDE = 0.12  # probability of the less likely side at a site: below, errors of z grow too much
 _EDGE_SIGMAS = 0.5  # an answer nearer to an end of its range than this says nothing more about z
 _SATURATED_SHARE = 1e-6  # of the range: nearer to an end, T^{-1} is mostly rounding
+_READABLE = 0.15  # standard deviation of z beyond which noise alone may have made the answer
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -38,9 +47,9 @@ class Link:
     name: str
 
     def __post_init__(self) -> None:
-        if self.name not in LINKS:
+        if self.name not in ALL_LINKS:
             raise InvalidInput(
-                f"output_activation must be one of {', '.join(LINKS)}. Got {self.name!r} instead. "
+                f"output_activation must be one of {', '.join(ALL_LINKS)}. Got {self.name!r} instead. "
                 "Answers behind another function can be transformed before they are given to recover."
             )
 
@@ -92,10 +101,37 @@ class Link:
         with np.errstate(divide="ignore", invalid="ignore"):
             if number is not None:
                 typical = np.sqrt(np.mean(answers**2, axis=0))
-                errors = size * np.maximum(errors / typical, number.eps) * (1 - np.log(size))
+                share = np.maximum(errors / typical, number.eps)
+                if self.name == "exp":  # answers of all magnitudes, whose typical error says nothing
+                    share = np.full_like(share, number.eps)
+                errors = size * share * (1 + np.abs(np.log(size)))
                 errors[size < number.tiny / number.eps] = np.inf
             gain = answers if self.name == SOFTMAX else self.slope(answers)
             return np.where((gain > 0) & np.isfinite(errors), errors / gain, np.inf)
+
+    def contrasts(
+        self, answers: Array, sigma: Array, number: np.finfo[Any] | None, reference: int | None = None
+    ) -> tuple[Array, Array]:
+        """Return numbers that are affine where z is, and their standard deviations, both (n, K).
+
+        z itself, or for a softmax the log ratios of all classes to class ``reference``. Standard
+        deviations are infinite where the answers (n, K) say nothing, and the number is 0 there.
+        """
+        with np.errstate(all="ignore"):
+            errors = self.undone_errors(answers, sigma, number)
+            if self.name == SOFTMAX:
+                assert reference is not None
+                logs = np.log(answers)
+                values, known = logs - logs[:, [reference]], errors[:, [reference]]
+                errors = np.where(np.arange(answers.shape[1]) == reference, known, np.hypot(errors, known))
+            else:
+                values = self.inverse(answers)
+        seen = np.isfinite(values) & ((errors < _READABLE) | (self.name == "identity"))
+        if number is not None:
+            # z is a sum of terms, whose rounding does not shrink where they cancel.
+            size = np.abs(np.where(seen, values, 0.0)).max(axis=0, initial=0.0)
+            errors = np.maximum(errors, number.eps * size)
+        return np.where(seen, values, 0.0), np.where(seen, errors, np.inf)
 
     def slope(self, answers: Array) -> Array:
         """T'(z) at z = T^{-1}(answers), (n, K); for softmax y (1 - y)."""
@@ -103,7 +139,7 @@ class Link:
             return np.ones_like(answers)
         if self.name == "tanh":
             return 1 - answers**2
-        return answers * (1 - answers)
+        return answers if self.name == "exp" else answers * (1 - answers)
 
     def fits(self, answers: Array) -> bool:
         """Whether all answers lie strictly inside the range of T."""
@@ -113,14 +149,14 @@ class Link:
     def unsaturated(self, answers: Array) -> BoolArray:
         """Which rows of answers (..., K) are far enough inside the range that z is not mostly rounding."""
         low, high = _RANGES[self.name]
-        if not np.isfinite(low):
+        if not np.isfinite(high):
             return np.ones(answers.shape[:-1], dtype=np.bool_)
         margin = _SATURATED_SHARE * (high - low)
         return np.asarray(((answers > low + margin) & (answers < high - margin)).all(axis=-1))
 
     def sees_well(self, answers: Array) -> BoolArray:
         """(n,) rows of answers (n, K) where errors of z are not much larger than elsewhere."""
-        if self.name == "identity":
+        if self.name in ("identity", "exp"):
             return np.ones(len(answers), dtype=np.bool_)
         if self.name == "tanh":
             return np.asarray((np.abs(answers) < 1 - 2 * _LEAST_LIKELY_SIDE).all(axis=1))

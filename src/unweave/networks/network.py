@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput, UnweaveError
-from unweave.networks.activations import SOFTMAX, get_activation
+from unweave.networks.activations import SOFTMAX, get_activation, hidden_activation
 from unweave.networks.evaluation import evaluate_layers
 from unweave.networks.rationals import EXACT_ACTIVATIONS, evaluate_exact, holds_fractions, rational_array
 
@@ -26,7 +26,7 @@ class Network:
         weights: one matrix per layer, output layer included, of shape (n_in, n_out).
         biases: one vector (n_out,) per layer.
         activations: one name per layer, output layer included. "logistic" is kept as "sigmoid", "linear" as
-            "identity". "softmax" is possible for the last layer only.
+            "identity". "softmax" and "exp" are possible for the last layer only.
         skip: an optional (n_inputs, n_outputs) matrix; x @ skip is added to the last pre-activation.
 
     Where any parameter is a `fractions.Fraction`, all of them become fractions (floats by their exact value)
@@ -261,7 +261,7 @@ def _checked_activations(names: Sequence[str], n_layers: int, exact: bool) -> tu
             f"activations must be one name per layer, output layer included: {n_layers} names. Got {names!r} "
             f'instead. For example ["tanh", "identity"].'
         )
-    resolved = [get_activation(name).name for name in names[:-1]]
+    resolved = [hidden_activation(name).name for name in names[:-1]]
     resolved.append(SOFTMAX if names[-1] == SOFTMAX else get_activation(names[-1]).name)
     irrational = [name for name in resolved if name not in EXACT_ACTIVATIONS] if exact else []
     if irrational:

@@ -32,10 +32,11 @@ class _Named(nn.Module):
 
 
 class Elementwise(_Named):
-    """One of the functions that torch has no module for: erf, sine, squared_relu, quadratic, cubic."""
+    """One of the functions that torch has no module for: erf, exp, sine, squared_relu, quadratic, cubic."""
 
     FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {  # noqa: RUF012  (a table, never changed)
         "erf": torch.erf,
+        "exp": torch.exp,
         "sine": torch.sin,
         "squared_relu": lambda z: torch.relu(z) ** 2,
         "quadratic": lambda z: z**2,

@@ -123,7 +123,7 @@ def look_for_kinks_behind(link: Link, lines: Lines, noise: Noise) -> KinkEvidenc
     sigma, number = noise.sigma_per_output, noise.number_format
     errors = lines.mapped(lambda answers: link.undone_errors(answers, sigma, number))
     largest = np.maximum(np.maximum(errors.plus, errors.minus), errors.center[:, None, :])
-    return _compared(z, _clear_over_sigma(noise) * largest)
+    return _compared(z, clear_over_sigma(noise) * largest)
 
 
 def _compared(lines: Lines, clear: Array) -> KinkEvidence:
@@ -168,11 +168,11 @@ def is_linear(lines: Lines, noise: Noise) -> bool:
 
 def _clear(noise: Noise) -> Array:
     """Return the size (m,) beyond which a second difference cannot be the error of its four answers."""
-    level: Array = _clear_over_sigma(noise) * noise.sigma_per_output
+    level: Array = clear_over_sigma(noise) * noise.sigma_per_output
     return level
 
 
-def _clear_over_sigma(noise: Noise) -> float:
+def clear_over_sigma(noise: Noise) -> float:
     """Return the same in standard deviations of an answer: f(t) + f(-t) - 2 f(0) has variance 6 sigma^2."""
     return _ROUNDING_SIGMAS if noise.kind == "rounded" else _CLEAR_SIGMAS[noise.kind] * float(np.sqrt(6.0))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.errors import InvalidInput, TargetError
+from unweave.errors import InvalidInput, NonFiniteAnswers, TargetError
 from unweave.networks.links import Link
 from unweave.numerics.axis_moves import answers_along_axes, one_call_is_enough
 from unweave.probing.answer_range import possible_links
@@ -25,8 +25,10 @@ from unweave.probing.lines import (
     roughness,
     slope_share,
 )
+from unweave.probing.moderate_region import find_moderate_region
 from unweave.probing.noise import Noise, NoiseKind, estimate_noise
 from unweave.probing.region_search import find_region
+from unweave.probing.straight import StraightLines, read_lines, stays_straight
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
 from unweave.targets.samples import Samples
@@ -45,6 +47,11 @@ _ROUGH_AS_NOISE = 0.02  # relative scatter of repeatable answers that may be ste
 _BETTER_REGION_SHARE = 0.1  # of the noise before: how much clearer answers must be to move to another region
 _LEAST_SLOPE_SHARE = 0.2  # of short steps against long ones: less is flat
 _NOISE_OF_SAMPLES: dict[str, NoiseKind] = {"decimals": "rounded", "replicates": "noisy", "float32": "float32"}
+_NEARER = 0.1  # of the standard region, where answers overflow in it
+_READABLE_NOISE = 0.02  # standard deviation of an answer with which probabilities can be compared
+_LABEL_LIKE = 0.3  # noise relative to the spread at which anything looks straight
+_NOT_NEGATIVE_SIGMAS = 5.0  # by which noise takes a positive answer below zero
+_MAGNITUDES = 300.0  # largest over median answer: more is an exponential's range
 _MOST_ROUGHNESS = 0.6  # more, and the units switch within a fraction of the region: steps on flat ground
 
 
@@ -74,6 +81,8 @@ class Findings:
     """Output activations whose range holds all answers seen, the simplest first."""
     labels: int = 0
     """Number of different answers if they are names of classes, else 0."""
+    straight_links: tuple[str, ...] = ()
+    """Output activations behind which all lines were straight, as far as they could be read."""
 
     @property
     def spread(self) -> Array:
@@ -105,12 +114,31 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     before = queries.sent
     known = _given_region(queries.n_inputs, domain, examples)
     region = Region.standard(queries.n_inputs) if known is None else known
-    view, noise, lines = _measure(queries, region, rng, examples)
+    try:
+        view, noise, lines = _measure(queries, region, rng, examples)
+    except NonFiniteAnswers:
+        if known is not None:
+            raise
+        # An exponential overflows where others only grow: nearer to zero it may not.
+        region = Region(region.location, _NEARER * region.scale)
+        view, noise, lines = _measure(queries, region, rng, None)
     told = _out_of_range(lines.answers)
     if told:
         raise TargetError(f"The target's answers {told}", ledger=queries)
-    searched = known is None and not _fits(view, lines, noise)
-    if searched:
+    straight = _straight(lines, noise)
+    stays = any(found.straight and found.is_readable for found in straight)
+    if stays and known is None:
+        stays = any(stays_straight(view, found, lines, noise) for found in straight if found.is_readable)
+    searched = False
+    readable = noise.repeatable or noise.sigma < _READABLE_NOISE or _spans_magnitudes(lines.answers)
+    if not stays and not region.has_box and readable:
+        moderate = _measure_moderate(view, straight, lines, rng)
+        if moderate is not None:
+            view, noise, lines = moderate
+            straight, stays, searched = _straight(lines, noise), True, True
+    if known is None and not stays:
+        searched = not _fits(view, lines, noise)
+    if searched and not stays:
         scattered = _scatters(noise)
         sigma = _EPS * noise.scale if scattered else noise.sigma_per_output
         found = find_region(queries, sigma, rng)
@@ -119,7 +147,8 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
             clearer = not scattered or measured[1].relative < _BETTER_REGION_SHARE * noise.relative
             if clearer and not _is_frozen(measured[2], measured[1], lines, noise):
                 view, noise, lines = measured
-    links = possible_links(lines.answers, noise.sigma)
+                straight = _straight(lines, noise)
+    links = _links(lines, noise)
     evidence = look_for_kinks(lines, noise)
     for name in links if not evidence.kinks else ():
         behind = look_for_kinks_behind(Link(name), lines, noise)
@@ -139,6 +168,7 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
         queries=queries.sent - before,
         links=links,
         labels=labels,
+        straight_links=tuple(found.link.name for found in straight if found.straight and found.is_readable),
     )
 
 
@@ -229,6 +259,56 @@ def _measure(
         rows = np.asarray(examples, dtype=np.float64)
         centers = region.to_normalised(rows[rng.integers(0, rows.shape[0], _PROBE_LINES)])
     return view, noise, ask_lines(view, _PROBE_LINES, rng, centers)
+
+
+def _links(lines: Lines, noise: Noise) -> tuple[str, ...]:
+    """Return the output activations whose range holds all answers on the lines."""
+    eps = float(np.finfo(np.float32).eps) if noise.kind == "float32" else _EPS
+    return possible_links(lines.answers, noise.sigma, noisy=noise.kind == "noisy", eps=eps)
+
+
+def _straight(lines: Lines, noise: Noise) -> list[StraightLines]:
+    """Read z on the lines behind every link that the range of the answers allows and no line contradicts."""
+    links = _links(lines, noise)
+    if "identity" in links and (lines.answers >= -_NOT_NEGATIVE_SIGMAS * noise.edge_sigma).all():
+        links = (*links, "exp")
+    clear = noise.relative < _LABEL_LIKE and not is_constant(lines, noise)
+    straight_itself = clear and is_linear(lines, noise)
+    links = tuple(name for name in links if name != "identity" or straight_itself)
+    return [found for found in (read_lines(Link(name), lines, noise) for name in links) if found.straight]
+
+
+def _measure_moderate(
+    view: NormalisedQueries, straight: list[StraightLines], lines: Lines, rng: np.random.Generator
+) -> tuple[NormalisedQueries, Noise, Lines] | None:
+    """Look again where a link is not saturated; None unless the lines are straight behind it there."""
+    names = [found.link.name for found in straight if not found.is_readable]
+    if _spans_magnitudes(lines.answers) and "exp" not in names:
+        names.append("exp")  # some answers are too small to be read, or others too large for their digits
+    rows = [lines.centers, *_ends(lines)]
+    answers = [lines.center, *(part[:, -1] for part in (lines.plus, lines.minus))]
+    for link in map(Link, names):
+        region = find_moderate_region(view, link.name, np.concatenate(rows), np.concatenate(answers), rng)
+        if region is None:
+            continue
+        measured = _measure(view.ledger, region, rng, None)
+        read = read_lines(link, measured[2], measured[1])
+        if read.straight and read.is_readable:
+            return measured
+    return None
+
+
+def _spans_magnitudes(answers: Array) -> bool:
+    """Whether positive answers of every output (n, K) differ by many powers of ten, as exponentials do."""
+    typical, largest = np.median(answers, axis=0), answers.max(axis=0)
+    above = largest > _MAGNITUDES * np.maximum(np.abs(typical), 1 / _MAGNITUDES)  # not probabilities
+    return bool(above.all() and (-answers.min(axis=0) <= largest / _MAGNITUDES**2).all())
+
+
+def _ends(lines: Lines) -> tuple[Array, Array]:
+    """Return the points (L, D) at the longest step of every line, on either side."""
+    reach = lines.steps[-1] * lines.directions
+    return lines.centers + reach, lines.centers - reach
 
 
 def _scatters(noise: Noise) -> bool:

@@ -13,7 +13,7 @@ from unweave.errors import InvalidInput
 from unweave.execution.executor import Executor
 from unweave.execution.store import Checkpoint
 from unweave.methods.table import METHODS
-from unweave.networks.activations import SOFTMAX, get_activation
+from unweave.networks.activations import SOFTMAX, get_activation, hidden_activation
 from unweave.numerics.memory import default_limit, memory_limit
 from unweave.recovery.choose import (
     checked_options,
@@ -84,7 +84,8 @@ def recover(
     input_dim
         D; needed for a plain callable, and for a model that does not say it.
     output_activation
-        Name if known; None to find out among identity, tanh, sigmoid and softmax.
+        Name if known; None to find out among identity, tanh, sigmoid and softmax; and exp, of
+        targets without hidden layers.
     domain
         ``(low, high)``, numbers or one per input: nothing outside is ever asked.
     examples
@@ -98,9 +99,10 @@ def recover(
         Buys a stronger verdict: a number of fresh rows, drawn at random besides those that are always asked,
         or rows (n, D) of your own. The certificate states what agreeing rows rule out.
     method
-        Name of a method ("affine", "relu", "relu_deep", "relu_coarse", "smooth", "smooth_coarse",
-        "smooth_values", "smooth_deep", "published"; for samples "samples_relu", "samples_squared_relu",
-        "samples_smooth", "samples_quadratic"), or a `unweave.search.Method` of your own; None to choose.
+        Name of a method ("affine", "one_versus_rest", "relu", "relu_deep", "relu_coarse", "smooth",
+        "smooth_coarse", "smooth_values", "smooth_deep", "published"; for samples "samples_relu",
+        "samples_squared_relu", "samples_smooth", "samples_quadratic"), or a `unweave.search.Method` of your
+        own; None to choose.
     averaging
         For coarse answers: rows of the final fit per parameter; the error falls with its square root. None:
         rounded answers of a target that repeats itself are bisected instead, which makes them exact; noisy
@@ -203,7 +205,7 @@ def _checked_request(
         )
     return Request(
         hidden=checked_widths(hidden),
-        activation=None if activation is None else get_activation(activation).name,
+        activation=None if activation is None else hidden_activation(activation).name,
         method=None if method is None else method.name,
         output_activation=output,
         averaging=averaging,

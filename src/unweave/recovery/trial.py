@@ -40,6 +40,8 @@ NOISE_LARGEST = 6.0
 """Largest of some thousand Gaussian errors, in standard deviations."""
 ROUNDED_LARGEST = 2.0
 """Largest error of a rounded answer in units of half its last digit: leverage of the fit included."""
+ROUNDING_EPS = 0.25
+"""Least standard deviation of an answer's rounding, in eps of the answer: ulp / sqrt(12)."""
 _LEVERAGE = 0.005  # of the largest error bar: with the factors above, errors of five such bars pass
 _LARGEST_LEVERAGE = 1e-10  # standard errors that are larger are no excuse
 _ROUNDING_SHARE = 1e-6  # of the largest answer: more is no rounding of a constant
@@ -116,6 +118,12 @@ def fresh_trial(
     row_errors = (errors / size).max(axis=1)
     error = float(row_errors.max())
     floor = _floor(candidate, findings)
+    number = findings.noise.number_format
+    if number is not None:  # no answer is more precise than its own rounding, however large it is
+        rounding = ROUNDING_EPS * float(number.eps) * np.abs(answers)
+        if network.activations[-1] == "exp":  # which multiplies what it is given, rounded, by its answer
+            rounding *= 1 + np.abs(np.log(np.maximum(np.abs(answers), np.finfo(np.float64).tiny)))
+        floor = np.maximum(floor, rounding)
     if candidate.evidence.fitted_to_noise and findings.is_noisy:
         # The noise is known, and the network was fitted to answers alone: a wrong one shows by little more.
         excess = _noise_excess(errors, floor, findings)

@@ -23,7 +23,7 @@ FILE, ENDPOINT, TABLE = "file", "endpoint", "table"
 KINDS = (FILE, ENDPOINT, TABLE)
 ENDINGS = {FILE: tuple(FORMATS), TABLE: tuple(ending for ending in TABLE_ENDINGS if ending != ".npy")}
 """Kind of target -> endings of the files that are opened."""
-OUTPUT_ACTIVATIONS = ("identity", "tanh", "sigmoid", SOFTMAX)
+OUTPUT_ACTIVATIONS = ("identity", "tanh", "sigmoid", SOFTMAX, "exp")
 NO_LAYER = "none"
 """Text that stands for a network without hidden layer; an empty field means unknown."""
 MOST_NAME = 120

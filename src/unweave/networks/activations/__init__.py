@@ -7,6 +7,7 @@ from unweave.networks.activations.registry import (
     SOFTMAX,
     activation_names,
     get_activation,
+    hidden_activation,
     register_activation,
 )
 
@@ -18,5 +19,6 @@ __all__ = [
     "activation_names",
     "get_activation",
     "hermite_polynomials",
+    "hidden_activation",
     "register_activation",
 ]

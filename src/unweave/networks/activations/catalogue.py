@@ -81,6 +81,12 @@ def _sine(z: Array, order: int) -> tuple[Array, ...]:
     return (s, c, -s, -c)[: order + 1]
 
 
+def _exp(z: Array, order: int) -> tuple[Array, ...]:
+    with np.errstate(over="ignore"):
+        value = np.exp(z)
+    return tuple(value.copy() for _ in range(order + 1))
+
+
 def _leaky(slope: float) -> Jet:
     def jet(z: Array, order: int) -> tuple[Array, ...]:
         value = np.maximum(z, slope * z) if slope else np.maximum(z, 0.0)
@@ -203,4 +209,7 @@ CATALOGUE: tuple[Activation, ...] = (
     ),
     Activation("identity", _identity, ODD, homogeneity=1, overwrite=_leave, inverse=lambda y: y),
 )
-"""Every built-in elementwise activation."""
+"""Every built-in elementwise activation of hidden units."""
+
+OUTPUT_ONLY: tuple[Activation, ...] = (Activation("exp", _exp, overwrite=_in_place(np.exp), inverse=np.log),)
+"""Those of the last layer alone: of a hidden unit, bias and outgoing weight would be one number."""

@@ -7,7 +7,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.activations.activation import MAX_ORDER, Activation
-from unweave.networks.activations.catalogue import CATALOGUE
+from unweave.networks.activations.catalogue import CATALOGUE, OUTPUT_ONLY
 
 ALIASES = {"logistic": "sigmoid", "linear": "identity"}
 """Second names; a network always carries the first."""
@@ -22,13 +22,13 @@ CHECK_STEP = 1e-3
 CHECK_TOLERANCE = 1e-6
 """Relative error allowed: fourth-order differences are far better, a wrong formula is far worse."""
 
-_BUILT_IN = {activation.name: activation for activation in CATALOGUE}
+_BUILT_IN = {activation.name: activation for activation in (*CATALOGUE, *OUTPUT_ONLY)}
 _REGISTERED: dict[str, Activation] = {}
 
 
 def activation_names() -> tuple[str, ...]:
-    """Return the names of all elementwise activations, built-in ones first, aliases left out."""
-    return (*_BUILT_IN, *_REGISTERED)
+    """Return the names of all activations of hidden units, built-in ones first, aliases left out."""
+    return (*(activation.name for activation in CATALOGUE), *_REGISTERED)
 
 
 def get_activation(name: str) -> Activation:
@@ -40,6 +40,17 @@ def get_activation(name: str) -> Activation:
         raise InvalidInput(
             f"activation must be one of {', '.join(activation_names())}. Got {name!r} instead.{hint} "
             f"Choose one of these or add your own with register_activation."
+        )
+    return found
+
+
+def hidden_activation(name: str) -> Activation:
+    """Return the activation of that name, which hidden units can have."""
+    found = get_activation(name)
+    if found in OUTPUT_ONLY:
+        raise InvalidInput(
+            f"activation of hidden units must be one of {', '.join(activation_names())}. Got {name!r} "
+            "instead, which is possible as the output activation only."
         )
     return found
 

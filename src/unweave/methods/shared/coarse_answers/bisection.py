@@ -50,6 +50,8 @@ class BisectionOptions:
     """Flips per parameter without which averaging stands."""
     lines_per_flip: float = 1.1
     """Lines tried per flip wanted: some lead out of the region."""
+    most_rows_per_flip: float = 2.0
+    """Rows from which lines are laid per flip wanted; many outputs share few rows before."""
     exact_share: float = 1e-3
     """Residual, as a share of the grid, that flips leave of a right network that computes in float32."""
 

@@ -119,8 +119,8 @@ class Refinement(Generic[Measured]):
         floor = rows.largest_sigma / max(float(findings.output_scale.max()), np.finfo(np.float64).tiny)
         self.evidence = replace(
             self.evidence,
-            width=fit.model.width,
-            found=fit.model.width,
+            width=fit.model.width if fit.model.depth > 1 else None,
+            found=fit.model.width if fit.model.depth > 1 else 0,
             fit_history=tuple(value * floor for value in fit.history),
             fit_floor=floor,
             prediction_floor=floor * float(np.sqrt(fit.model.size / max(fit.equations - fit.model.size, 1))),
@@ -233,10 +233,13 @@ class Refinement(Generic[Measured]):
 
     def _flips_of(self, model: NetworkParameters, grid: float, wanted: int) -> Flips:
         """Find ``wanted`` flips, or as many as there are: lines are lost where the target is flat or ends."""
-        rows, begin = self._rows, 0
+        rows, begin, options = self._rows, 0, self._options.bisection
         found: list[Flips] = []
-        while (missing := wanted - sum(len(part.values) for part in found)) > 0 and begin < len(rows):
-            chosen = slice(begin, begin + int(np.ceil(self._options.bisection.lines_per_flip * missing)))
+        while (missing := wanted - sum(len(part.values) for part in found)) > 0:
+            chosen = slice(begin, begin + int(np.ceil(options.lines_per_flip * missing)))
+            rows.extend_to(min(chosen.stop, options.most_rows_per_flip * wanted))
+            if begin >= len(rows):
+                break
             found.append(
                 find_flips(
                     rows.view,
@@ -246,7 +249,7 @@ class Refinement(Generic[Measured]):
                     rows.answers[chosen],
                     grid,
                     on_round=lambda done, _: self._journal.tell(done, None, "bits"),
-                    options=self._options.bisection,
+                    options=options,
                 )
             )
             begin = chosen.stop
@@ -301,8 +304,10 @@ class Refinement(Generic[Measured]):
             return self._rows.sigma
         return self._rows.sigma * float(np.clip(fit.misfit, 1.0, self._rows.acceptable_misfit()))
 
-    def _weakest(self, fit: AveragedFit) -> float:
+    def _weakest(self, fit: AveragedFit) -> float | None:
         """Return the contribution of the weakest unit over the largest that an accepted misfit could hide."""
+        if fit.model.depth == 1:
+            return None
         hidden = float(np.sqrt(self._rows.acceptable_misfit() ** 2 - 1))
         return float(contributions(fit.model, self._rows).min()) / hidden
 

@@ -1,0 +1,28 @@
+"""Recover a logistic regression behind a scaler from three decimals of its probabilities.
+
+Nothing is told but the number of inputs. The scaler folds into the weights: what comes back reads raw inputs.
+At ordinary inputs every answer is 0 or 1, and the recovery looks for where it is not.
+
+    python examples/linear_models.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import unweave
+
+
+def main() -> None:
+    """Plant the model, recover it and compare."""
+    rng = np.random.default_rng(0)
+    scale, location = 10.0 ** np.linspace(-3, 3, 8), rng.standard_normal(8)
+    weights = rng.standard_normal(8) / scale
+    truth = unweave.Network([weights[:, None]], [[-location @ weights]], ["sigmoid"])
+    result = unweave.recover(lambda x: np.round(truth(x), 3), input_dim=8)
+    print(result.status.name, result.queries, "rows")
+    print("parameter error", unweave.compare(truth, result.network).parameter_error)
+
+
+if __name__ == "__main__":
+    main()

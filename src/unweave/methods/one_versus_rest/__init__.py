@@ -1,0 +1,1 @@
+"""Logistic models of each class against the rest, normalised to probabilities."""
