@@ -27,12 +27,14 @@ from unweave.methods.shared.kinked.line_search import UnitsOnLines, coarse_line_
 from unweave.methods.shared.kinked.reading import open_reading
 from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples, units_may_turn
 from unweave.methods.shared.refusals import links_to_try
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.signs import (
     KINKED,
     MOST_ALTERNATIVES,
+    SignSolution,
     negative_slope,
     solve_signs,
     to_form,
@@ -174,7 +176,8 @@ class ReluCoarseSearch(Search):
     def _on_lines(self) -> bool:
         """Find units on lines, where kinks stand out; return whether these explain the answers."""
         noise, coarsest = self.findings.noise, self._options.coarsest_on_lines
-        if not self.findings.kinks or noise.relative > coarsest or noise.kind == "noisy":
+        fine = noise.relative <= coarsest and noise.kind != "noisy"
+        if not self.findings.kinks or not fine or self._rows.region.has_box:
             return False
         for link in self._links:
             reading = open_reading(self._rows.view, noise, link, self.findings.spread, self.rng)
@@ -187,8 +190,7 @@ class ReluCoarseSearch(Search):
                 form = lines.run()
             except GaveUp:
                 continue
-            name = self.request.activation or KINKED[0]
-            solution = solve_signs(form, negative_slope(name), self._options.sign_misfit)
+            solution, name = self._signs(form)
             behind = to_network(form, solution, name)
             spread = reading.spread
             network = Network(
@@ -205,6 +207,21 @@ class ReluCoarseSearch(Search):
             if self._best.is_explained:
                 return True
         return False
+
+    def _signs(self, form: AbsoluteForm) -> tuple[SignSolution, str]:
+        """Return signs of the units that explain the affine part, and the activation; say what stays open."""
+        told, tolerance = self.request.activation, self._options.sign_misfit
+        names = (told,) if told in KINKED else KINKED
+        tried = [(solve_signs(form, negative_slope(name), tolerance), name) for name in names]
+        solution, name = next((each for each in tried if each[0].solved), tried[0])
+        self._ambiguity = None
+        if not solution.solved:
+            self._ambiguity = (
+                "no signs of the units were found that explain the affine part: it is a skip matrix"
+            )
+        elif not solution.unique:
+            self._ambiguity = "the signs of the units fit, but others may fit as well"
+        return solution, name
 
     def _narrow(self) -> None:
         """Look nearer to the centre where a link is saturated nearly everywhere."""

@@ -84,6 +84,10 @@ class LineSearchOptions:
     """Lines that are searched where one is followed over a part of its length."""
     dry_short_lines: int = 4
     """Those of them without a new unit after which no more are searched."""
+    most_units_per_kink: float = 4.0
+    """Units over kinks on a short line, beyond which units are not those that lines cross."""
+    dry_rounds: int = 1
+    """Rounds of lines and refinement without a new unit after which short lines are given up."""
     drawn_lines: int = 64
     """Lines of which the one is searched that is likely to be read farthest, behind a link."""
     most_draws: int = 6
@@ -126,7 +130,6 @@ class UnitsOnLines:
         self._reading, self._region, self._options = reading, reading.region, options
         self._journal, self._rng, self._line_rng = journal, rng, line_stream(rng)
         self._on_form = on_form
-        self._width_before = -1  # when units were refined the last time
         self._error = 0.0  # of the worst refined unit
         outputs = len(reading.spread)
         self.units = Units.none(self._region.n_inputs, outputs)
@@ -139,15 +142,20 @@ class UnitsOnLines:
 
     def run(self) -> AbsoluteForm:
         """Search lines until their units explain what is read; tell ``on_form`` of every form on the way."""
-        for _ in range(self._options.most_lines):
+        options, dry = self._options, 0
+        for _ in range(options.most_lines):
+            before = self.units.width
             form = self._search()
             self._on_form(form)
             form = self._refine(form)
             far = 0.0 if self._region.has_box else self._far_misfit(form)
-            if far <= self._options.explained_far and not self._lacks_weak_units(form):
+            dry = 0 if self.units.width > before else dry + 1
+            given_up = dry >= options.dry_rounds and self._is_short
+            if far <= options.explained_far and (given_up or not self._lacks_weak_units(form)):
                 break
         else:
-            raise GaveUp(LineReason.FAR_ROWS_DIFFER, misfit=far)
+            if not options.coarse:
+                raise GaveUp(LineReason.FAR_ROWS_DIFFER, misfit=far)
         form = self._without_accidents(form)
         left = int((~self.units.refined).sum())
         if left:
@@ -201,6 +209,8 @@ class UnitsOnLines:
             all_cross = not (in_box or self._is_short)
             if form is not None and all_cross and self._is_layered(line, kinks):
                 break
+            if self._is_short and self.units.width > options.most_units_per_kink * max(len(kinks), 1):
+                break  # hardly any unit is met again: their normals are wrong
             with self._journal.stage("gradients") as stage:
                 new, left = units_at_kinks(
                     self._reading.on_line, self._region, line, kinks, self.units, precision, options.lines
@@ -307,13 +317,12 @@ class UnitsOnLines:
         return relative_misfit(form, points[read], answers[read]) if read.any() else 0.0
 
     def _lacks_weak_units(self, form: AbsoluteForm) -> bool:
-        """Return whether refined units leave more than errors of z, and lines still bring new ones.
+        """Return whether refined units leave more than errors of what is read, where lines are short.
 
-        Trained networks have units that weight decay has all but removed: lines that are short because of a
-        link miss some, and rows at the ends of a line, which would show them, are not read.
+        Trained networks have units that weight decay has all but removed: short lines miss some, and rows at
+        the ends of a line, which would show them, are not read.
         """
-        before, self._width_before = self._width_before, self.units.width
-        if not self._is_short or self._width_before == before:
+        if not self._is_short:
             return False
         error = np.sqrt(np.mean((form(self.rows) - self.answers) ** 2))
         return bool(error > self._options.settled * self._reading.error)
@@ -340,7 +349,8 @@ class UnitsOnLines:
             )
             units = result.units
             if options.coarse:  # what was not met again had a wrong normal, or is an accident
-                units = units.keep(units.refined)
+                none = Units.none(self._region.n_inputs, self.answers.shape[1])
+                units = merge(none, units.keep(units.refined), options.lines)
             self.units = units
             worst = max(self._error, float(result.error[np.isfinite(result.error)].max(initial=0.0)))
             self._error = worst
@@ -414,6 +424,7 @@ def coarse_line_options(precision: float) -> LineSearchOptions:
         reach=100.0,
         explained=3e-3,
         explained_far=np.inf,
+        most_short_lines=12,
         negligible=1e-6,
         weak=1e-2,
     )
