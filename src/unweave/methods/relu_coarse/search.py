@@ -23,6 +23,7 @@ from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit, fit_
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.refinement import CoarseOptions, Refinement
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows, link_of
+from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.line_search import UnitsOnLines, coarse_line_options
 from unweave.methods.shared.kinked.reading import open_reading
 from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples, units_may_turn
@@ -91,6 +92,8 @@ class ReluCoarseOptions:
     sign_misfit: float = 0.2
     """Relative misfit of the affine part up to which a pattern of signs is tried on the answers."""
 
+    nearly_found: float = 1e-6
+    """Residual of units found on lines in precise answers, relative to their spread, that is hard to beat."""
     coarsest_on_lines: float = 1e-4
     """Noise relative to the spread up to which kinks are looked for on lines."""
     rows_after_lines: float = 3.0
@@ -104,6 +107,7 @@ class ReluCoarseOptions:
 class ReluCoarseReason(Reason):
     """Why no network of this class was found."""
 
+    NEARLY_FOUND = "units found on lines explain all but {residual:.1e} of it: random starts find no more"
     NOTHING_SEEN = "no unit with a kink stands out of the noise"
     NOT_EXPLAINED = (
         "{units} units with a kink leave {misfit:.2g} standard deviations where noise alone would leave 1: "
@@ -145,6 +149,10 @@ class ReluCoarseSearch(Search):
 
     def run(self) -> None:
         """Ask rows until units with a kink explain them, then refine."""
+        for earlier in self.context.earlier:
+            history = earlier.evidence.fit_history if isinstance(earlier.evidence, KinkedEvidence) else ()
+            if history and history[-1] <= self._options.nearly_found:
+                raise GaveUp(ReluCoarseReason.NEARLY_FOUND, residual=history[-1])
         region, ordinary = self._rows.region, Region.standard(self._rows.n_inputs)
         if self.findings.searched and not region.has_box and region.covers(ordinary):
             # Units may switch where inputs are by default, though a found region shows more of others.
@@ -176,7 +184,7 @@ class ReluCoarseSearch(Search):
     def _on_lines(self) -> bool:
         """Find units on lines, where kinks stand out; return whether these explain the answers."""
         noise, coarsest = self.findings.noise, self._options.coarsest_on_lines
-        fine = noise.relative <= coarsest and noise.kind != "noisy"
+        fine = noise.relative <= coarsest and noise.kind in ("float32", "rounded")
         if not self.findings.kinks or not fine or self._rows.region.has_box:
             return False
         for link in self._links:
@@ -216,9 +224,7 @@ class ReluCoarseSearch(Search):
         solution, name = next((each for each in tried if each[0].solved), tried[0])
         self._ambiguity = None
         if not solution.solved:
-            self._ambiguity = (
-                "no signs of the units were found that explain the affine part: it is a skip matrix"
-            )
+            self._ambiguity = "no signs of the units explain the affine part: it is given as a skip matrix"
         elif not solution.unique:
             self._ambiguity = "the signs of the units fit, but others may fit as well"
         return solution, name

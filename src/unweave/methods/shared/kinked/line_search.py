@@ -130,6 +130,10 @@ class UnitsOnLines:
         self._reading, self._region, self._options = reading, reading.region, options
         self._journal, self._rng, self._line_rng = journal, rng, line_stream(rng)
         self._on_form = on_form
+        lines = options.lines
+        if reading.is_limited:  # lines are chosen for equal answers, which are one spread per scale elsewhere
+            lines = replace(lines, least_growth=1.0)
+        self._line_options = lines
         self._error = 0.0  # of the worst refined unit
         outputs = len(reading.spread)
         self.units = Units.none(self._region.n_inputs, outputs)
@@ -198,7 +202,7 @@ class UnitsOnLines:
                     continue
                 line, noise = read
                 try:
-                    found, precision = scan(self._ask_on_line, line, noise, options.lines)
+                    found, precision = scan(self._ask_on_line, line, noise, self._line_options)
                 except _NotRead:
                     continue
                 stage.figures.update(kinks=len(found.positions), unresolved=found.unresolved)
@@ -209,7 +213,7 @@ class UnitsOnLines:
             all_cross = not (in_box or self._is_short)
             if form is not None and all_cross and self._is_layered(line, kinks):
                 break
-            if self._is_short and self.units.width > options.most_units_per_kink * max(len(kinks), 1):
+            if options.coarse and self.units.width > options.most_units_per_kink * max(len(kinks), 1):
                 break  # hardly any unit is met again: their normals are wrong
             with self._journal.stage("gradients") as stage:
                 new, left = units_at_kinks(

@@ -41,6 +41,8 @@ class LineOptions:
     """Rounding of a number in the target."""
     rounding_errors: float = 32.0
     """Roundings of the terms that an answer is summed from by which it may be off."""
+    least_growth: float = 0.0
+    """Growth of the terms along a line, at least: on a line of equal answers they cancel."""
     noise_errors: float = 8.0
     """Standard deviations of the noise by which an answer may be off."""
     cuts: tuple[float, ...] = (-4.1, -0.6, 0.7, 3.7)
@@ -165,6 +167,7 @@ def scan(ask: Ask, line: Line, noise: LineNoise, options: LineOptions) -> tuple[
     ends = np.array([line.low, line.low / 2, 0.0, line.high / 2, line.high])
     answers = np.abs(ask(line.points(ends))).max(axis=1)
     growth = float((np.delete(answers, 2) / np.maximum(np.abs(np.delete(ends, 2)), 1.0)).max())
+    growth = max(growth, options.least_growth)
     rounding = options.rounding_errors * options.precision
     error = LineError(float(answers[2]), growth, noise, options.noise_errors, rounding)
     cuts = np.sqrt(len(line.start)) * np.array(options.cuts)

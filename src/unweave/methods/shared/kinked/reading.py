@@ -124,6 +124,8 @@ class Reading:
             if self._complement.any():
                 rounding = 1 / (_COMPLEMENT_STEPS * answers)
                 errors = np.where(self._complement, np.maximum(errors, rounding), errors)
+            if self.link.name == SOFTMAX:  # every class is told against the mean of all
+                errors = np.broadcast_to(errors.max(axis=1, keepdims=True), errors.shape)
             errors = errors / self.spread
             values = self.link.undo(answers, noise.edge_sigma) / self.spread
         lost = ~((errors <= largest * self._rounding).all(axis=1) & np.isfinite(values).all(axis=1))
