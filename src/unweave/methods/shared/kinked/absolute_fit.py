@@ -10,6 +10,7 @@ from unweave.networks.absolute_form import AbsoluteForm
 from unweave.numerics.clock import check
 
 _MOST_INPUTS_FITTED = 4000  # with an affine part in all of them, whose flops grow with their cube
+_ONE_SIDED = 1e-10  # of the largest: smaller singular values come from units seen from one side only
 _LEAST_SQUARES_FLOPS = 8  # times rows and squared columns: singular values, twice
 
 
@@ -35,8 +36,7 @@ def fit_all(units: Units, points: Array, answers: Array) -> tuple[AbsoluteForm, 
     features = np.hstack([_magnitudes(units, points), read, np.ones((len(points), 1))])
     solution = np.vstack([units.heights, np.zeros((features.shape[1] - m, answers.shape[1]))])
     solution[m:] = np.linalg.lstsq(features[:, m:], answers - features @ solution, rcond=None)[0]
-    # Singular values below 1e-10 of the largest one come from units that the rows see from one side only.
-    solution += np.linalg.lstsq(features, answers - features @ solution, rcond=1e-10)[0]
+    solution += np.linalg.lstsq(features, answers - features @ solution, rcond=_ONE_SIDED)[0]
     misfit = np.linalg.norm(features @ solution - answers, axis=0)
     spread = np.linalg.norm(answers - answers.mean(axis=0), axis=0)
     slope = solution[m:-1] if frame is None else frame @ solution[m:-1]
@@ -50,12 +50,13 @@ def fit_affine(units: Units, points: Array, answers: Array) -> AbsoluteForm:
     read = points if frame is None else points @ frame
     check(_LEAST_SQUARES_FLOPS / 2 * len(points) * read.shape[1] ** 2)
     magnitudes = _magnitudes(units, points)
-    rest = answers - magnitudes[:, ~free] @ units.heights[~free]
+    rest = answers - magnitudes @ units.heights
     features = np.hstack([magnitudes[:, free], read, np.ones((len(points), 1))])
-    rank = np.finfo(np.float64).eps * len(points)
+    # Heights move as little as the rows ask for: those of units that are seen from one side are not told.
+    rank = _ONE_SIDED if free.any() else np.finfo(np.float64).eps * len(points)
     solution = np.asarray(np.linalg.lstsq(features, rest, rcond=rank)[0], dtype=np.float64)
     heights, count = units.heights.copy(), int(free.sum())
-    heights[free] = solution[:count]
+    heights[free] += solution[:count]
     slope = solution[count:-1] if frame is None else frame @ solution[count:-1]
     return AbsoluteForm(units.weights, units.biases, heights, slope, solution[-1])
 

@@ -105,7 +105,7 @@ class LineSearchOptions:
     settled: float = 30.0
     """Residual of refined units over the error behind a link, above which some are missing."""
     weak: float = 1e-6
-    """Height, relative to the largest one, up to which a unit must be met again to count, behind a link."""
+    """Height, relative to the largest one, up to which a unit must be met again to count."""
     negligible: float = 1e-9
     """Height, relative to the largest one, below which a unit is an accident of the fit."""
     kept_rows: float = 2e11
@@ -372,11 +372,11 @@ class UnitsOnLines:
         return refitted
 
     def _without_accidents(self, form: AbsoluteForm) -> AbsoluteForm:
-        """Leave out weak units behind a link that were not met again on their own hyperplane."""
+        """Leave out weak units that were not met again on their own hyperplane."""
         largest = np.abs(form.heights).max(axis=1, initial=0.0)
         weak = largest <= self._options.weak * largest.max(initial=0.0)
         accidents = weak & ~self.units.refined
-        if not self._is_short or not accidents.any():
+        if not accidents.any():
             return form
         self.units = self.units.keep(~accidents)
         return fit_affine(self.units, self.rows, self.answers)
