@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.derivatives.lattice_jets import LatticeJets
 from unweave.methods.shared.profiles.profiles import Profiles
 from unweave.methods.shared.profiles.unit_fits import model_of, typical_profile
 from unweave.methods.smooth.jet_profiles import (
     JetProfileOptions,
     JetSamples,
     fit_jet_profiles,
-    jet_samples,
 )
 from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
@@ -55,14 +53,14 @@ class SliceFitter:
     def __init__(
         self,
         directions: Array,
-        jets: LatticeJets,
+        samples: JetSamples,
         noise: float,
         options: SliceFitOptions,
         profiles: JetProfileOptions,
     ) -> None:
         self._directions, self._options, self._profile_options = directions, options, profiles
         self._noise = max(noise, float(np.finfo(np.float64).eps))
-        self._samples: JetSamples = jet_samples(directions, jets.sites, jets.hessians, jets.thirds)
+        self._samples = samples
         self._profiles: dict[str, Profiles] = {}
 
     def rank_activations(self, names: tuple[str, ...], rng: np.random.Generator) -> dict[str, float]:
@@ -88,7 +86,7 @@ class SliceFitter:
         """Return the typical unit's profile as fields of `SmoothEvidence`; ``starts`` has fitted it."""
         samples = self._samples
         return typical_profile(
-            samples.projections, samples.second, self._profiles[name], get_activation(name), 2
+            samples.projections, samples.derivatives[2], self._profiles[name], get_activation(name), 2
         )
 
     def fit(
