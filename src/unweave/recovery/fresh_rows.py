@@ -22,6 +22,8 @@ from unweave.targets.witnesses import ROWS_ASKED_AGAIN
 
 FEWEST_ROWS = 100
 """Fresh rows at least."""
+FEWEST_ROWS_TIGHT = 30
+"""The same where the budget is nearly used up: what agrees rules out a tenth of the inputs at most."""
 ROWS_PER_PARAMETER = 1 / 20
 """Fresh rows per parameter of a large network."""
 FARTHEST_KINK = 1e6
@@ -36,6 +38,8 @@ _STREAM = 0x656C7365  # seeds the choice of rows that are no fresh ones
 _MOST_NUMBERS = 50_000_000  # of fresh rows together (400 MB), beyond the fewest of very many inputs
 _FAR_ROWS_PER_UNIT = 4  # rows far along the hyperplane of a kinked unit ...
 _FAR_ROWS = (32, 128)  # ... but so many at least and at most
+_FEWEST_FAR_ROWS = 8  # the same where the budget is nearly used up
+_SHARE_LEFT = 1 / 3  # of the budget that is left: what is asked at once, if that is enough
 _FARTHEST_ALONG = 1e3  # normalised inputs: farther out, rows are heard with less and less precision
 _CLIMBS = 4  # corners with the largest errors, from which neighbouring corners are asked ...
 _CLIMBING_STEPS = 3  # ... so many times, towards where the error grows ...
@@ -74,6 +78,13 @@ def rows_to_verify(parameters: int, hidden: tuple[int, ...], region: Region, kin
     return fresh_count(parameters, hidden) + ROWS_ASKED_AGAIN + elsewhere
 
 
+def affordable(wanted: int, fewest: int, left: int | None) -> int:
+    """Return how many of the rows ``wanted`` to ask where ``left`` may be sent: ``fewest`` at least."""
+    if left is None:
+        return wanted
+    return int(np.clip(int(_SHARE_LEFT * left), min(fewest, wanted), wanted))
+
+
 def fresh_count(parameters: int, hidden: tuple[int, ...], fewest: int = FEWEST_ROWS) -> int:
     """Return how many fresh rows a network of this size is tried on."""
     return max(fewest, int(np.ceil(ROWS_PER_PARAMETER * parameters)), *hidden, 0)
@@ -90,14 +101,21 @@ def demands(verify: Any, examples: Any, n_inputs: int) -> Demands:
 
 
 def fresh_rows(
-    network: Network, findings: Findings, rng: Generator, fewest: int = FEWEST_ROWS, further: int = 0
+    network: Network,
+    findings: Findings,
+    rng: Generator,
+    fewest: int = FEWEST_ROWS,
+    further: int = 0,
+    left: int | None = None,
 ) -> tuple[Array, int]:
     """Return normalised rows, and how many of them are drawn at random from the region.
 
-    Half or more are placed at the units of the first layer; ``further`` ones are drawn besides.
+    Half or more are placed at the units of the first layer; ``further`` ones are drawn besides. There are
+    fewer where only so many rows are ``left`` to be sent.
     """
     region = findings.region
-    count = fresh_count(network.n_parameters, network.hidden, fewest)
+    size = network.n_parameters, network.hidden
+    count = affordable(fresh_count(*size, fewest), fresh_count(*size, min(fewest, FEWEST_ROWS_TIGHT)), left)
     count = min(count, max(fewest, _MOST_NUMBERS // region.n_inputs))
     points = region.sample(count, rng)
     if not network.hidden:
@@ -141,7 +159,7 @@ def ask_elsewhere(network: Network, view: NormalisedQueries, wanted: Demands) ->
         asked, corners = _ask_corners(network, view, rng)
         rows.append(asked)
     elif network.hidden and _is_kinked(network):
-        rows.append(view.region.to_inputs(_far_along_kinks(network, view.region, rng)))
+        rows.append(view.region.to_inputs(_far_along_kinks(network, view, rng)))
     every = np.concatenate([np.empty((0, view.n_inputs)), *rows])
     return Elsewhere(every, view.ledger(every), corners)
 
@@ -150,19 +168,20 @@ def _far_rows(units: int) -> int:
     return int(np.clip(_FAR_ROWS_PER_UNIT * units, *_FAR_ROWS))
 
 
-def _far_along_kinks(network: Network, region: Region, rng: Generator) -> Array:
+def _far_along_kinks(network: Network, view: NormalisedQueries, rng: Generator) -> Array:
     """Return normalised rows at the hyperplanes of the first layer, up to far from the region.
 
     A unit of one layer switches on a whole hyperplane. What looks like one nearby, but belongs to a later
     layer, bends where it meets another: far along it the target no longer switches where the network does.
     """
+    region = view.region
     inner = in_normalised_inputs(network, region)
     weights, biases = inner.weights[0], inner.biases[0]
     length = np.linalg.norm(weights, axis=0)
     units = np.flatnonzero(length > 0)
     if not len(units) or region.n_inputs < 2:
         return np.empty((0, region.n_inputs))
-    count = _far_rows(len(units))
+    count = affordable(_far_rows(len(units)), max(_FEWEST_FAR_ROWS, len(units)), view.ledger.remaining)
     units = np.resize(rng.permutation(units), count)
     points = points_at_units(weights, biases, units, region, rng, reach=FARTHEST_KINK)
     normal = (weights[:, units] / length[units]).T
