@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from unweave.probing.lines import (
     slope_share,
 )
 from unweave.probing.moderate_region import find_moderate_region
-from unweave.probing.noise import FEW_NOISE_ROWS, Noise, NoiseKind, NoiseRows, estimate_noise
+from unweave.probing.noise import FEW_NOISE_ROWS, MANY_NOISE_ROWS, Noise, NoiseKind, NoiseRows, estimate_noise
 from unweave.probing.region_search import find_region
 from unweave.probing.straight import StraightLines, read_lines, stays_straight
 from unweave.targets.queries import Queries
@@ -57,7 +57,7 @@ _MOST_ROUGHNESS = 0.6  # more, and the units switch within a fraction of the reg
 class LookSize:
     """How much is asked in a look."""
 
-    noise: NoiseRows = field(default_factory=NoiseRows)
+    noise: NoiseRows = MANY_NOISE_ROWS
     lines: int = 6
     """Lines on which kinks, straightness and bending are judged."""
     slope_points: int = 3

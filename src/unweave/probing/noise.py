@@ -56,8 +56,9 @@ class NoiseRows:
     """Least sigma in eps |f|: rounding errs by ulp/sqrt(12), and an ulp is eps/2 to eps of the value."""
 
 
+MANY_NOISE_ROWS = NoiseRows()
 FEW_NOISE_ROWS = NoiseRows(points=3, calls=2, lines=1, spacing=3e-5, fine_lines=0, format_floor=0.5)
-"""For a small budget: 14 rows. One table may see half of the rounding, so the usual half eps |f| is assumed."""
+"""For a small budget: 14 rows. One table may see too little of the rounding: half an eps |f| is assumed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ class Noise:
 
 
 def estimate_noise(
-    queries: NormalisedQueries, rng: np.random.Generator, wanted: NoiseRows = NoiseRows()
+    queries: NormalisedQueries, rng: np.random.Generator, wanted: NoiseRows = MANY_NOISE_ROWS
 ) -> Noise:
     """Classify the error of the answers and estimate its standard deviation, in at most 250 queries.
 

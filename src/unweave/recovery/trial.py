@@ -110,9 +110,7 @@ def fresh_trial(
     """
     network = candidate.network
     assert network is not None
-    points, drawn = fresh_rows(
-        network, findings, rng, further=wanted.further, left=view.ledger.remaining
-    )
+    points, drawn = fresh_rows(network, findings, rng, further=wanted.further, left=view.ledger.remaining)
     answers = view(points) - candidate.evidence.answer_offset
     errors = np.abs(answers - network(findings.region.to_inputs(points)))
     size = np.abs(answers).max(axis=0)

@@ -10,6 +10,10 @@ from typing import Any
 from unweave.errors import InvalidInput
 
 
+VERDICT_ROWS = 50
+"""Rows that a search leaves for the verdict on its network where rows are few."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What the user said about the network, checked."""

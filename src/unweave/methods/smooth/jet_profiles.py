@@ -105,36 +105,60 @@ def curvature_samples(directions: Array, sites: Array, gradients: Array, hessian
     return JetSamples(sites @ directions.T, {1: first, 2: rank_one_coefficients(directions, hessians)})
 
 
+@dataclass(frozen=True, eq=False)
+class ProfileValleys:
+    """Minima of every unit's misfit, (m, candidates), the best first."""
+
+    scales: Array
+    """s; negative where a unit points the other way."""
+    biases: Array
+    misfits: Array
+    """Squared."""
+
+    def best(self, samples: JetSamples, activation: Activation) -> Profiles:
+        """Return the first of every unit, with the outgoing weights that fit the samples."""
+        scales, biases = self.scales[:, :1], self.biases[:, :1]
+        data = samples.stacked()
+        shape = _shape(scales, biases, samples.projections, samples.orders, activation)
+        amplitude = best_amplitudes(shape, data)[:, 0]
+        size = np.maximum(np.einsum("nmk,nmk->m", data, data), np.finfo(np.float64).tiny)
+        left = np.sqrt(np.maximum(self.misfits[:, 0], 0.0) / size)
+        return Profiles(scales[:, 0], biases[:, 0], amplitude, left)
+
+
 def fit_jet_profiles(samples: JetSamples, activation: Activation, options: JetProfileOptions) -> Profiles:
-    """Fit the best (s, b, a) of every unit.
+    """Fit the best (s, b, a) of every unit."""
+    return profile_valleys(samples, activation, options).best(samples, activation)
+
+
+def profile_valleys(
+    samples: JetSamples, activation: Activation, options: JetProfileOptions
+) -> ProfileValleys:
+    """Find the minima of every unit's misfit.
 
     A slope tells which way a unit points, unless it is odd: s < 0 is the way opposite to its direction. From
     the second derivative on, every unit looks the same from both sides.
     """
-    forward = _fit_forward(samples, activation, options)
-    if 1 not in samples.orders or activation.is_odd:
-        return forward
-    backward = _fit_forward(samples.mirrored(), activation, options)
-    backward = replace(backward, scales=-backward.scales)
-    return forward.updated(np.arange(len(forward.scales)), backward)
+    found = [_valleys(samples, activation, options)]
+    if 1 in samples.orders and not activation.is_odd:
+        other = _valleys(samples.mirrored(), activation, options)
+        found.append(replace(other, scales=-other.scales))
+    scales = np.concatenate([each.scales for each in found], axis=1)
+    biases = np.concatenate([each.biases for each in found], axis=1)
+    misfits = np.concatenate([each.misfits for each in found], axis=1)
+    order = np.argsort(misfits, axis=1, kind="stable")
+    return ProfileValleys(*(np.take_along_axis(each, order, 1) for each in (scales, biases, misfits)))
 
 
-def _fit_forward(samples: JetSamples, activation: Activation, options: JetProfileOptions) -> Profiles:
-    """Fit units that point along their directions."""
+def _valleys(samples: JetSamples, activation: Activation, options: JetProfileOptions) -> ProfileValleys:
+    """Find the minima of units that point along their directions, in no order."""
     data = samples.stacked()
     steps = _JetSteps(samples.projections, data, samples.orders, activation, options)
     scales, biases = _grid_search(samples.projections, data, samples.orders, activation, options)
     scales, biases, misfit = steps.refine(scales, biases, options.first_steps)
     kept = np.argsort(misfit, axis=1)[:, : options.candidates]
     scales, biases = np.take_along_axis(scales, kept, 1), np.take_along_axis(biases, kept, 1)
-    scales, biases, misfit = steps.refine(scales, biases, options.last_steps)
-    best = np.argmin(misfit, axis=1)[:, None]
-    scales, biases = np.take_along_axis(scales, best, 1), np.take_along_axis(biases, best, 1)
-    shape = _shape(scales, biases, samples.projections, samples.orders, activation)
-    amplitude = best_amplitudes(shape, data)[:, 0]
-    size = np.maximum(np.einsum("nmk,nmk->m", data, data), np.finfo(np.float64).tiny)
-    left = np.take_along_axis(misfit, best, 1)[:, 0]
-    return Profiles(scales[:, 0], biases[:, 0], amplitude, np.sqrt(np.maximum(left, 0.0) / size))
+    return ProfileValleys(*steps.refine(scales, biases, options.last_steps))
 
 
 def _shape(s: Array, b: Array, t: Array, orders: tuple[int, ...], activation: Activation) -> Array:

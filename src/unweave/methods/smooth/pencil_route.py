@@ -26,6 +26,7 @@ from unweave.derivatives.curvature_lattices import Curvatures, CurvatureSampler,
 from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.methods.smooth.jet_profiles import curvature_samples
 from unweave.methods.smooth.random_slice import SliceOptions, slice_parameters
+from unweave.methods.smooth.slice_fit import ChoosingFitter
 from unweave.methods.smooth.slice_route import SliceResult, SliceRoute, SliceRouteOptions
 from unweave.networks.value_fit import ValueFitResult
 from unweave.numerics.clock import check
@@ -49,8 +50,12 @@ class PencilOptions:
     """Directions of the first slice, where the width is not known."""
     wider: int = 2
     """Directions that are added to a slice which the Hessians fill."""
-    clear: float = 30.0
+    clear: float = 10.0
     """Singular value of the Hessians, in errors of these, that shows a direction."""
+    weak: float = 3.0
+    """The same that may show one: it does where so many units were told, or others explain too little."""
+    determined: float = 1e-5
+    """Largest standard error of a parameter; a unit too many has larger ones."""
 
     def step(self, noise: float) -> float:
         """Return the step at which truncation and rounding of a Hessian are alike."""
@@ -69,13 +74,12 @@ class _Seen:
     """Hessians of a slice and the directions they show."""
 
     curvatures: Curvatures
-    basis: Array
-    """(d, r) orthonormal"""
-    singular_values: Array
-
-    @property
-    def rank(self) -> int:
-        return self.basis.shape[1]
+    axes: Array
+    """(d, d) orthonormal columns"""
+    clear: int
+    """Number of directions that are clearly there."""
+    possible: int
+    """Number of directions that may be there."""
 
 
 class PencilRoute(SliceRoute):
@@ -109,15 +113,16 @@ class PencilRoute(SliceRoute):
         while sites <= options.most_sites:
             check()
             seen = self._sample(sites, dimension)
-            if seen.rank == dimension < self._inputs:
+            filled = seen.possible if self._width is None else seen.clear
+            if filled == dimension < self._inputs:
                 dimension = min(dimension + options.wider, self._inputs)
                 continue
-            fitted = self._fit(seen)
-            if fitted is not None:
-                result = self._extend(fitted)
+            for rank in self._ranks(seen):
+                fitted = self._fit(seen, rank)
+                result = None if fitted is None else self._extend(fitted)
                 if result is not None:
                     return result
-            if seen.rank == self._inputs and self._width != self._inputs:
+            if seen.clear == self._inputs and self._width != self._inputs:
                 return None  # more units than inputs are likelier than as many
             sites += 1
         return None
@@ -127,8 +132,15 @@ class PencilRoute(SliceRoute):
         wanted = options.fewest_directions if self._width is None else self._width + options.spare_directions
         return min(wanted, self._inputs)
 
+    def _ranks(self, seen: _Seen) -> list[int]:
+        """Return the numbers of units to try."""
+        if self._width is not None and seen.clear <= self._width <= seen.possible:
+            return [self._width]
+        return [rank for rank in (seen.clear, seen.clear + 1) if 0 < rank <= seen.possible]
+
     def _sample(self, sites: int, dimension: int) -> _Seen:
         """Take Hessians and see how many directions they have."""
+        options = self._pencils
         with self._journal.stage("Hessians") as stage:
             self._sampler.widen_to(dimension)
             while len(self._sampler) < sites:
@@ -136,20 +148,18 @@ class PencilRoute(SliceRoute):
             unit = self._slices.length_scale(dimension)
             curvatures = self._sampler.curvatures().rescaled(unit)
             full = np.asarray(symmetric_packing(dimension).unpack(curvatures.hessians))
-            left, values, _ = np.linalg.svd(np.concatenate(list(full.reshape(-1, dimension, dimension)), 1))
-            error = self._pencils.clear * self._step * values[0]
-            rank = int((values > error).sum())
-            stage.figures.update(sites=sites, directions=dimension, width=rank)
-        self.units_seen = max(self.units_seen, rank)
-        return _Seen(curvatures, left[:, :rank], values)
+            axes, values, _ = np.linalg.svd(np.concatenate(list(full.reshape(-1, dimension, dimension)), 1))
+            error = self._step * values[0]
+            clear, possible = (int((values > n * error).sum()) for n in (options.clear, options.weak))
+            stage.figures.update(sites=sites, directions=dimension, width=clear)
+        self.units_seen = max(self.units_seen, clear)
+        return _Seen(curvatures, axes, clear, possible)
 
-    def _fit(self, seen: _Seen) -> ValueFitResult | None:
-        """Return the network on the slice, if one comes down to rounding."""
-        curvatures, basis, rank = seen.curvatures, seen.basis, seen.rank
+    def _fit(self, seen: _Seen, rank: int) -> ValueFitResult | None:
+        """Return the network of ``rank`` units on the slice, if one comes down to rounding."""
+        curvatures, basis = seen.curvatures, seen.axes[:, :rank]
         dimension = len(basis)
         with self._journal.stage("pencil") as stage:
-            if rank == 0:
-                return None
             full = np.asarray(symmetric_packing(dimension).unpack(curvatures.hessians))
             inside = (basis.T @ full @ basis).reshape(-1, rank, rank)
             packed = np.asarray(symmetric_packing(rank).pack(inside))
@@ -159,14 +169,16 @@ class PencilRoute(SliceRoute):
                 return None
         directions = pencil.directions @ basis.T
         samples = curvature_samples(directions, curvatures.sites, curvatures.gradients, curvatures.hessians)
-        fitter = self._fitter_of(directions, samples)
+        options = self._options
+        fitter = ChoosingFitter(directions, samples, self._noise, options.fit, options.profiles)
         with self._journal.stage("activation") as stage:
             residuals = fitter.rank_activations(self._activations, self._rng)
             stage.figures["best"] = next(iter(residuals))
         self._evidence = SmoothEvidence(width=rank, found=rank, hessians=len(packed))
         for name in self._likely(residuals):
-            fit = self._fit_values(fitter, rank, dimension, name, self._options.hopeless_start)
-            if fit is not None and self._fits(fit):
+            fit = self._fit_values(fitter, rank, dimension, name, options.hopeless_start)
+            # A unit too many fits as well, and is not determined.
+            if fit is not None and self._fits(fit) and (fit.error_bar or np.inf) <= self._pencils.determined:
                 self._evidence = replace(self._evidence, activation_residuals=residuals)
                 return fit
         return None

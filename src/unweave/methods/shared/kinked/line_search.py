@@ -36,6 +36,7 @@ from unweave.networks.absolute_form import AbsoluteForm
 from unweave.numerics.line_kinks import KinkOptions, Line
 from unweave.numerics.memory import require
 from unweave.search import GaveUp, Journal, Reason
+from unweave.search.request import VERDICT_ROWS
 
 _SPARING_REACH = 1e4  # a line that is ten times shorter takes a tenth fewer rows
 _SPARING_STEP = 1e-3  # of a segment between two kinks: what precision this loses, the final fit brings back
@@ -227,7 +228,14 @@ class UnitsOnLines:
                 break
             with self._journal.stage("gradients") as stage:
                 new, left = units_at_kinks(
-                    self._read_line, self._region, line, kinks, self.units, precision, options.lines
+                    self._read_line,
+                    self._region,
+                    line,
+                    kinks,
+                    self.units,
+                    precision,
+                    options.lines,
+                    found.places if options.sparing else None,
                 )
                 self.units = merge(self.units, new, options.lines)
                 stage.figures.update(units=self.units.width, open_kinks=left + found.unresolved)
@@ -310,8 +318,11 @@ class UnitsOnLines:
         options, frame = self._options, affine_frame(units)
         slopes = self._region.n_inputs if frame is None else frame.shape[1]
         spare = options.spare_rows_in_box if self._region.has_box else options.spare_rows
-        wanted = spare if options.sparing else units.width + slopes + 1 + spare
-        wanted = 0 if self._spares_checks else wanted
+        wanted = units.width + slopes + 1 + spare
+        if options.sparing:  # they also make up for gradients between kinks that are close together
+            fewest = 0 if self._spares_checks else spare
+            left = wanted if self._reading.rows_left is None else self._reading.rows_left - VERDICT_ROWS
+            wanted = min(wanted, max(fewest, self._drawn + left))
         numbers = _COPIES_OF_FITTED_ROWS * wanted * self._region.n_inputs
         require(numbers, "rows that show whether units are missing")
         return wanted
