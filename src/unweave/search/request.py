@@ -9,7 +9,6 @@ from typing import Any
 
 from unweave.errors import InvalidInput
 
-
 VERDICT_ROWS = 50
 """Rows that a search leaves for the verdict on its network where rows are few."""
 

@@ -7,8 +7,8 @@ import unweave
 from unweave import Network, Queries, random_network
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
 from unweave.methods.smooth.lattice_route import LatticeOptions, LatticeRoute
-from unweave.methods.smooth.slice_route import SliceResult
 from unweave.methods.smooth.random_slice import SliceOptions
+from unweave.methods.smooth.slice_route import SliceResult
 from unweave.methods.smooth.span_members import MemberFinder, MemberOptions
 from unweave.search.journal import Journal
 from unweave.targets.region import Region
