@@ -183,7 +183,9 @@ def recover(
         differentiable=request.autodiff,
     )
     usual = usual_rows(request, queries.n_inputs, domain is not None, examples is not None)
-    request = replace(request, tight=not request.autodiff and is_tight(queries.remaining, *usual))
+    # A run that is kept goes on with a larger budget: it asks what it would ask then.
+    may_be_short = checkpoint is None and not request.autodiff
+    request = replace(request, tight=may_be_short and is_tight(queries.remaining, *usual))
     source = QueriedTarget(queries, domain, examples, verify)
     with running(queries, executor, checkpoint) as resumption, memory_limit(most_bytes):
         result = Run(source, request, methods, tolerance, seed, progress, resumption).recover()
