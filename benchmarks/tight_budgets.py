@@ -40,7 +40,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     seeds = parser.parse_args().seeds
     unweave.recover(unweave.random_network([3, 2, 1]))  # what is imported at first use is not measured
-    print("| network | told | limit | recovered | wrong | rows, mean (largest) | rows per parameter | CPU s |")
+    print(
+        "| network | told | limit | recovered | wrong | rows, mean (largest) | rows per parameter | CPU s |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for kind in OUTER:
         for width in WIDTHS:

@@ -39,7 +39,6 @@ _MOST_NUMBERS = 50_000_000  # of fresh rows together (400 MB), beyond the fewest
 _FAR_ROWS_PER_UNIT = 4  # rows far along the hyperplane of a kinked unit ...
 _FAR_ROWS = (32, 128)  # ... but so many at least and at most
 _FEWEST_FAR_ROWS = 8  # the same where the budget is nearly used up
-_SHARE_LEFT = 1 / 3  # of the budget that is left: what is asked at once, if that is enough
 _FARTHEST_ALONG = 1e3  # normalised inputs: farther out, rows are heard with less and less precision
 _CLIMBS = 4  # corners with the largest errors, from which neighbouring corners are asked ...
 _CLIMBING_STEPS = 3  # ... so many times, towards where the error grows ...
@@ -56,6 +55,8 @@ class Demands:
     """(n, D) rows of the user's own, all of them."""
     examples: Array | None = None
     """(n, D) typical inputs, some of them."""
+    sparing: bool = False
+    """Whether rows are few."""
 
     def refuse_rows_outside(self, region: Region) -> None:
         """Raise if a row of the user's own may not be asked."""
@@ -78,11 +79,24 @@ def rows_to_verify(parameters: int, hidden: tuple[int, ...], region: Region, kin
     return fresh_count(parameters, hidden) + ROWS_ASKED_AGAIN + elsewhere
 
 
-def affordable(wanted: int, fewest: int, left: int | None) -> int:
-    """Return how many of the rows ``wanted`` to ask where ``left`` may be sent: ``fewest`` at least."""
-    if left is None:
-        return wanted
-    return int(np.clip(int(_SHARE_LEFT * left), min(fewest, wanted), wanted))
+@dataclass(frozen=True)
+class RowsLeft:
+    """What a verdict may ask."""
+
+    left: int | None = None
+    """Rows that may still be sent; None for no limit."""
+    sparing: bool = False
+    """Whether rows are so few that a third of them is enough at once: other networks may come to be tried."""
+
+    def of(self, wanted: int, fewest: int, then: int) -> int:
+        """Return how many of the rows ``wanted`` to ask: ``fewest`` at least, ``then`` others left over."""
+        if self.left is None or (not self.sparing and self.left >= wanted + then):
+            return wanted
+        able = self.left // 3 if self.sparing else self.left - then
+        return int(np.clip(able, min(fewest, wanted), wanted))
+
+
+NO_LIMIT = RowsLeft()
 
 
 def fresh_count(parameters: int, hidden: tuple[int, ...], fewest: int = FEWEST_ROWS) -> int:
@@ -106,16 +120,18 @@ def fresh_rows(
     rng: Generator,
     fewest: int = FEWEST_ROWS,
     further: int = 0,
-    left: int | None = None,
+    rows_left: RowsLeft = NO_LIMIT,
 ) -> tuple[Array, int]:
     """Return normalised rows, and how many of them are drawn at random from the region.
 
     Half or more are placed at the units of the first layer; ``further`` ones are drawn besides. There are
-    fewer where only so many rows are ``left`` to be sent.
+    fewer where ``rows_left`` says so.
     """
     region = findings.region
     size = network.n_parameters, network.hidden
-    count = affordable(fresh_count(*size, fewest), fresh_count(*size, min(fewest, FEWEST_ROWS_TIGHT)), left)
+    least = fresh_count(*size, min(fewest, FEWEST_ROWS_TIGHT))
+    far = _FEWEST_FAR_ROWS if network.hidden and not region.has_box and _is_kinked(network) else 0
+    count = rows_left.of(fresh_count(*size, fewest), least, far + ROWS_ASKED_AGAIN)
     count = min(count, max(fewest, _MOST_NUMBERS // region.n_inputs))
     points = region.sample(count, rng)
     if not network.hidden:
@@ -159,7 +175,7 @@ def ask_elsewhere(network: Network, view: NormalisedQueries, wanted: Demands) ->
         asked, corners = _ask_corners(network, view, rng)
         rows.append(asked)
     elif network.hidden and _is_kinked(network):
-        rows.append(view.region.to_inputs(_far_along_kinks(network, view, rng)))
+        rows.append(view.region.to_inputs(_far_along_kinks(network, view, rng, wanted.sparing)))
     every = np.concatenate([np.empty((0, view.n_inputs)), *rows])
     return Elsewhere(every, view.ledger(every), corners)
 
@@ -168,7 +184,7 @@ def _far_rows(units: int) -> int:
     return int(np.clip(_FAR_ROWS_PER_UNIT * units, *_FAR_ROWS))
 
 
-def _far_along_kinks(network: Network, view: NormalisedQueries, rng: Generator) -> Array:
+def _far_along_kinks(network: Network, view: NormalisedQueries, rng: Generator, sparing: bool) -> Array:
     """Return normalised rows at the hyperplanes of the first layer, up to far from the region.
 
     A unit of one layer switches on a whole hyperplane. What looks like one nearby, but belongs to a later
@@ -181,7 +197,8 @@ def _far_along_kinks(network: Network, view: NormalisedQueries, rng: Generator) 
     units = np.flatnonzero(length > 0)
     if not len(units) or region.n_inputs < 2:
         return np.empty((0, region.n_inputs))
-    count = affordable(_far_rows(len(units)), max(_FEWEST_FAR_ROWS, len(units)), view.ledger.remaining)
+    rows_left = RowsLeft(view.ledger.remaining, sparing)
+    count = rows_left.of(_far_rows(len(units)), max(_FEWEST_FAR_ROWS, len(units)), ROWS_ASKED_AGAIN)
     units = np.resize(rng.permutation(units), count)
     points = points_at_units(weights, biases, units, region, rng, reach=FARTHEST_KINK)
     normal = (weights[:, units] / length[units]).T

@@ -103,6 +103,7 @@ class QueriedTarget(Source):
     def look(self, request: Request, rng: Generator) -> Findings:
         """Ask a few hundred rows; ask far out too where the depth is not known and that is allowed."""
         size = look_size(request)
+        self._demands = replace(self._demands, sparing=request.tight)
         findings = look(self.queries, rng=rng, domain=self._domain, examples=self._examples, size=size)
         self._demands.refuse_rows_outside(findings.region)
         told = request.hidden is not None
