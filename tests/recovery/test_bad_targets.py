@@ -12,7 +12,7 @@ import pytest
 import unweave
 from unweave import InvalidInput, Network, Recovery, Status, TargetError
 from unweave.methods.smooth_values.search import SmoothValuesOptions
-from unweave.recovery.fresh_rows import FEWEST_ROWS
+from unweave.recovery.fresh_rows import FEWEST_ROWS_TIGHT
 from unweave.targets.witnesses import ROWS_ASKED_AGAIN
 
 GOOD = (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
@@ -366,17 +366,22 @@ def test_a_budget_that_ends_in_any_stage(layers: list[int], recorder: Any) -> No
     ends = np.cumsum([stage.queries for stage in whole.stages])
     assert ends[-1] == whole.queries
     stopped = set()
-    for budget in sorted({*(int(end) + shift for end in ends for shift in (-1, 0)), whole.queries + 50}):
+    small = (30, 60, 100, 150)
+    ended = (int(end) + shift for end in ends for shift in (-1, 0))
+    for budget in sorted({*small, *ended, whole.queries + 50}):
         target = recorder(network)
         result = unweave.recover(target, activation="tanh", input_dim=layers[0], max_queries=budget)
         assert result.queries == len(target.rows) <= budget
-        assert (result.status is Status.RECOVERED) == (budget >= whole.queries)
-        if result.status is not Status.RECOVERED:
+        if budget >= whole.queries:
+            assert result.status is Status.RECOVERED
+        if result.status is Status.RECOVERED:  # a small budget may do, on another way
+            assert_recovered(network, result)
+            assert result.verification_queries >= FEWEST_ROWS_TIGHT
+        else:
             assert np.isnan(result.error)
-            assert result.verification_queries in (0, FEWEST_ROWS)  # early rows could not be asked again
             stopped.add(tuple(stage.name for stage in result.stages))
         json.dumps(result.to_dict(), allow_nan=False)
-    assert len(stopped) >= 4  # as many different ends
+    assert len(stopped) >= 2  # as many different ends
 
 
 def test_a_deadline_in_the_past() -> None:
@@ -607,7 +612,7 @@ def test_the_ledger_of_a_target_error_goes_on_without_paying_twice(limit: int) -
 
 def test_a_spent_ledger_goes_on_with_a_new_budget() -> None:
     network = planted([6, 4, 1])
-    ledger = unweave.Queries(network, 6, max_queries=500)
+    ledger = unweave.Queries(network, 6, max_queries=100)
     assert unweave.recover(ledger, activation="tanh").status not in GOOD
     result = unweave.recover(ledger, activation="tanh", max_queries=400)
     assert_recovered(network, result)

@@ -335,17 +335,14 @@ def test_a_budget_that_runs_out_in_layer_2(recorder: Any) -> None:
 
 def test_a_budget_that_ends_in_any_stage() -> None:
     network = planted([6, 5, 3, 2])
-    for name in ("look", "layer 1 inputs", "layer 1 directions", "layer 1 biases", "polish", "verification"):
+    for name in ("look", "layer 1 inputs", "layer 1 directions", "layer 1 biases", "polish"):
         result = unweave.recover(network, **TOLD, max_queries=stage_end(whole(), name) - 1)
-        assert result.status is (
-            Status.APPROXIMATE if name in ("polish", "verification") else Status.FAILED
-        ), name
+        assert result.status is (Status.APPROXIMATE if name == "polish" else Status.FAILED), name
         assert result.queries < stage_end(whole(), name)
-        assert np.isnan(result.error)
         assert "max_queries" in result.message
         assert (result.network is None) == (result.status is Status.FAILED)
-    exact = unweave.recover(network, **TOLD, max_queries=whole().queries)
-    assert exact.status is Status.RECOVERED
+    for limit in (whole().queries, whole().queries - 1):  # the verdict asks what the budget allows
+        assert unweave.recover(network, **TOLD, max_queries=limit).status is Status.RECOVERED
 
 
 def test_answers_that_were_paid_for_are_not_paid_again() -> None:

@@ -88,8 +88,13 @@ class LineKinks:
     """Intervals that were given up as too short: two kinks or more too close together."""
     piecewise_linear: bool
     """False if the search was stopped because there was no end to the kinks."""
-    rows: int
-    """Values asked."""
+    places: Array
+    """(n,) where values were asked, ascending."""
+
+    @property
+    def rows(self) -> int:
+        """Values asked."""
+        return len(self.places)
 
 
 @dataclass
@@ -200,7 +205,8 @@ class _Search:
     def __init__(self, values: Values, precision: Precision, options: KinkOptions) -> None:
         self._values, self._precision, self._options = values, precision, options
         self._kinks: list[float] = []
-        self._rows = self._unresolved = 0
+        self._places: list[float] = []
+        self._unresolved = 0
 
     def run(self, low: float, high: float, cuts: tuple[float, ...]) -> LineKinks:
         window = self._options.window * (high - low)
@@ -210,10 +216,11 @@ class _Search:
         pending = [self._interval(left, right, 0)]
         for cut in cuts:
             pending += self._split([(pending.pop(), cut)])
-        while pending and self._rows <= self._most_rows():
+        while pending and len(self._places) <= self._most_rows():
             check()
             pending = self._generation(pending)
-        return LineKinks(np.sort(np.array(self._kinks)), self._unresolved, not pending, self._rows)
+        places = np.sort(np.array(self._places))
+        return LineKinks(np.sort(np.array(self._kinks)), self._unresolved, not pending, places)
 
     def _most_rows(self) -> int:
         counted = min(len(self._kinks), self._options.most_kinks)
@@ -301,5 +308,5 @@ class _Search:
     def _ask(self, t: list[float]) -> Array:
         if not t:
             return np.zeros((0, 1))
-        self._rows += len(t)
+        self._places += t
         return self._values(np.array(t))

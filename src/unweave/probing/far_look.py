@@ -19,7 +19,7 @@ from unweave.networks.links import Link
 from unweave.targets.region import NormalisedQueries
 
 _FAR_RADIUS = 1e4  # in normalised inputs: units of any usual steepness are saturated this far out
-_ANTIPODAL_PAIRS = 12  # pairs of points, three rows each
+_ANTIPODAL_PAIRS = 12  # pairs of points
 _FEWEST_PAIRS = 4  # with finite values: fewer tell nothing
 _MOST_ANSWER = 1 - 1e-9  # beyond, a logit is known to fewer digits than the test needs
 _SAME_FAR_ANSWER = 1e-6  # difference relative to the spread of the answers
@@ -42,9 +42,10 @@ def far_look(
     relative_noise: float,
     rng: np.random.Generator,
     links: tuple[str, ...] = ("identity",),
+    pairs: int = _ANTIPODAL_PAIRS,
 ) -> FarLook:
-    """Look at antipodal points far out: 36 rows. ``links`` are the last transformations that are possible."""
-    points = _FAR_RADIUS * rng.standard_normal((_ANTIPODAL_PAIRS, view.n_inputs))
+    """Look at antipodal points far out, three rows a pair. ``links``: possible last transformations."""
+    points = _FAR_RADIUS * rng.standard_normal((pairs, view.n_inputs))
     try:
         here, opposite, beyond = np.split(view(np.concatenate([points, -points, 2 * points])), 3)
     except NonFiniteAnswers:  # what overflows so far out may answer well enough nearer by

@@ -26,7 +26,7 @@ from unweave.probing.lines import (
     slope_share,
 )
 from unweave.probing.moderate_region import find_moderate_region
-from unweave.probing.noise import Noise, NoiseKind, estimate_noise
+from unweave.probing.noise import FEW_NOISE_ROWS, MANY_NOISE_ROWS, Noise, NoiseKind, NoiseRows, estimate_noise
 from unweave.probing.region_search import find_region
 from unweave.probing.straight import StraightLines, read_lines, stays_straight
 from unweave.targets.queries import Queries
@@ -35,8 +35,6 @@ from unweave.targets.samples import Samples
 
 _EPS = float(np.finfo(np.float64).eps)
 _LEAST_ANSWER, _LARGEST_ANSWER = 1e-161, 1e151  # beyond, squares of answers become zero or infinite
-_PROBE_LINES = 6  # lines on which kinks, straightness and bending are judged
-_FEATURE_SLOPE_POINTS = 3  # points at which every feature's slope is measured
 _MOST_FEATURES = 1000  # whose slopes are compared where there are too many inputs to ask about all
 _BLIND_SLOPE_NOISE = 3e-3  # relative noise above which slopes of single features say nothing
 _ONE_SCALE_SLOPE_RATIO = 30.0  # features whose slopes differ by a smaller factor are on one scale
@@ -53,6 +51,28 @@ _LABEL_LIKE = 0.3  # noise relative to the spread at which anything looks straig
 _NOT_NEGATIVE_SIGMAS = 5.0  # by which noise takes a positive answer below zero
 _MAGNITUDES = 300.0  # largest over median answer: more is an exponential's range
 _MOST_ROUGHNESS = 0.6  # more, and the units switch within a fraction of the region: steps on flat ground
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookSize:
+    """How much is asked in a look."""
+
+    noise: NoiseRows = MANY_NOISE_ROWS
+    lines: int = 6
+    """Lines on which kinks, straightness and bending are judged."""
+    slope_points: int = 3
+    """Points at which every feature's slope is measured."""
+    searches: bool = True
+    """Whether a region may be searched for."""
+    far_pairs: int = 12
+    """Pairs of points far out, where the depth is not known."""
+
+
+FULL_LOOK = LookSize()
+SHORT_LOOK = LookSize(noise=FEW_NOISE_ROWS, lines=4, slope_points=0, far_pairs=5)
+"""For a small budget: 66 rows, and 15 far out. Features of different scales are taken for alike."""
+GLANCE = LookSize(noise=FEW_NOISE_ROWS, lines=1, slope_points=0, searches=False, far_pairs=0)
+"""For a small budget where widths and activation are told: 27 rows show precision and spread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +120,21 @@ class Findings:
         return self.noise.kind in ("rounded", "noisy")
 
 
-def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, examples: Any = None) -> Findings:
+def look(
+    queries: Queries,
+    *,
+    rng: np.random.Generator,
+    domain: Any = None,
+    examples: Any = None,
+    size: LookSize = FULL_LOOK,
+) -> Findings:
     """Look at the target: region, precision, kinks, scale of the outputs.
 
     ``domain = (low, high)``, numbers or one per input, bounds all that will ever be asked; ``examples``
     (n, D) are typical inputs, from which location and scale are taken. With neither, the standard region
     (Gaussian inputs) is tried; if features differ widely in scale there, or the target is frozen or straight,
     the region is searched for. Cost: about 330 queries with a domain or examples, 330 + 3 D if the
-    standard region fits, and `find_region` in addition if not.
+    standard region fits, and `find_region` in addition if not; less for a smaller ``size``.
 
     Example: ``look(as_queries(net), rng=np.random.default_rng(0)).noise.kind``
     """
@@ -115,13 +142,13 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     known = _given_region(queries.n_inputs, domain, examples)
     region = Region.standard(queries.n_inputs) if known is None else known
     try:
-        view, noise, lines = _measure(queries, region, rng, examples)
+        view, noise, lines = _measure(queries, region, rng, examples, size)
     except NonFiniteAnswers:
         if known is not None:
             raise
         # An exponential overflows where others only grow: nearer to zero it may not.
         region = Region(region.location, _NEARER * region.scale)
-        view, noise, lines = _measure(queries, region, rng, None)
+        view, noise, lines = _measure(queries, region, rng, None, size)
     told = _out_of_range(lines.answers)
     if told:
         raise TargetError(f"The target's answers {told}", ledger=queries)
@@ -132,18 +159,18 @@ def look(queries: Queries, *, rng: np.random.Generator, domain: Any = None, exam
     searched = False
     readable = noise.repeatable or noise.sigma < _READABLE_NOISE or _spans_magnitudes(lines.answers)
     if not stays and not region.has_box and readable:
-        moderate = _measure_moderate(view, straight, lines, rng)
+        moderate = _measure_moderate(view, straight, lines, rng, size)
         if moderate is not None:
             view, noise, lines = moderate
             straight, stays, searched = _straight(lines, noise), True, True
-    if known is None and not stays:
-        searched = not _fits(view, lines, noise)
+    if known is None and not stays and size.searches:
+        searched = not _fits(view, lines, noise, size.slope_points)
     if searched and not stays:
         scattered = _scatters(noise)
         sigma = _EPS * noise.scale if scattered else noise.sigma_per_output
         found = find_region(queries, sigma, rng)
         if found is not None:
-            measured = _measure(queries, found, rng, None)
+            measured = _measure(queries, found, rng, None, size)
             clearer = not scattered or measured[1].relative < _BETTER_REGION_SHARE * noise.relative
             if clearer and not _is_frozen(measured[2], measured[1], lines, noise):
                 view, noise, lines = measured
@@ -249,16 +276,16 @@ def _bounds(domain: Any) -> tuple[Any, Any]:
 
 
 def _measure(
-    queries: Queries, region: Region, rng: np.random.Generator, examples: Any
+    queries: Queries, region: Region, rng: np.random.Generator, examples: Any, size: LookSize
 ) -> tuple[NormalisedQueries, Noise, Lines]:
     """Estimate the noise in ``region`` and ask the lines there."""
     view = NormalisedQueries(queries, region)
-    noise = estimate_noise(view, rng)
+    noise = estimate_noise(view, rng, size.noise)
     centers = None
     if examples is not None:
         rows = np.asarray(examples, dtype=np.float64)
-        centers = region.to_normalised(rows[rng.integers(0, rows.shape[0], _PROBE_LINES)])
-    return view, noise, ask_lines(view, _PROBE_LINES, rng, centers)
+        centers = region.to_normalised(rows[rng.integers(0, rows.shape[0], size.lines)])
+    return view, noise, ask_lines(view, size.lines, rng, centers)
 
 
 def _links(lines: Lines, noise: Noise) -> tuple[str, ...]:
@@ -279,7 +306,11 @@ def _straight(lines: Lines, noise: Noise) -> list[StraightLines]:
 
 
 def _measure_moderate(
-    view: NormalisedQueries, straight: list[StraightLines], lines: Lines, rng: np.random.Generator
+    view: NormalisedQueries,
+    straight: list[StraightLines],
+    lines: Lines,
+    rng: np.random.Generator,
+    size: LookSize,
 ) -> tuple[NormalisedQueries, Noise, Lines] | None:
     """Look again where a link is not saturated; None unless the lines are straight behind it there."""
     names = [found.link.name for found in straight if not found.is_readable]
@@ -291,7 +322,7 @@ def _measure_moderate(
         region = find_moderate_region(view, link.name, np.concatenate(rows), np.concatenate(answers), rng)
         if region is None:
             continue
-        measured = _measure(view.ledger, region, rng, None)
+        measured = _measure(view.ledger, region, rng, None, size)
         read = read_lines(link, measured[2], measured[1])
         if read.straight and read.is_readable:
             return measured
@@ -326,8 +357,11 @@ def _is_frozen(found: Lines, found_noise: Noise, lines: Lines, noise: Noise) -> 
     return is_constant(found, found_noise) or (noise.kind == "rounded" and found_noise.kind != "rounded")
 
 
-def _fits(view: NormalisedQueries, lines: Lines, noise: Noise) -> bool:
-    """Whether the standard region is one: the target moves, bends, and all features matter alike."""
+def _fits(view: NormalisedQueries, lines: Lines, noise: Noise, slope_points: int) -> bool:
+    """Whether the standard region is one: the target moves, bends, and all features matter alike.
+
+    The latter is seen at ``slope_points``; where there are none it is taken for granted.
+    """
     if is_constant(lines, noise) or _scatters(noise):
         return False
     if noise.relative > _BLIND_SLOPE_NOISE:
@@ -335,7 +369,7 @@ def _fits(view: NormalisedQueries, lines: Lines, noise: Noise) -> bool:
     frozen = slope_share(lines) < _LEAST_SLOPE_SHARE or roughness(lines, noise) > _MOST_ROUGHNESS
     if frozen or bending(lines) < _LEAST_BENDING:
         return False
-    slopes = _feature_slopes(view, lines, noise)
+    slopes = _feature_slopes(view, lines, noise, slope_points) if slope_points else np.empty(0)
     if slopes.size < 2:
         return True
     few = _FEW_FEATURES * slopes.size
@@ -345,9 +379,9 @@ def _fits(view: NormalisedQueries, lines: Lines, noise: Noise) -> bool:
     return bool(ratio <= _SLOPE_RATIO_EXTREMES * _ONE_SCALE_SLOPE_RATIO and typical <= _ONE_SCALE_SLOPE_RATIO)
 
 
-def _feature_slopes(view: NormalisedQueries, lines: Lines, noise: Noise) -> Array:
+def _feature_slopes(view: NormalisedQueries, lines: Lines, noise: Noise, points: int) -> Array:
     """Return the root mean square slopes of the features that have an effect, over a few points."""
-    centers, values = lines.centers[:_FEATURE_SLOPE_POINTS], lines.center[:_FEATURE_SLOPE_POINTS]
+    centers, values = lines.centers[:points], lines.center[:points]
     step = float(np.clip(np.sqrt(noise.relative), 1e-6, 0.1))  # balances noise against bending
     n_inputs = view.n_inputs
     if one_call_is_enough(n_inputs):

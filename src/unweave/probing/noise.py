@@ -18,20 +18,14 @@ from unweave.targets.region import NormalisedQueries
 
 NoiseKind = Literal["float64", "float32", "rounded", "noisy"]
 
-_REPEATED_POINTS = 4  # points asked again and again
-_REPEAT_CALLS = 6  # calls that decide whether the target repeats itself
 _NOISY_REPEAT_CALLS = 10  # calls from which sigma of a noisy target is taken: 4 points x 10 = 40 answers
 _TABLE_POINTS = 8  # equispaced points per difference table
-_COARSE_LINES = 8  # lines with a difference table that every target gets
-_FINE_LINES = 5  # lines per finer spacing, for targets that repeat themselves
-_COARSE_SPACING = 0.1  # between the points of a table, in normalised inputs
 _FINE_SPACINGS: dict[str, tuple[float, ...]] = {
     "float64": (1e-2, 1e-3, 1e-4, 1e-5),
     "float32": (3e-2, 1e-2, 3e-3, 1e-3),  # finer steps would fall between neighboring float32 inputs
 }
 _PLATEAU_FACTOR = 4.0  # three successive orders within this factor are the noise, not the function
 _SAME_LEVEL_FACTOR = 10.0  # tables above the smallest level by more saw the function, not the noise
-_FORMAT_FLOOR_EPS = 0.25  # of |f|: rounding errs by ulp/sqrt(12), and an ulp is eps/2 to eps of the value
 _NOT_REPEATING_EPS = 16.0  # of |f|: less is the order of summation, which may change between calls
 _BEYOND_ROUNDING_EPS = 1e4  # of |f|: no evaluation of a network loses this much by rounding
 # A decimal grid must be this many times coarser than the number format to be seen: then a number is on it by
@@ -42,6 +36,29 @@ _MOST_COARSE_BITS = 16  # significant bits that a coarse format keeps: one float
 _FEWEST_BINARY = 8  # distinct values that show such a format
 _BINARY_FORMATS = {11: "float16", 8: "bfloat16"}
 _FEWEST_MULTIPLES = 4  # distinct values that make "rounded to tens" more likely than a few labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseRows:
+    """Rows from which the error of the answers is estimated."""
+
+    points: int = 4
+    """Points asked again and again."""
+    calls: int = 6
+    """Calls that decide whether the target repeats itself."""
+    lines: int = 8
+    """Lines with a difference table that every target gets."""
+    spacing: float = 0.1
+    """Between the points of such a table, in normalised inputs."""
+    fine_lines: int = 5
+    """Lines per finer spacing, for targets that repeat themselves."""
+    format_floor: float = 0.25
+    """Least sigma in eps |f|: rounding errs by ulp/sqrt(12), and an ulp is eps/2 to eps of the value."""
+
+
+MANY_NOISE_ROWS = NoiseRows()
+FEW_NOISE_ROWS = NoiseRows(points=3, calls=2, lines=1, spacing=3e-5, fine_lines=0, format_floor=0.5)
+"""For a small budget: 14 rows. One table may see too little of the rounding: half an eps |f| is assumed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +91,12 @@ class Noise:
         return 0.0 if self.number_format is not None else self.sigma
 
 
-def estimate_noise(queries: NormalisedQueries, rng: np.random.Generator) -> Noise:
+def estimate_noise(
+    queries: NormalisedQueries, rng: np.random.Generator, wanted: NoiseRows = MANY_NOISE_ROWS
+) -> Noise:
     """Classify the error of the answers and estimate its standard deviation, in at most 250 queries.
 
-    1. The same four points in six separate calls: answers that differ are noisy, and sigma is their
+    1. The same few points in separate calls: answers that differ are noisy, and sigma is their
        spread over ten calls. (Repeats within one call would show the edges of matrix kernels instead.)
     2. All answers multiples of 10**-d: rounded, sigma = 10**-d / sqrt(12). All of few significant digits or
        bits, as float16 has: as coarse as noise, with the sigma of the larger answers.
@@ -87,9 +106,9 @@ def estimate_noise(queries: NormalisedQueries, rng: np.random.Generator) -> Nois
 
     Example: ``estimate_noise(view, np.random.default_rng(0)).kind``
     """
-    points = queries.region.sample(_REPEATED_POINTS, rng)
-    repeats = np.stack([queries(points, fresh=True) for _ in range(_REPEAT_CALLS)])  # (calls, points, m)
-    coarse = _tables(queries, rng, _COARSE_LINES, _COARSE_SPACING)  # (lines, 8, m)
+    points = queries.region.sample(wanted.points, rng)
+    repeats = np.stack([queries(points, fresh=True) for _ in range(wanted.calls)])  # (calls, points, m)
+    coarse = _tables(queries, rng, wanted.lines, wanted.spacing)  # (lines, 8, m)
     seen = np.concatenate([repeats[0], coarse.reshape(-1, coarse.shape[-1])])
     unit = _power_of_two(seen)  # squares of answers in these units neither overflow nor vanish
     size = unit * _rms(seen / unit)  # (m,)
@@ -99,18 +118,19 @@ def estimate_noise(queries: NormalisedQueries, rng: np.random.Generator) -> Nois
     spread = unit * _repeat_spread(repeats / unit)
     kind: NoiseKind
     if (spread > _NOT_REPEATING_EPS * eps * size).any():
-        more = [queries(points, fresh=True) for _ in range(_NOISY_REPEAT_CALLS - _REPEAT_CALLS)]
+        more = [queries(points, fresh=True) for _ in range(_NOISY_REPEAT_CALLS - wanted.calls)]
         spread = unit * _repeat_spread(np.concatenate([repeats, np.stack(more)]) / unit)
         kind, decimals, sigma = "noisy", None, np.hypot(spread, grid_sigma)
     elif grid_sigma.any():
         kind, sigma = "noisy" if decimals is None else "rounded", grid_sigma
     else:
         kind = "float32" if single else "float64"
-        tables = [coarse] + [_tables(queries, rng, _FINE_LINES, h) for h in _FINE_SPACINGS[kind]]
+        finer = _FINE_SPACINGS[kind] if wanted.fine_lines else ()
+        tables = [coarse] + [_tables(queries, rng, wanted.fine_lines, h) for h in finer]
         sigma = np.maximum(unit * difference_noise([table / unit for table in tables]), spread)
         if (sigma > _BEYOND_ROUNDING_EPS * eps * size).any():
             kind = "noisy"  # a fixed function of the input, but as rough as noise
-    sigma = np.maximum(sigma, np.maximum(_FORMAT_FLOOR_EPS * eps * size, np.finfo(np.float64).tiny))
+    sigma = np.maximum(sigma, np.maximum(wanted.format_floor * eps * size, np.finfo(np.float64).tiny))
     scattered = np.concatenate([repeats[0], coarse[:, 0]])
     varies = np.ptp(scattered, axis=0) > 0  # the mean of equal numbers may be rounded, hence their deviation
     deviation = np.where(varies, unit * np.std(scattered / unit, axis=0), 0.0)

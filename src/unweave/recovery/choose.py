@@ -61,6 +61,7 @@ def question_of(
         told=request.hidden is not None,
         one_activation=request.activation is not None,
         noise=findings.noise.kind,
+        tight=request.tight,
     )
 
 

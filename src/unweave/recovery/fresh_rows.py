@@ -22,6 +22,8 @@ from unweave.targets.witnesses import ROWS_ASKED_AGAIN
 
 FEWEST_ROWS = 100
 """Fresh rows at least."""
+FEWEST_ROWS_TIGHT = 30
+"""The same where the budget is nearly used up: what agrees rules out a tenth of the inputs at most."""
 ROWS_PER_PARAMETER = 1 / 20
 """Fresh rows per parameter of a large network."""
 FARTHEST_KINK = 1e6
@@ -36,6 +38,7 @@ _STREAM = 0x656C7365  # seeds the choice of rows that are no fresh ones
 _MOST_NUMBERS = 50_000_000  # of fresh rows together (400 MB), beyond the fewest of very many inputs
 _FAR_ROWS_PER_UNIT = 4  # rows far along the hyperplane of a kinked unit ...
 _FAR_ROWS = (32, 128)  # ... but so many at least and at most
+_FEWEST_FAR_ROWS = 8  # the same where the budget is nearly used up
 _FARTHEST_ALONG = 1e3  # normalised inputs: farther out, rows are heard with less and less precision
 _CLIMBS = 4  # corners with the largest errors, from which neighbouring corners are asked ...
 _CLIMBING_STEPS = 3  # ... so many times, towards where the error grows ...
@@ -52,6 +55,8 @@ class Demands:
     """(n, D) rows of the user's own, all of them."""
     examples: Array | None = None
     """(n, D) typical inputs, some of them."""
+    sparing: bool = False
+    """Whether rows are few."""
 
     def refuse_rows_outside(self, region: Region) -> None:
         """Raise if a row of the user's own may not be asked."""
@@ -74,6 +79,26 @@ def rows_to_verify(parameters: int, hidden: tuple[int, ...], region: Region, kin
     return fresh_count(parameters, hidden) + ROWS_ASKED_AGAIN + elsewhere
 
 
+@dataclass(frozen=True)
+class RowsLeft:
+    """What a verdict may ask."""
+
+    left: int | None = None
+    """Rows that may still be sent; None for no limit."""
+    sparing: bool = False
+    """Whether rows are so few that a third of them is enough at once: other networks may come to be tried."""
+
+    def of(self, wanted: int, fewest: int, then: int) -> int:
+        """Return how many of the rows ``wanted`` to ask: ``fewest`` at least, ``then`` others left over."""
+        if self.left is None or (not self.sparing and self.left >= wanted + then):
+            return wanted
+        able = self.left // 3 if self.sparing else self.left - then
+        return int(np.clip(able, min(fewest, wanted), wanted))
+
+
+NO_LIMIT = RowsLeft()
+
+
 def fresh_count(parameters: int, hidden: tuple[int, ...], fewest: int = FEWEST_ROWS) -> int:
     """Return how many fresh rows a network of this size is tried on."""
     return max(fewest, int(np.ceil(ROWS_PER_PARAMETER * parameters)), *hidden, 0)
@@ -90,14 +115,23 @@ def demands(verify: Any, examples: Any, n_inputs: int) -> Demands:
 
 
 def fresh_rows(
-    network: Network, findings: Findings, rng: Generator, fewest: int = FEWEST_ROWS, further: int = 0
+    network: Network,
+    findings: Findings,
+    rng: Generator,
+    fewest: int = FEWEST_ROWS,
+    further: int = 0,
+    rows_left: RowsLeft = NO_LIMIT,
 ) -> tuple[Array, int]:
     """Return normalised rows, and how many of them are drawn at random from the region.
 
-    Half or more are placed at the units of the first layer; ``further`` ones are drawn besides.
+    Half or more are placed at the units of the first layer; ``further`` ones are drawn besides. There are
+    fewer where ``rows_left`` says so.
     """
     region = findings.region
-    count = fresh_count(network.n_parameters, network.hidden, fewest)
+    size = network.n_parameters, network.hidden
+    least = fresh_count(*size, min(fewest, FEWEST_ROWS_TIGHT))
+    far = _FEWEST_FAR_ROWS if network.hidden and not region.has_box and _is_kinked(network) else 0
+    count = rows_left.of(fresh_count(*size, fewest), least, far + ROWS_ASKED_AGAIN)
     count = min(count, max(fewest, _MOST_NUMBERS // region.n_inputs))
     points = region.sample(count, rng)
     if not network.hidden:
@@ -141,7 +175,7 @@ def ask_elsewhere(network: Network, view: NormalisedQueries, wanted: Demands) ->
         asked, corners = _ask_corners(network, view, rng)
         rows.append(asked)
     elif network.hidden and _is_kinked(network):
-        rows.append(view.region.to_inputs(_far_along_kinks(network, view.region, rng)))
+        rows.append(view.region.to_inputs(_far_along_kinks(network, view, rng, wanted.sparing)))
     every = np.concatenate([np.empty((0, view.n_inputs)), *rows])
     return Elsewhere(every, view.ledger(every), corners)
 
@@ -150,19 +184,21 @@ def _far_rows(units: int) -> int:
     return int(np.clip(_FAR_ROWS_PER_UNIT * units, *_FAR_ROWS))
 
 
-def _far_along_kinks(network: Network, region: Region, rng: Generator) -> Array:
+def _far_along_kinks(network: Network, view: NormalisedQueries, rng: Generator, sparing: bool) -> Array:
     """Return normalised rows at the hyperplanes of the first layer, up to far from the region.
 
     A unit of one layer switches on a whole hyperplane. What looks like one nearby, but belongs to a later
     layer, bends where it meets another: far along it the target no longer switches where the network does.
     """
+    region = view.region
     inner = in_normalised_inputs(network, region)
     weights, biases = inner.weights[0], inner.biases[0]
     length = np.linalg.norm(weights, axis=0)
     units = np.flatnonzero(length > 0)
     if not len(units) or region.n_inputs < 2:
         return np.empty((0, region.n_inputs))
-    count = _far_rows(len(units))
+    rows_left = RowsLeft(view.ledger.remaining, sparing)
+    count = rows_left.of(_far_rows(len(units)), max(_FEWEST_FAR_ROWS, len(units)), ROWS_ASKED_AGAIN)
     units = np.resize(rng.permutation(units), count)
     points = points_at_units(weights, biases, units, region, rng, reach=FARTHEST_KINK)
     normal = (weights[:, units] / length[units]).T

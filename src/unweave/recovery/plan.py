@@ -208,6 +208,21 @@ def _taken_for_granted(
     return _Basis(variants, rows, assumptions=tuple(words))
 
 
+def usual_rows(request: Request, inputs: int, boxed: bool, seen: bool) -> tuple[int, int]:
+    """Return the rows that a recovery usually takes, of the dearest kind of target, and those of its look.
+
+    ``boxed``: in a domain; ``seen``: with examples.
+    """
+    basis = _taken_for_granted(inputs, None, None, request.activation, boxed, seen)
+    most = 0
+    for findings in basis.variants:
+        first = next(iter(choose(request, findings)[0]), None)
+        if first is not None:
+            entry = _entry(first, question_of(request, findings, first), True, "", basis, findings)
+            most = max(most, entry.rows)
+    return most, basis.look_rows
+
+
 def _entries(request: Request, folds: Sequence[tuple[int, ...]], basis: _Basis) -> list[MethodPlan]:
     """Every method for every width, those that would be tried first, in their order."""
     entries: dict[tuple[str, tuple[int, ...]], MethodPlan] = {}

@@ -20,11 +20,13 @@ from unweave.recovery.choose import (
     method_named,
     refuse_autodiff_without_use,
 )
+from unweave.recovery.plan import usual_rows
 from unweave.recovery.result import Recovery
 from unweave.recovery.resume import running
 from unweave.recovery.run import Run
 from unweave.recovery.settings import with_settings
 from unweave.recovery.sources import QueriedTarget, SampledTarget, Source
+from unweave.recovery.thrift import is_tight
 from unweave.search import Method, Progress, Request
 from unweave.search.request import checked_widths
 from unweave.targets.differentiation import not_differentiable
@@ -180,6 +182,10 @@ def recover(
         deadline=deadline,
         differentiable=request.autodiff,
     )
+    usual = usual_rows(request, queries.n_inputs, domain is not None, examples is not None)
+    # A run that is kept goes on with a larger budget: it asks what it would ask then.
+    may_be_short = checkpoint is None and not request.autodiff
+    request = replace(request, tight=may_be_short and is_tight(queries.remaining, *usual))
     source = QueriedTarget(queries, domain, examples, verify)
     with running(queries, executor, checkpoint) as resumption, memory_limit(most_bytes):
         result = Run(source, request, methods, tolerance, seed, progress, resumption).recover()

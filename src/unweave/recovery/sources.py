@@ -18,6 +18,7 @@ from unweave.probing.look import Findings, look, look_at_samples
 from unweave.recovery.choose import question_of
 from unweave.recovery.fresh_rows import demands
 from unweave.recovery.hearing import NEAR
+from unweave.recovery.thrift import look_size
 from unweave.recovery.trial import Trial, fresh_trial, held_out_trial
 from unweave.search import Candidate, Method, Request
 from unweave.targets.budget import Budget
@@ -101,7 +102,9 @@ class QueriedTarget(Source):
 
     def look(self, request: Request, rng: Generator) -> Findings:
         """Ask a few hundred rows; ask far out too where the depth is not known and that is allowed."""
-        findings = look(self.queries, rng=rng, domain=self._domain, examples=self._examples)
+        size = look_size(request)
+        self._demands = replace(self._demands, sparing=request.tight)
+        findings = look(self.queries, rng=rng, domain=self._domain, examples=self._examples, size=size)
         self._demands.refuse_rows_outside(findings.region)
         told = request.hidden is not None
         if told or findings.region.has_box or findings.kinks or findings.is_affine:
@@ -109,7 +112,13 @@ class QueriedTarget(Source):
         sent = self.queries.sent
         view = NormalisedQueries(self.queries, findings.region)
         # Random numbers of its own: whether this look is taken must not change what follows.
-        far = far_look(view, findings.noise.relative, np.random.default_rng(self.stream), findings.links)
+        far = far_look(
+            view,
+            findings.noise.relative,
+            np.random.default_rng(self.stream),
+            findings.links,
+            size.far_pairs,
+        )
         cost = findings.queries + self.queries.sent - sent
         return replace(findings, layered=far.layered, links=far.links, queries=cost)
 

@@ -19,7 +19,7 @@ from numpy.random import Generator
 from unweave.arrays import Array
 from unweave.networks.comparison import relative_uniform_error
 from unweave.probing.look import Findings
-from unweave.recovery.fresh_rows import NO_DEMANDS, Demands, ask_elsewhere, fresh_rows
+from unweave.recovery.fresh_rows import NO_DEMANDS, Demands, RowsLeft, ask_elsewhere, fresh_rows
 from unweave.recovery.hearing import Hearing, hear
 from unweave.search import Candidate
 from unweave.targets.held_out import EXACT, NO_RECOVERY, OVER_PRECISION, FittedRows, HeldOutRows
@@ -110,7 +110,13 @@ def fresh_trial(
     """
     network = candidate.network
     assert network is not None
-    points, drawn = fresh_rows(network, findings, rng, further=wanted.further)
+    points, drawn = fresh_rows(
+        network,
+        findings,
+        rng,
+        further=wanted.further,
+        rows_left=RowsLeft(view.ledger.remaining, wanted.sparing),
+    )
     answers = view(points) - candidate.evidence.answer_offset
     errors = np.abs(answers - network(findings.region.to_inputs(points)))
     size = np.abs(answers).max(axis=0)

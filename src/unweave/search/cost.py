@@ -32,6 +32,8 @@ class Question:
     one_activation: bool = True
     """Whether the activation is told."""
     noise: NoiseKind = "float64"
+    tight: bool = False
+    """Whether rows are so few that the cheapest way is gone."""
 
     @property
     def width(self) -> int:

@@ -9,6 +9,9 @@ from typing import Any
 
 from unweave.errors import InvalidInput
 
+VERDICT_ROWS = 50
+"""Rows that a search leaves for the verdict on its network where rows are few."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -23,6 +26,8 @@ class Request:
     """Rows of the final fit per parameter, for coarse answers; None to choose."""
     autodiff: bool = False
     """Whether methods that can use the target's own derivatives may do so."""
+    tight: bool = False
+    """Whether rows are so few that the usual way would end before it gets anywhere."""
     options: tuple[Any, ...] = ()
     """Options of methods, in place of their defaults."""
 

@@ -123,11 +123,14 @@ def test_two_layers_are_not_taken_for_one():
 def test_a_budget_ends_it_with_what_was_found():
     network = planted("sigmoid")
     whole = recover(network, "float64")
-    for share in (0.4, 0.8):
+    for share in (0.2, 0.4, 0.8):
         result = recover(network, "float64", max_queries=int(share * whole.queries))
         assert result.queries <= share * whole.queries
-        assert result.status is not Status.RECOVERED
-        assert "queries" in result.message
+        if result.status is Status.RECOVERED:  # a short look leaves more to the search
+            assert share > 0.5
+            assert unweave.compare(network, result.network).parameter_error < 1e-9
+        else:
+            assert "queries" in result.message
 
 
 def test_inside_a_box():

@@ -17,7 +17,8 @@ def planted(activation: str, sites: int, outputs: int, units: int = 12) -> tuple
     t = rng.standard_normal((sites, units))
     _, _, second, third = get_activation(activation).jet(scales * t + biases, 3)
     samples = JetSamples(
-        t, (scales**2 * second)[:, :, None] * outgoing, (scales**3 * third)[:, :, None] * outgoing
+        t,
+        {2: (scales**2 * second)[:, :, None] * outgoing, 3: (scales**3 * third)[:, :, None] * outgoing},
     )
     return samples, scales, biases, outgoing
 
@@ -40,7 +41,7 @@ def test_units_near_their_inflection_are_found() -> None:
     t = np.random.default_rng(1001).uniform(-1.2, 1.2, (4, 3))
     scales, biases = np.array([0.12, 0.13, 0.3]), np.array([0.15, -0.24, 0.05])
     _, _, second, third = get_activation("tanh").jet(scales * t + biases, 3)
-    samples = JetSamples(t, (scales**2 * second)[..., None], (scales**3 * third)[..., None])
+    samples = JetSamples(t, {2: (scales**2 * second)[..., None], 3: (scales**3 * third)[..., None]})
     found = fit_jet_profiles(samples, get_activation("tanh"), OPTIONS)
     np.testing.assert_allclose(found.scales, scales, rtol=1e-3)
     np.testing.assert_allclose(np.abs(found.biases), np.abs(biases), atol=1e-3)
@@ -65,13 +66,13 @@ def test_samples_are_the_coefficients_of_the_powers() -> None:
         np.einsum("nmk,mp->nkp", second, squares),
         np.einsum("nmk,mj,mp->nkjp", third, u, squares),
     )
-    np.testing.assert_allclose(samples.second, second, atol=1e-10)
-    np.testing.assert_allclose(samples.third, third, atol=1e-10)
+    np.testing.assert_allclose(samples.derivatives[2], second, atol=1e-10)
+    np.testing.assert_allclose(samples.derivatives[3], third, atol=1e-10)
     np.testing.assert_allclose(samples.projections, sites @ u.T)
-    assert samples.only(np.array([4, 1])).third.shape == (3, 2, 2)
+    assert samples.only(np.array([4, 1])).derivatives[3].shape == (3, 2, 2)
 
 
 def test_a_unit_that_does_not_act_is_no_exception() -> None:
     samples, *_ = planted("tanh", 4, 1)
-    dead = JetSamples(samples.projections, 0 * samples.second, 0 * samples.third)
+    dead = JetSamples(samples.projections, {order: 0 * part for order, part in samples.derivatives.items()})
     assert np.isfinite(fit_jet_profiles(dead, get_activation("tanh"), OPTIONS).outgoing).all()

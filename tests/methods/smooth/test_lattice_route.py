@@ -6,8 +6,9 @@ import pytest
 import unweave
 from unweave import Network, Queries, random_network
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
-from unweave.methods.smooth.lattice_route import LatticeOptions, LatticeResult, LatticeRoute
+from unweave.methods.smooth.lattice_route import LatticeOptions, LatticeRoute
 from unweave.methods.smooth.random_slice import SliceOptions
+from unweave.methods.smooth.slice_route import SliceResult
 from unweave.methods.smooth.span_members import MemberFinder, MemberOptions
 from unweave.search.journal import Journal
 from unweave.targets.region import Region
@@ -22,7 +23,7 @@ def run(
     region: Region | None = None,
     seed: int = 1000,
     options: LatticeOptions | None = None,
-) -> tuple[LatticeResult | None, Journal, Queries]:
+) -> tuple[SliceResult | None, Journal, Queries]:
     queries = Queries(network, network.n_inputs)
     journal = Journal(queries)
     region = region or Region.standard(network.n_inputs)
@@ -43,7 +44,7 @@ def planted(layers: list[int], activation: str = "tanh", seed: int = 1000) -> Ne
     return random_network(layers, activation, seed=seed, outer="signed", norms=(0.6, 1.6), bias=1)
 
 
-def parameter_error(truth: Network, found: LatticeResult | None) -> float:
+def parameter_error(truth: Network, found: SliceResult | None) -> float:
     assert found is not None
     return unweave.compare(truth, found.model.to_network()).parameter_error
 

@@ -12,7 +12,9 @@ from unweave.search import Cost, Method, Question, Request
 
 def refuses(request: Request, findings: Findings) -> str | None:
     """Say why the target is not affine behind any link, or None."""
-    if request.hidden == () or findings.linear or findings.constant or findings.straight_links:
+    if request.hidden == () or findings.is_affine:
+        return None
+    if findings.straight_links and not (request.tight and request.hidden):  # one line may be so by accident
         return None
     return "the target is not affine, nor affine behind a link"
 

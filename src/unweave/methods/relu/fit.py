@@ -62,19 +62,28 @@ class Polished:
 
 
 def polish(
-    network: Network, points: Array, answers: Array, options: PolishOptions = DEFAULT_POLISH_OPTIONS
+    network: Network,
+    points: Array,
+    answers: Array,
+    options: PolishOptions = DEFAULT_POLISH_OPTIONS,
+    weights: Array | None = None,
 ) -> Polished:
-    """Polish ``network`` on answers (n, K) at points (n, d); it never gets worse."""
+    """Polish ``network`` on answers (n, K) at points (n, d); it never gets worse.
+
+    Residuals are multiplied by ``weights`` (n,), if given.
+    """
     start, size = NetworkParameters.from_network(network), network.n_parameters
     worth = answers.size >= size and worth_polishing(answers.size, size, options)
     exact = answers.size * size**2 <= options.largest_exact
-    kept = None if exact or not worth else _gram_solver(_jacobian(start, points), options.ridge)
+    factors = None if weights is None else weights[:, None]
+    kept = None if exact or not worth else _gram_solver(_jacobian(start, points, factors), options.ridge)
 
     def residual(model: NetworkParameters) -> Array:
-        return np.asarray((answers - model.values(points)).reshape(-1))
+        left = answers - model.values(points)
+        return np.asarray((left if factors is None else factors * left).reshape(-1))
 
     def move(model: NetworkParameters, left: Array) -> NetworkParameters:
-        solve = kept or _exact_solver(_jacobian(model, points), options.symmetry_rank)
+        solve = kept or _exact_solver(_jacobian(model, points, factors), options.symmetry_rank)
         return model.from_vector(model.to_vector() + solve(left))
 
     steps = options.steps if worth else 0
@@ -82,6 +91,24 @@ def polish(
     path = take_full_steps(start, residual, move, schedule)
     end = path.point.state
     return Polished(network if end is start else end.to_network(), path.history)
+
+
+def standard_error(
+    network: Network, points: Array, weights: Array, noise: float, options: PolishOptions
+) -> float:
+    """Return the largest standard error of a parameter, infinite if rows leave more open than symmetries do.
+
+    ``noise`` is the standard deviation of a residual times its weight (n,).
+    """
+    jacobian = _jacobian(NetworkParameters.from_network(network), points, weights[:, None])
+    size = np.linalg.norm(jacobian, axis=0)
+    if not (size > 0).all() or len(jacobian) < jacobian.shape[1]:
+        return np.inf
+    _, values, axes = np.linalg.svd(jacobian / size, full_matrices=False)
+    known = values > options.symmetry_rank * values[0]
+    if (~known).sum() > sum(network.hidden):  # one for the length of every unit's weights
+        return np.inf
+    return noise * float((np.linalg.norm(axes[known] / values[known, None], axis=0) / size).max())
 
 
 def polished_form(
@@ -132,9 +159,9 @@ def worth_polishing(equations: int, parameters: int, options: PolishOptions) -> 
     return equations * parameters**2 <= options.largest
 
 
-def _jacobian(model: NetworkParameters, points: Array) -> Array:
-    """Return J (n K, P)."""
-    return ValueJacobian(model, points).dense()
+def _jacobian(model: NetworkParameters, points: Array, factors: Array | None = None) -> Array:
+    """Return J (n K, P), its rows multiplied by ``factors`` (n, 1)."""
+    return ValueJacobian(model, points, factors).dense()
 
 
 def _exact_solver(jacobian: Array, rank: float) -> Callable[[Array], Array]:

@@ -13,9 +13,10 @@ from unweave.search import Cost, Method, Question
 def cost(question: Question) -> Cost:
     """Count a line, every unit's hyperplane twice, and a fit; figures from a table of measured runs."""
     size, width = question.parameters, max(question.hidden, default=1)
-    rows = int(3.1 * size) + 80
+    rows = int(1.9 * size) + 40 if question.tight else int(3.1 * size) + 80
+    how = "kinks on a line, and gradients there" if question.tight else "kinks on a line, two rows per weight"
     seconds = 0.05 + 7e-5 * size + 1e-4 * width**2
-    return question.cost(rows, seconds, 8e-6 * rows * question.inputs, "kinks on a line, two rows per weight")
+    return question.cost(rows, seconds, 8e-6 * rows * question.inputs, how)
 
 
 METHOD = Method(

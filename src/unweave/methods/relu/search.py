@@ -16,9 +16,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unweave.methods.relu.fit import PolishOptions, polish, polished_form
+from unweave.methods.relu.fit import PolishOptions, polish, polished_form, standard_error
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.kinked.line_search import LineReason, LineSearchOptions, UnitsOnLines
+from unweave.methods.shared.kinked.line_search import (
+    LineReason,
+    LineSearchOptions,
+    UnitsOnLines,
+    sparing_line_options,
+)
 from unweave.methods.shared.kinked.reading import Reading, open_reading
 from unweave.methods.shared.refusals import links_to_try
 from unweave.networks.absolute_form import AbsoluteForm
@@ -69,7 +74,11 @@ class ReluSearch(Search):
         if reading is None:
             raise GaveUp(LineReason.NOT_READ, link=link.name)
         self._reading = reading
-        lines = self._lines = UnitsOnLines(reading, self.journal, self.rng, self._options, self._set_unsigned)
+        if self.request.tight and not reading.is_limited and not reading.region.has_box:
+            self._options = sparing_line_options(self._options)
+        lines = self._lines = UnitsOnLines(
+            reading, self.journal, self.rng, self._options, self._set_unsigned, self.request.width
+        )
         form = lines.run()
         self._signs(form, lines)
         self._compare_width(lines.units.width)
@@ -93,7 +102,8 @@ class ReluSearch(Search):
 
     def so_far(self) -> str:
         """Count the units."""
-        return f"{0 if self._lines is None else self._lines.units.width} units had been found"
+        count = 0 if self._lines is None else self._lines.units.width
+        return f"{count} units had been found" + (", there may be more" if self.request.tight else "")
 
     def _set_unsigned(self, form: AbsoluteForm) -> None:
         """Keep the form with a skip matrix, in case the budget ends before the signs are known."""
@@ -149,7 +159,10 @@ class ReluSearch(Search):
         if not self._network.hidden:
             return
         with self.journal.stage("polish") as stage:
-            result = polish(self._network, lines.rows, lines.answers, self._options.polish)
+            options, weights = self._options, None
+            if options.sparing:  # rows far along a line are as imprecise as they are large
+                weights = 1 / np.maximum(1.0, np.abs(lines.rows).max(axis=1))
+            result = polish(self._network, lines.rows, lines.answers, options.polish, weights)
             stage.figures.update(residual=result.history[-1], steps=len(result.history) - 1)
         self._network = result.network
         size = float(np.sqrt(np.mean(lines.answers**2)))
@@ -161,6 +174,10 @@ class ReluSearch(Search):
             prediction_floor=min(max(result.history[-1], floor), self._options.worst_floor),
             answer_sigma=reading.answer_sigma,
         )
+        if weights is not None:
+            noise = max(result.history[-1], floor)
+            bar = standard_error(result.network, lines.rows, weights, noise, options.polish)
+            self._evidence = replace(self._evidence, parameter_error_bar=bar)
 
     def _compare_width(self, seen: int) -> None:
         told = self.request.width

@@ -5,6 +5,8 @@ directions u_k gives two samples per site and unit of the same function of one v
 
     c2_k(t) = a_k s_k^2 g''(s_k t + b_k),        c3_k(t) = a_k s_k^3 g'''(s_k t + b_k),      t = u_k . x.
 
+First and second derivatives do the same where there are no more units than directions, and no skip.
+
 The amplitude a_k (one per output) is projected out. A grid gives the best b at every scale s; damped
 Gauss-Newton on (log s, b) goes on from there, for all units and starts at once.
 """
@@ -58,19 +60,29 @@ class JetProfileOptions:
 
 @dataclass(frozen=True, eq=False)
 class JetSamples:
-    """Samples of every unit's profile and of its slope: projections (n, m), second and third (n, m, K)."""
+    """Samples of every unit's profile: projections (n, m), and per order of derivative (n, m, K)."""
 
     projections: Array
-    second: Array
-    third: Array
+    derivatives: dict[int, Array]
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """Orders that were sampled."""
+        return tuple(self.derivatives)
 
     def only(self, units: IntArray) -> JetSamples:
         """Keep the samples of some of the units."""
-        return JetSamples(self.projections[:, units], self.second[:, units], self.third[:, units])
+        kept = {order: samples[:, units] for order, samples in self.derivatives.items()}
+        return JetSamples(self.projections[:, units], kept)
+
+    def mirrored(self) -> JetSamples:
+        """Return the samples along the opposite directions."""
+        turned = {order: (-1) ** order * samples for order, samples in self.derivatives.items()}
+        return JetSamples(-self.projections, turned)
 
     def stacked(self) -> Array:
-        """Return second over third, (2n, m, K)."""
-        return np.concatenate([self.second, self.third])
+        """Return one order over the other, (2n, m, K)."""
+        return np.concatenate(list(self.derivatives.values()))
 
 
 def jet_samples(directions: Array, sites: Array, hessians: Array, thirds: Array) -> JetSamples:
@@ -84,35 +96,79 @@ def jet_samples(directions: Array, sites: Array, hessians: Array, thirds: Array)
     second = rank_one_coefficients(directions, hessians)
     slices = rank_one_coefficients(directions, thirds.reshape(n, outputs * d, size))
     third = np.einsum("nmkj,mj->nmk", slices.reshape(n, len(directions), outputs, d), directions)
-    return JetSamples(sites @ directions.T, second, third)
+    return JetSamples(sites @ directions.T, {2: second, 3: third})
+
+
+def curvature_samples(directions: Array, sites: Array, gradients: Array, hessians: Array) -> JetSamples:
+    """Sample the profiles along independent unit rows (m, d) from gradients (n, K, d) and Hessians."""
+    first = (gradients @ np.linalg.pinv(directions)).transpose(0, 2, 1)
+    return JetSamples(sites @ directions.T, {1: first, 2: rank_one_coefficients(directions, hessians)})
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileValleys:
+    """Minima of every unit's misfit, (m, candidates), the best first."""
+
+    scales: Array
+    """s; negative where a unit points the other way."""
+    biases: Array
+    misfits: Array
+    """Squared."""
+
+    def best(self, samples: JetSamples, activation: Activation) -> Profiles:
+        """Return the first of every unit, with the outgoing weights that fit the samples."""
+        scales, biases = self.scales[:, :1], self.biases[:, :1]
+        data = samples.stacked()
+        shape = _shape(scales, biases, samples.projections, samples.orders, activation)
+        amplitude = best_amplitudes(shape, data)[:, 0]
+        size = np.maximum(np.einsum("nmk,nmk->m", data, data), np.finfo(np.float64).tiny)
+        left = np.sqrt(np.maximum(self.misfits[:, 0], 0.0) / size)
+        return Profiles(scales[:, 0], biases[:, 0], amplitude, left)
 
 
 def fit_jet_profiles(samples: JetSamples, activation: Activation, options: JetProfileOptions) -> Profiles:
     """Fit the best (s, b, a) of every unit."""
+    return profile_valleys(samples, activation, options).best(samples, activation)
+
+
+def profile_valleys(
+    samples: JetSamples, activation: Activation, options: JetProfileOptions
+) -> ProfileValleys:
+    """Find the minima of every unit's misfit.
+
+    A slope tells which way a unit points, unless it is odd: s < 0 is the way opposite to its direction. From
+    the second derivative on, every unit looks the same from both sides.
+    """
+    found = [_valleys(samples, activation, options)]
+    if 1 in samples.orders and not activation.is_odd:
+        other = _valleys(samples.mirrored(), activation, options)
+        found.append(replace(other, scales=-other.scales))
+    scales = np.concatenate([each.scales for each in found], axis=1)
+    biases = np.concatenate([each.biases for each in found], axis=1)
+    misfits = np.concatenate([each.misfits for each in found], axis=1)
+    order = np.argsort(misfits, axis=1, kind="stable")
+    return ProfileValleys(*(np.take_along_axis(each, order, 1) for each in (scales, biases, misfits)))
+
+
+def _valleys(samples: JetSamples, activation: Activation, options: JetProfileOptions) -> ProfileValleys:
+    """Find the minima of units that point along their directions, in no order."""
     data = samples.stacked()
-    steps = _JetSteps(samples.projections, data, activation, options)
-    scales, biases = _grid_search(samples.projections, data, activation, options)
+    steps = _JetSteps(samples.projections, data, samples.orders, activation, options)
+    scales, biases = _grid_search(samples.projections, data, samples.orders, activation, options)
     scales, biases, misfit = steps.refine(scales, biases, options.first_steps)
     kept = np.argsort(misfit, axis=1)[:, : options.candidates]
     scales, biases = np.take_along_axis(scales, kept, 1), np.take_along_axis(biases, kept, 1)
-    scales, biases, misfit = steps.refine(scales, biases, options.last_steps)
-    best = np.argmin(misfit, axis=1)[:, None]
-    scales, biases = np.take_along_axis(scales, best, 1), np.take_along_axis(biases, best, 1)
-    shape = _shape(scales, biases, samples.projections, activation)
-    amplitude = best_amplitudes(shape, data)[:, 0]
-    size = np.maximum(np.einsum("nmk,nmk->m", data, data), np.finfo(np.float64).tiny)
-    left = np.take_along_axis(misfit, best, 1)[:, 0]
-    return Profiles(scales[:, 0], biases[:, 0], amplitude, np.sqrt(np.maximum(left, 0.0) / size))
+    return ProfileValleys(*steps.refine(scales, biases, options.last_steps))
 
 
-def _shape(s: Array, b: Array, t: Array, activation: Activation) -> Array:
-    """Return (2n, m, candidates): s^2 g'' and s^3 g''' for s, b (m, candidates), t (n, m)."""
-    _, _, second, third = activation.jet(s * t[:, :, None] + b, 3)
-    return np.concatenate([s**2 * second, s**3 * third])
+def _shape(s: Array, b: Array, t: Array, orders: tuple[int, ...], activation: Activation) -> Array:
+    """Return (2n, m, candidates): s^p g^(p) of two orders p, for s, b (m, candidates), t (n, m)."""
+    jet = activation.jet(s * t[:, :, None] + b, max(orders))
+    return np.concatenate([s**order * jet[order] for order in orders])
 
 
 def _grid_search(
-    t: Array, data: Array, activation: Activation, options: JetProfileOptions
+    t: Array, data: Array, orders: tuple[int, ...], activation: Activation, options: JetProfileOptions
 ) -> tuple[Array, Array]:
     """Return for every scale of the grid the best b: (m, scales) each.
 
@@ -126,7 +182,7 @@ def _grid_search(
         extent = reach + options.extent / scale
         count = int(np.ceil(2 * extent * scale * options.centers_per_width)) | 1
         grid = scale * np.linspace(-extent, extent, count)
-        shape = _shape(np.full((m, count), scale), np.broadcast_to(grid, (m, count)), t, activation)
+        shape = _shape(np.full((m, count), scale), np.broadcast_to(grid, (m, count)), t, orders, activation)
         best_b[:, i] = grid[np.argmax(explained_part(shape, data), axis=1)]
     return np.broadcast_to(scales, best_b.shape).copy(), best_b
 
@@ -144,8 +200,16 @@ class _JetPoint:
 class _JetSteps(Steps[_JetPoint]):
     """Steps with the Jacobian by differences and the amplitudes projected out, each candidate by itself."""
 
-    def __init__(self, t: Array, data: Array, activation: Activation, options: JetProfileOptions) -> None:
-        self._t, self._data, self._activation, self._options = t, data, activation, options
+    def __init__(
+        self,
+        t: Array,
+        data: Array,
+        orders: tuple[int, ...],
+        activation: Activation,
+        options: JetProfileOptions,
+    ) -> None:
+        self._t, self._data, self._orders = t, data, orders
+        self._activation, self._options = activation, options
         self._reach = float(np.abs(t).max(initial=1.0))
 
     def refine(self, s: Array, b: Array, steps: int) -> tuple[Array, Array, Array]:
@@ -183,7 +247,7 @@ class _JetSteps(Steps[_JetPoint]):
         return pair_steps(normal, (_products(by_s, left), _products(by_b, left)), damping)
 
     def _remainder(self, log_s: Array, b: Array) -> Array:
-        shape = _shape(np.exp(log_s), b, self._t, self._activation)
+        shape = _shape(np.exp(log_s), b, self._t, self._orders, self._activation)
         return np.asarray(self._data[:, :, None, :] - shape[..., None] * best_amplitudes(shape, self._data))
 
 

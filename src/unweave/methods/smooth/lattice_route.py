@@ -24,19 +24,17 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import LatticeSampler
 from unweave.methods.smooth.evidence import SmoothEvidence
-from unweave.methods.smooth.jet_profiles import JetProfileOptions
+from unweave.methods.smooth.jet_profiles import jet_samples
 from unweave.methods.smooth.lattice_directions import (
     LatticeDirections,
     LatticeSpan,
     LatticeSpanOptions,
 )
-from unweave.methods.smooth.random_slice import RandomSlice, SliceOptions, lattice_step, slice_parameters
-from unweave.methods.smooth.slice_extension import ExtensionOptions, extend
-from unweave.methods.smooth.slice_fit import SliceFitOptions, SliceFitter
+from unweave.methods.smooth.random_slice import lattice_step, slice_parameters
+from unweave.methods.smooth.slice_fit import SliceFitter
+from unweave.methods.smooth.slice_route import SliceResult, SliceRoute, SliceRouteOptions
 from unweave.methods.smooth.span_members import MemberFinder
 from unweave.networks.activations import get_activation
-from unweave.networks.mirrored_units import mirror_back
-from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult
 from unweave.numerics.clock import check
 from unweave.subspace.collector import RankOneDirections
@@ -45,8 +43,8 @@ from unweave.targets.region import Region
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatticeOptions:
-    """When a network is searched for through a slice, and when the search has succeeded or failed."""
+class LatticeOptions(SliceRouteOptions):
+    """When a network is searched for through lattices on a slice, and when the search has failed."""
 
     coarsest_noise: float = 1e-12
     """Largest noise of the answers, relative to their spread, at which third differences show a span."""
@@ -58,36 +56,10 @@ class LatticeOptions:
     """Largest number of parameters on a slice: Gauss-Newton is quick up to there."""
     failures: int = 3
     """Spans that end but lead to no network before the search gives up."""
-    activations: int = 3
-    """Activations tried at most."""
-    rival_ratio: float = 10.0
-    """Also try an activation whose profiles fit within this factor of the best one's."""
-    poor_start: float = 1e-2
-    """Residual of a start, in spreads of the answers, above which one more site is taken first, ..."""
-    hopeless_start: float = 0.9
-    """... and above which it is never fitted: it explains nothing."""
-    largest_outgoing: float = 1e6
-    """Outgoing weight, in spreads of the answers, of a profile that was mistaken for its far tail."""
-    negligible_skip: float = 1e-9
-    """Entry of a skip, in spreads of the answers per unit of input, that is taken for zero."""
-    far_error: float = 5.0
-    """Factor on the prediction error: rows far from the slice add up its errors and those outside it."""
-    slices: SliceOptions = field(default_factory=SliceOptions)
     spans: LatticeSpanOptions = field(default_factory=LatticeSpanOptions)
-    profiles: JetProfileOptions = field(default_factory=JetProfileOptions)
-    fit: SliceFitOptions = field(default_factory=SliceFitOptions)
-    extension: ExtensionOptions = field(default_factory=ExtensionOptions)
 
 
-@dataclass(frozen=True, eq=False)
-class LatticeResult:
-    """A network in all normalised inputs, with its evidence."""
-
-    model: NetworkParameters
-    evidence: SmoothEvidence
-
-
-class LatticeRoute:
+class LatticeRoute(SliceRoute):
     """Searches once; ``run`` returns None if the target is no such network or shows none."""
 
     def __init__(
@@ -101,20 +73,14 @@ class LatticeRoute:
         finder: MemberFinder,
         options: LatticeOptions,
     ) -> None:
-        self._inputs, self._outputs, self._width = region.n_inputs, outputs, width
-        self._noise = max(noise, float(np.finfo(np.float64).eps))
-        self._activations, self._options = activations, options
-        self._journal, self._rng = finder.journal, finder.rng
-        longest = max(options.extension.shift, 3 * options.slices.longest_step)
-        self._slices = RandomSlice(ask, region, longest * float(np.sqrt(self._inputs)), self._rng)
+        super().__init__(ask, region, outputs, noise, activations, finder.journal, finder.rng, options)
+        self._options: LatticeOptions = options
+        self._width = width
         self._directions = LatticeDirections(width, finder, options.spans, options.slices, options.profiles)
         self._failures = 0
         self._sampler = LatticeSampler(self._slices.ask, 1.0)
-        self._points = np.zeros((0, 0))
-        self._answers = np.zeros((0, outputs))
-        self._evidence = SmoothEvidence()
 
-    def run(self) -> LatticeResult | None:
+    def run(self) -> SliceResult | None:
         """Return the network, or None."""
         dimension = self._first_dimension() if self._slices.has_room(self._slices.least_margin) else None
         if dimension is not None:
@@ -190,25 +156,25 @@ class LatticeRoute:
         with self._journal.stage("activation") as stage:
             fitter = self._fitter(seen, found)
             residuals = fitter.rank_activations(self._activations, self._rng)
-            stage.figures["best"] = best = next(iter(residuals))
-        for name, residual in list(residuals.items())[: self._options.activations]:
-            if name == best or residual < self._options.rival_ratio * residuals[best]:
-                fit = self._fit_one(seen, found, name)
-                if fit is not None and self._fits(fit):
-                    self._evidence = replace(self._evidence, activation_residuals=residuals)
-                    return fit
+            stage.figures["best"] = next(iter(residuals))
+        for name in self._likely(residuals):
+            fit = self._fit_one(seen, found, name)
+            if fit is not None and self._fits(fit):
+                self._evidence = replace(self._evidence, activation_residuals=residuals)
+                return fit
         return None
 
     def _fit_one(self, seen: LatticeSpan, found: RankOneDirections, name: str) -> ValueFitResult | None:
         """Fit one activation; None if there is not even a start."""
-        jets, restarts = seen.jets, found.restarts
+        jets, restarts, options = seen.jets, found.restarts, self._options
         with self._journal.stage("truncation") as stage:
             seen, found = self._directions.sharpened(seen, found, get_activation(name))
             stage.figures.update(width=seen.rank, found=len(found), gap=seen.gap)
         fit = None
         while len(found) == seen.rank and seen.gap >= CLEAR_GAP:
             self._evidence = _evidence(seen, found, restarts)
-            fit = self._fit_values(self._fitter(seen, found), seen, name)
+            worst = options.hopeless_start if self._failures else options.poor_start
+            fit = self._fit_values(self._fitter(seen, found), seen.rank, seen.dimension, name, worst)
             if fit is None or self._fits(fit):
                 break
             # A unit may be missing that is weaker than the truncation of the others.
@@ -219,74 +185,10 @@ class LatticeRoute:
         return fit
 
     def _fitter(self, seen: LatticeSpan, found: RankOneDirections) -> SliceFitter:
-        options = self._options
-        return SliceFitter(found.directions, seen.jets, self._noise, options.fit, options.profiles)
-
-    def _fits(self, fit: ValueFitResult) -> bool:
-        return fit.history[-1] <= self._evidence.residual_over_floor * self._noise
-
-    def _fit_values(self, fitter: SliceFitter, seen: LatticeSpan, name: str) -> ValueFitResult | None:
-        """Return the best of the fits to values from the starts that make sense."""
-        best, options = None, self._options
-        with self._journal.stage("slice fit") as stage:
-            parameters = slice_parameters(seen.rank, seen.dimension, self._outputs)
-            for start, residual in fitter.starts(name, *self._values(parameters, seen.dimension)):
-                check()
-                worst = options.hopeless_start if self._failures else options.poor_start
-                if not residual <= worst or np.abs(start.weights[1]).max() > options.largest_outgoing:
-                    continue
-                points, answers = self._values(start.size, seen.dimension)
-                fit = fitter.fit(
-                    start, points, answers, lambda step, _: self._journal.tell(step, None, "steps")
-                )
-                if best is None or fit.history[-1] < best.history[-1]:
-                    best = fit
-                if self._fits(fit):
-                    break
-            if best is not None:
-                stage.figures.update(parameters=best.model.size, residual=best.history[-1])
-        self._evidence = replace(self._evidence, **fitter.example(name))
-        return best
-
-    def _values(self, parameters: int, d: int) -> tuple[Array, Array]:
-        """Return random points of the slice, rescaled, and answers: enough to fit the parameters."""
-        needed = self._options.slices.values_needed(parameters, self._outputs) - len(self._points)
-        padding = d - self._points.shape[1]
-        self._points = np.concatenate([self._points, np.zeros((len(self._points), padding))], axis=1)
-        if needed > 0:
-            new = self._slices.draw(needed, d)
-            self._answers = np.concatenate([self._answers, self._slices.ask(new)])
-            self._points = np.concatenate([self._points, new])
-        return self._points / self._slices.length_scale(d), self._answers
-
-    # -- all inputs ------------------------------------------------------------------------------------
-
-    def _extend(self, fit: ValueFitResult) -> LatticeResult | None:
-        unit = self._slices.length_scale(len(fit.model.weights[0]))
-        skip = None if fit.model.skip is None else fit.model.skip / unit
-        model = replace(fit.model, weights=(fit.model.weights[0] / unit, fit.model.weights[1]), skip=skip)
-        with self._journal.stage("other inputs") as stage:
-            extension = extend(
-                model, self._slices, self._noise, self._options.extension, self._options.slices
-            )
-            stage.figures.update(
-                sites=extension.sites, residual=extension.residual, condition=extension.condition
-            )
-        if extension.residual > self._evidence.residual_over_floor * self._noise:
-            return None
-        model = mirror_back(extension.model)
-        if model.skip is not None and np.abs(model.skip).max() <= self._options.negligible_skip:
-            model = replace(model, skip=None)
-        error = float(np.hypot(fit.prediction_floor, extension.prediction_error))
-        evidence = replace(
-            self._evidence,
-            fit_history=(*fit.history, max(fit.history[-1], extension.residual)),
-            fit_floor=self._noise,
-            prediction_floor=self._options.far_error * error,
-            condition=max(fit.condition, extension.condition),
-            parameter_error_bar=np.inf if fit.error_bar is None else max(fit.error_bar, extension.error_bar),
+        jets = seen.jets
+        return self._fitter_of(
+            found.directions, jet_samples(found.directions, jets.sites, jets.hessians, jets.thirds)
         )
-        return LatticeResult(model, evidence)
 
 
 def _evidence(seen: LatticeSpan, found: RankOneDirections, restarts: int) -> SmoothEvidence:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from unweave.methods.smooth.frame_search import FrameOptions
 from unweave.methods.smooth.frame_target import LiftOptions
 from unweave.methods.smooth.lattice_route import LatticeOptions
+from unweave.methods.smooth.pencil_route import PencilOptions
 from unweave.methods.smooth.span_members import MemberOptions
 
 
@@ -16,6 +17,8 @@ class SmoothOptions:
 
     lattices: LatticeOptions = field(default_factory=LatticeOptions)
     """The search through a slice of the inputs, tried first."""
+    pencils: PencilOptions = field(default_factory=PencilOptions)
+    """The search through two Hessians on a slice, tried first where rows are few."""
     checked_gradients: int = 3
     """Gradients by autodiff that are compared with answers."""
     first_gradients: int = 6

@@ -1,6 +1,7 @@
 """Search for one smooth hidden layer by queries.
 
-0. With float64 answers and ten inputs or more, search through a random slice of the inputs
+0. Where rows are few, and the units no more than the inputs, two Hessians and values do (`pencil_route`).
+   Otherwise, with float64 answers and ten inputs or more, search through a random slice of the inputs
    (`lattice_route`), which takes a fifth of the queries. Go on only if that fails, would take
    long, or the units are nearly as many as their directions allow.
 1. Take gradients at random sites: do all inputs matter, or only an active subspace? Everything else happens
@@ -31,6 +32,8 @@ from unweave.methods.smooth.frame_target import FrameTarget, lift
 from unweave.methods.smooth.frame_units import ProfileSamples, activations_seen
 from unweave.methods.smooth.lattice_route import LatticeRoute
 from unweave.methods.smooth.options import SmoothOptions
+from unweave.methods.smooth.pencil_route import PencilRoute
+from unweave.methods.smooth.slice_route import SliceResult
 from unweave.methods.smooth.span_members import MemberFinder
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
@@ -71,6 +74,11 @@ class SmoothSearch(Search):
         self._found = FoundSoFar()
         self._notes: list[str] = []
         self._ambiguity: str | None = None
+        self._units_seen = 0
+
+    def so_far(self) -> str:
+        """Count the units that Hessians have shown."""
+        return f"at least {self._units_seen} units were seen" if self._units_seen else ""
 
     def candidate(self) -> Candidate:
         """Return the best network so far."""
@@ -80,7 +88,7 @@ class SmoothSearch(Search):
 
     def run(self) -> None:
         """Find the network through a slice, or through Hessians, and compare its residual with rounding."""
-        if self._succeeds_by_lattices():
+        if self._succeeds_by_pencils() or self._succeeds_by_lattices():
             return
         if self.request.autodiff:
             self._check_derivatives()
@@ -136,12 +144,36 @@ class SmoothSearch(Search):
             "pooling count), or Hessians that are no sum of units"
         )
 
+    def _succeeds_by_pencils(self) -> bool:
+        """Search through two Hessians on a slice, where rows are few."""
+        width, options = self.request.width, self._options.lattices
+        fewer = width is None or width <= self._region.n_inputs
+        if not (self.request.tight and self._is_exact and fewer):
+            return False
+        route = PencilRoute(
+            self._target.ask,
+            self._region,
+            self._target.outputs,
+            self._noise,
+            width,
+            self._activations,
+            self.journal,
+            self.rng,
+            options,
+            self._options.pencils,
+        )
+        try:
+            return self._keep(route.run())
+        except np.linalg.LinAlgError:  # a fit ran away: what is no network of this class may do that
+            return False
+        finally:
+            self._units_seen = route.units_seen
+
     def _succeeds_by_lattices(self) -> bool:
-        """Search through a slice of the inputs, which takes the fewest queries."""
+        """Search through lattices on a slice of the inputs, which takes few queries."""
         options = self._options.lattices
-        exact = self.findings.noise.kind == "float64" and self._noise <= options.coarsest_noise
         inputs = self._region.n_inputs
-        if not exact or self.request.autodiff or not options.fewest_inputs <= inputs <= options.most_inputs:
+        if not self._is_exact or not options.fewest_inputs <= inputs <= options.most_inputs:
             return False
         route = LatticeRoute(
             self._target.ask,
@@ -154,9 +186,18 @@ class SmoothSearch(Search):
             options,
         )
         try:
-            result = route.run()
-        except np.linalg.LinAlgError:  # a fit ran away: what is no network of this class may do that
+            return self._keep(route.run())
+        except np.linalg.LinAlgError:
             return False
+
+    @property
+    def _is_exact(self) -> bool:
+        """Whether differences of answers are precise enough to search through a slice."""
+        exact = self.findings.noise.kind == "float64" and self._noise <= self._options.lattices.coarsest_noise
+        return exact and not self.request.autodiff
+
+    def _keep(self, result: SliceResult | None) -> bool:
+        """Keep what a route has found, if anything."""
         if result is None:
             return False
         self._found.model, self._found.evidence = result.model, result.evidence

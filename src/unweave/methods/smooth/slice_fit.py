@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from unweave.arrays import Array
-from unweave.derivatives.lattice_jets import LatticeJets
+from unweave.arrays import Array, IntArray
 from unweave.methods.shared.profiles.profiles import Profiles
 from unweave.methods.shared.profiles.unit_fits import model_of, typical_profile
 from unweave.methods.smooth.jet_profiles import (
     JetProfileOptions,
     JetSamples,
     fit_jet_profiles,
-    jet_samples,
+    profile_valleys,
 )
 from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
@@ -55,14 +54,14 @@ class SliceFitter:
     def __init__(
         self,
         directions: Array,
-        jets: LatticeJets,
+        samples: JetSamples,
         noise: float,
         options: SliceFitOptions,
         profiles: JetProfileOptions,
     ) -> None:
         self._directions, self._options, self._profile_options = directions, options, profiles
         self._noise = max(noise, float(np.finfo(np.float64).eps))
-        self._samples: JetSamples = jet_samples(directions, jets.sites, jets.hessians, jets.thirds)
+        self._samples = samples
         self._profiles: dict[str, Profiles] = {}
 
     def rank_activations(self, names: tuple[str, ...], rng: np.random.Generator) -> dict[str, float]:
@@ -88,7 +87,7 @@ class SliceFitter:
         """Return the typical unit's profile as fields of `SmoothEvidence`; ``starts`` has fitted it."""
         samples = self._samples
         return typical_profile(
-            samples.projections, samples.second, self._profiles[name], get_activation(name), 2
+            samples.projections, samples.derivatives[2], self._profiles[name], get_activation(name), 2
         )
 
     def fit(
@@ -115,6 +114,38 @@ class SliceFitter:
         problem = ValueFit(start, points, answers)
         fit = levenberg_marquardt(problem, start.to_vector(), schedule, on_step)
         return start.from_vector(fit.vector), fit
+
+
+class ChoosingFitter(SliceFitter):
+    """Lets values choose where a unit's few samples have several minima."""
+
+    def starts(self, name: str, points: Array, answers: Array) -> list[tuple[NetworkParameters, float]]:
+        """Return the units that explain the answers best, with the outgoing weights that do, then others."""
+        activation = get_activation(name)
+        valleys = profile_valleys(self._samples, activation, self._profile_options)
+        profiles = self._profiles[name] = valleys.best(self._samples, activation)
+        units = points @ self._directions.T
+        values = activation(valleys.scales * units[:, :, None] + valleys.biases)  # (n, m, candidates)
+        chosen = np.zeros(len(profiles.scales), dtype=np.int64)
+        every = np.arange(len(chosen))
+
+        def outgoing(choice: IntArray) -> tuple[Array, float]:
+            columns = np.concatenate([values[:, every, choice], np.ones((len(points), 1))], axis=1)
+            solution = np.linalg.lstsq(columns, answers, rcond=None)[0]
+            return solution, float(np.sqrt(np.mean((answers - columns @ solution) ** 2)))
+
+        solution, residual = outgoing(chosen)
+        for unit in np.argsort(-profiles.residuals):  # the worst first
+            for candidate in range(1, valleys.scales.shape[1]):
+                other = np.where(every == unit, candidate, chosen)
+                better, left = outgoing(other)
+                if left < residual:
+                    chosen, solution, residual = other, better, left
+        scales, biases = valleys.scales[every, chosen], valleys.biases[every, chosen]
+        weights = self._directions.T * scales
+        model = NetworkParameters.shallow(activation, weights, biases, solution[:-1], solution[-1])
+        plain = model_of(self._directions, profiles, activation)
+        return [(model, residual), *_with_linear_part(plain, points, answers, self._options)]
 
 
 def _with_linear_part(

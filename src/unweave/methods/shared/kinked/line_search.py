@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -35,7 +36,10 @@ from unweave.networks.absolute_form import AbsoluteForm
 from unweave.numerics.line_kinks import KinkOptions, Line
 from unweave.numerics.memory import require
 from unweave.search import GaveUp, Journal, Reason
+from unweave.search.request import VERDICT_ROWS
 
+_SPARING_REACH = 1e4  # a line that is ten times shorter takes a tenth fewer rows
+_SPARING_STEP = 1e-3  # of a segment between two kinks: what precision this loses, the final fit brings back
 _COPIES_OF_FITTED_ROWS = 5  # kept, joined, as features, and the two that least squares makes of those
 
 
@@ -58,6 +62,8 @@ class LineSearchOptions:
 
     coarse: bool = False
     """Whether answers are too coarse to follow lines far, or to see all units on one."""
+    sparing: bool = False
+    """Whether rows are few: all that were asked on lines are fitted, and nothing is measured again."""
     lines: LineOptions = field(default_factory=LineOptions)
     refinement: RefinementOptions = field(default_factory=RefinementOptions)
     reach: float = LINE_REACH
@@ -112,6 +118,9 @@ class LineSearchOptions:
     """Rows of refinement times parameters squared up to which all are kept, for a fit of all parameters."""
 
 
+_Options = TypeVar("_Options", bound=LineSearchOptions)
+
+
 class _NotRead(Exception):
     """A row on a line does not tell what is behind a link."""
 
@@ -126,7 +135,10 @@ class UnitsOnLines:
         rng: np.random.Generator,
         options: LineSearchOptions,
         on_form: Callable[[AbsoluteForm], None],
+        told: int | None = None,
     ) -> None:
+        self._told = told
+        self._drawn = 0  # rows of the completeness check
         self._reading, self._region, self._options = reading, reading.region, options
         self._journal, self._rng, self._line_rng = journal, rng, line_stream(rng)
         self._on_form = on_form
@@ -152,7 +164,7 @@ class UnitsOnLines:
             form = self._search()
             self._on_form(form)
             form = self._refine(form)
-            far = 0.0 if self._region.has_box else self._far_misfit(form)
+            far = 0.0 if self._region.has_box or self._spares_checks else self._far_misfit(form)
             dry = 0 if self.units.width > before else dry + 1
             given_up = dry >= options.dry_rounds and self._is_short
             if far <= options.explained_far and (given_up or not self._lacks_weak_units(form)):
@@ -162,7 +174,7 @@ class UnitsOnLines:
                 raise GaveUp(LineReason.FAR_ROWS_DIFFER, misfit=far)
         form = self._without_accidents(form)
         left = int((~self.units.refined).sum())
-        if left:
+        if left and not self._options.sparing:
             self.notes.append(
                 f"{left} of {self.units.width} units had no room around their hyperplane to be refined in"
             )
@@ -175,8 +187,21 @@ class UnitsOnLines:
         """Whether lines are followed over a part of their length, and do not show all units."""
         return self._options.coarse or self._reading.is_limited
 
-    def _ask_on_line(self, points: Array) -> Array:
+    @property
+    def _spares_checks(self) -> bool:
+        """Whether the units are as many as was told, and rows too few to look for more before the verdict."""
+        return self._options.sparing and self.units.width == self._told
+
+    def _read_line(self, points: Array) -> Array:
+        """Read rows on a line; keep them for the fit where rows are few."""
         values = self._reading.on_line(points)
+        if self._options.sparing:
+            self.rows = np.concatenate([self.rows, points])
+            self.answers = np.concatenate([self.answers, values])
+        return values
+
+    def _ask_on_line(self, points: Array) -> Array:
+        values = self._read_line(points)
         if self._reading.is_limited and not np.isfinite(values).all():
             raise _NotRead
         return values
@@ -217,7 +242,14 @@ class UnitsOnLines:
                 break  # hardly any unit is met again: their normals are wrong
             with self._journal.stage("gradients") as stage:
                 new, left = units_at_kinks(
-                    self._reading.on_line, self._region, line, kinks, self.units, precision, options.lines
+                    self._read_line,
+                    self._region,
+                    line,
+                    kinks,
+                    self.units,
+                    precision,
+                    options.lines,
+                    found.places if options.sparing else None,
                 )
                 self.units = merge(self.units, new, options.lines)
                 stage.figures.update(units=self.units.width, open_kinks=left + found.unresolved)
@@ -282,7 +314,8 @@ class UnitsOnLines:
         options, in_box = self._options, self._region.has_box
         wanted = self._wanted(units)
         for _ in range(options.most_draws):
-            more = self._region.sample(max(0, wanted - len(self.rows)), self._rng)
+            kept = self._drawn if options.sparing else len(self.rows)
+            more = self._region.sample(max(0, wanted - kept), self._rng)
             if not len(more):
                 break
             if not in_box:
@@ -291,6 +324,7 @@ class UnitsOnLines:
             read = np.isfinite(answers).all(axis=1)
             self.answers = np.concatenate([self.answers, answers[read]])
             self.rows = np.concatenate([self.rows, more[read]])
+            self._drawn += int(read.sum())
         return fit_all(units, self.rows, self.answers)
 
     def _wanted(self, units: Units) -> int:
@@ -299,6 +333,10 @@ class UnitsOnLines:
         slopes = self._region.n_inputs if frame is None else frame.shape[1]
         spare = options.spare_rows_in_box if self._region.has_box else options.spare_rows
         wanted = units.width + slopes + 1 + spare
+        if options.sparing:  # they also make up for gradients between kinks that are close together
+            fewest = 0 if self._spares_checks else spare
+            left = wanted if self._reading.rows_left is None else self._reading.rows_left - VERDICT_ROWS
+            wanted = min(wanted, max(fewest, self._drawn + left))
         numbers = _COPIES_OF_FITTED_ROWS * wanted * self._region.n_inputs
         require(numbers, "rows that show whether units are missing")
         return wanted
@@ -337,6 +375,9 @@ class UnitsOnLines:
         largest = np.abs(form.heights).max(axis=1, initial=0.0)
         alive = largest > options.negligible * largest.max(initial=0.0)
         units = replace(self.units, heights=form.heights).keep(alive)
+        if options.sparing:
+            self.units = units
+            return fit_all(units, self.rows, self.answers)[0]
         with self._journal.stage("refinement") as stage:
             rows = 2 * (units.weights.shape[0] + 1) * units.width
             parameters = units.weights.size + 2 * units.heights.size
@@ -380,6 +421,14 @@ class UnitsOnLines:
             return form
         self.units = self.units.keep(~accidents)
         return fit_affine(self.units, self.rows, self.answers)
+
+
+def sparing_line_options(options: _Options) -> _Options:
+    """Return ``options`` for few rows: a line is searched less far out, and gradients are taken in small
+    steps, which seldom cross a unit.
+    """
+    lines = replace(options.lines, step=min(options.lines.step, _SPARING_STEP))
+    return replace(options, sparing=True, reach=min(options.reach, _SPARING_REACH), lines=lines)
 
 
 def _levelled(line: Line, form: AbsoluteForm) -> Line:

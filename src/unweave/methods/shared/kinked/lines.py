@@ -191,14 +191,18 @@ def jumps_at_kinks(
     wanted: IntArray,
     precision: Precision,
     options: LineOptions,
+    asked: Array | None = None,
 ) -> list[Jump]:
-    """Measure the gradient's jump at the kinks numbered ``wanted``; leave out those that fail their check."""
+    """Measure the gradient's jump at the kinks numbered ``wanted``; leave out those that fail their check.
+
+    Values at ``asked`` (n,) on the line cost nothing more.
+    """
     if len(wanted) == 0:
         return []
     beyond = max(options.least_end, options.end_share * float(kinks[-1] - kinks[0]))
     ends = np.concatenate([[max(line.low, kinks[0] - beyond)], kinks, [min(line.high, kinks[-1] + beyond)]])
     beside = np.unique(np.concatenate([wanted, wanted + 1]))
-    gradients, good, errors = _Segments(ask, region, line, ends, precision, options).gradients(beside)
+    gradients, good, errors = _Segments(ask, region, line, ends, precision, options, asked).gradients(beside)
     index = {segment: row for row, segment in enumerate(beside)}
     found = []
     for kink in wanted:
@@ -229,9 +233,17 @@ class _Segments:
     """Gradients between neighbouring kinks of a line."""
 
     def __init__(
-        self, ask: Ask, region: Region, line: Line, ends: Array, precision: Precision, options: LineOptions
+        self,
+        ask: Ask,
+        region: Region,
+        line: Line,
+        ends: Array,
+        precision: Precision,
+        options: LineOptions,
+        asked: Array | None = None,
     ) -> None:
         self._options = options
+        self._ends, self._asked = ends, np.empty(0) if asked is None else asked
         self._ask = ask
         self._line = line
         self._precision = precision
@@ -246,8 +258,9 @@ class _Segments:
         middle, length = self._middle[wanted], self._length[wanted]
         base = self._line.points(middle)
         values = self._ask(base)
-        ahead = self._ask(self._line.points(middle + options.chord * length))
-        slope = (ahead - values) / (options.chord * length)[:, None]
+        chord = self._chords(wanted)
+        ahead = self._ask(self._line.points(chord))
+        slope = (ahead - values) / (chord - middle)[:, None]
         error = self._precision(middle)
         result = np.zeros((len(wanted), base.shape[1], values.shape[1]))
         good = np.zeros(len(wanted), dtype=bool)
@@ -267,6 +280,19 @@ class _Segments:
                 break
             steps[~good] *= options.smaller
         return result, good, error / steps
+
+    def _chords(self, wanted: IntArray) -> Array:
+        """Return other places (n,) on the segments: the farthest one that was asked, if it is far enough."""
+        chord = self._options.chord * self._length
+        places = self._middle + chord
+        for segment in wanted if len(self._asked) else ():
+            low, high = np.searchsorted(self._asked, self._ends[segment : segment + 2], side="right")
+            inside = self._asked[low:high]
+            inside = inside[inside < self._ends[segment + 1]]
+            apart = np.abs(inside - self._middle[segment])
+            if len(inside) and apart.max() >= chord[segment]:
+                places[segment] = inside[int(np.argmax(apart))]
+        return np.asarray(places[wanted])
 
     def _differences(self, base: Array, values: Array, steps: Array) -> Array:
         """Return forward differences (n, d, K), towards the middle of the box where there is one."""

@@ -61,6 +61,11 @@ class Reading:
         return self.link.name != "identity"
 
     @property
+    def rows_left(self) -> int | None:
+        """Rows that may still be sent; None for no limit."""
+        return self._view.remaining
+
+    @property
     def region(self) -> Region:
         """Where it is read."""
         return self._view.region

@@ -79,10 +79,11 @@ def units_at_kinks(
     known: Units,
     precision: Precision,
     options: LineOptions = DEFAULT_LINE_OPTIONS,
+    asked: Array | None = None,
 ) -> tuple[Units, int]:
     """Find the units behind the kinks (n,) that no known unit explains; count the kinks that stay open."""
     new = unexplained(kinks, known.crossings(line), options.same_place)
-    jumps = jumps_at_kinks(ask, region, line, kinks, new, precision, options)
+    jumps = jumps_at_kinks(ask, region, line, kinks, new, precision, options, asked)
     if not jumps:
         return Units.none(region.n_inputs, known.heights.shape[1]), len(new)
     weights = np.stack([jump.normal for jump in jumps], axis=1)
