@@ -13,6 +13,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.networks.activations import Activation
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.ridge_continuation import OnStep, RidgeFit, RidgeLevel
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.clock import check
@@ -37,7 +38,7 @@ class GrowthOptions:
     """Residual below which few units are missing, and surplus ones are left out."""
     rival_ratio: float = 3.0
     """Ratio of residuals above which a kind of units is dropped."""
-    rounds: int = 2
+    rounds: int = 3
     """Rounds over which the residual must fall, ..."""
     falling: float = 0.8
     """... to this part of it at least: what is no network of this class needs ever more units."""
@@ -74,10 +75,24 @@ class Growth:
         self._activations = activations
         self._flops = 0.0
         self._levels: dict[str, RidgeLevel] = {}
+        self._start: NetworkParameters | None = None
         self.best: Grown | None = None
 
-    def run(self) -> Grown | None:
-        """Grow until one kind is exact, nothing falls any more, or the work is done."""
+    def run(self, start: NetworkParameters | None = None) -> Grown | None:
+        """Grow until one kind is exact, nothing falls any more, or the work is done.
+
+        ``start`` are units that explain much already: if they do not lead to the end, all kinds begin anew.
+        """
+        if start is not None and start.activation in self._activations:
+            everything, self._activations = self._activations, [start.activation]
+            self._start = start
+            found = self._grown()
+            if found is not None and found.exact:
+                return found
+            self._levels, self._start, self._activations = {}, None, everything
+        return self._grown()
+
+    def _grown(self) -> Grown | None:
         history: list[float] = []
         while self._activations:
             for activation in self._activations:
@@ -102,17 +117,30 @@ class Growth:
         rounds = self._options.rounds
         return len(history) > rounds and history[-1] > self._options.falling * history[-1 - rounds]
 
+    def _is_exact(self, start: NetworkParameters, inputs: Array, answers: Array) -> bool:
+        """Whether a fit without ridge leads from ``start`` to the end, and needs all units."""
+        fitted = fit_values(start, inputs, answers, on_step=self._on_step)
+        residual = fitted.history[-1]
+        if residual <= self._floor and fitted.error_bar is not None:
+            self.best = Grown(fitted, start.activation.name, start.width, residual, True)
+            return True
+        return False
+
     def _advance(self, activation: Activation) -> None:
         """Add units of one kind, and fit them."""
         name, options = activation.name, self._options
         old = self._levels.get(name)
-        count = options.first_units
+        count = options.first_units if self._start is None else self._start.width
         if old is not None:
             share = options.repair if old.residual < options.near else options.growth
             count = old.model.width + max(2, int(share * old.model.width))
         inputs, answers = self._rows(count)
+        if old is None and self._start is not None and self._is_exact(self._start, inputs, answers):
+            return
         fit = RidgeFit(inputs, answers, activation, on_step=self._on_step)
-        if old is None:
+        if old is None and self._start is not None:
+            level = fit.settled(self._start, fit.options.least)
+        elif old is None:
             level = fit.settled(fit.random(count, self._rng), fit.options.first)
         else:
             model = fit.with_more_units(old.model, count - old.model.width, old.ridge, self._rng)

@@ -16,6 +16,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import NonFiniteAnswers
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
+from unweave.methods.smooth_wide.far_units import FarUnitOptions, far_units
 from unweave.methods.smooth_wide.growth import Grown, Growth, GrowthOptions
 from unweave.networks.activations import get_activation
 from unweave.networks.mirrored_units import mirror_back
@@ -28,6 +29,8 @@ from unweave.targets.change_of_inputs import in_own_inputs
 _NEGLIGIBLE_SKIP = 1e-9  # of the answers' spread: an affine part that rounding explains
 _FAR = 1e4  # in normalised inputs: units of any usual steepness are saturated, or straight, this far out
 _FAR_POINTS = 12
+_LINES = 12  # on which bending is measured, at every scale
+_ALONG = np.linspace(-1.5, 1.5, 9)  # places on a line, in units of the scale
 _SAME_FAR = 1e-3  # change along a ray, relative to what it would be, that most rays keep
 SATURATING = ("tanh", "sigmoid", "erf")
 STRAIGHT = ("softplus", "gelu", "swish")
@@ -47,14 +50,19 @@ class WideOptions:
     """How many rows are asked where, and how units are grown on them."""
 
     growth: GrowthOptions = field(default_factory=GrowthOptions)
+    far: FarUnitOptions = field(default_factory=FarUnitOptions)
+    useful_start: float = 0.1
+    """Misfit of units from the far field with which growth begins from them."""
     rows_per_parameter: float = 3.0
     """Rows of a fit, per parameter and divided by the outputs."""
+    most_shown: int = 60
+    """Units for which rows are asked at the beginning, at most."""
     exact_residual: float = 1e-13
     """Relative misfit of values that counts as exact."""
-    scales: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0)
+    scales: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 8.0, 16.0)
     """Sizes of the region, in units of its scale, of which the smallest is taken where the target bends."""
-    bent: float = 0.4
-    """Misfit of an affine function, relative to the spread, with which it does."""
+    bent: float = 0.7
+    """Misfit of parabolas, relative to the largest at any scale, with which it does."""
 
     def rows_for(self, units: int, inputs: int, outputs: int) -> int:
         """Return the number of rows of a fit."""
@@ -70,6 +78,7 @@ class SmoothWideSearch(Search):
         inputs = self.findings.region.n_inputs
         self._points = np.empty((0, inputs))
         self._answers = np.empty((0, self.findings.n_outputs))
+        self._shape = inputs, self.findings.n_outputs
         self._scale = 1.0
         self._found = Candidate()
 
@@ -83,14 +92,16 @@ class SmoothWideSearch(Search):
             self._scale = self._chosen_scale()
             names = self._possible_activations()
             stage.figures.update(scale=self._scale, activations=len(names))
+        self._ask(self._fewest_rows)
         self._center, self._spread = self._answers.mean(axis=0), self._answers.std(axis=0)
         self._spread = np.where(self._spread > 0, self._spread, 1.0)
         floor = max(self._options.exact_residual, 10 * self.findings.noise.relative)
         growth = Growth(
             self._rows, [get_activation(n) for n in names], floor, self.rng, self._options.growth, self.on_step
         )
+        start = self._far_start(names)
         with self.journal.stage("growing units") as stage:
-            grown = growth.run()
+            grown = growth.run(start)
             if grown is not None:
                 stage.figures.update(activation=grown.activation, units=grown.units, residual=grown.residual)
         if grown is None:
@@ -100,6 +111,23 @@ class SmoothWideSearch(Search):
                 WideReason.NOT_EXACT, units=grown.units, activation=grown.activation, residual=grown.residual
             )
         self._found = self._told(grown, grown.fitted)
+
+    def _far_start(self, names: tuple[str, ...]) -> NetworkParameters | None:
+        """Return the units that the far field shows, if it shows any."""
+        family = [get_activation(name) for name in names if name in SATURATING + STRAIGHT]
+        if self.findings.region.has_box or not family or len(family) < len(names):
+            return None
+        with self.journal.stage("far units") as stage:
+            view, (inputs, answers) = self.context.view, self._rows(0)
+            try:
+                start = far_units(view, inputs, answers, self._scale, family, self.rng, self._options.far)
+            except NonFiniteAnswers:
+                return None
+            if start is not None:
+                misfit = float(np.sqrt(np.mean((start.values(inputs) - answers) ** 2)))
+                stage.figures.update(units=start.width, activation=start.activation.name, residual=misfit)
+                start = start if misfit < self._options.useful_start else None
+        return start
 
     def _told(self, grown: Grown, fitted: ValueFitResult) -> Candidate:
         model = mirror_back(fitted.model)
@@ -133,10 +161,16 @@ class SmoothWideSearch(Search):
             skip=skip,
         ).to_network()
 
+    @property
+    def _fewest_rows(self) -> int:
+        """Enough for a few units more than Hessians show: on fewer rows any units fit."""
+        inputs, outputs = self._shape
+        shown = max(inputs * (inputs - 1) // 2, self._options.growth.first_units)
+        return self._options.rows_for(min(shown, self._options.most_shown), inputs, outputs)
+
     def _rows(self, units: int) -> tuple[Array, Array]:
         """Return enough rows for ``units``: inputs of unit variance, standardized answers."""
-        inputs, outputs = self._points.shape[1], self._answers.shape[1]
-        count = self._options.rows_for(units, inputs, outputs)
+        count = max(self._options.rows_for(units, *self._shape), self._fewest_rows)
         self._ask(count - len(self._points))
         answers = (self._answers[:count] - self._center) / self._spread
         return self._points[:count] / self._scale, answers
@@ -148,23 +182,23 @@ class SmoothWideSearch(Search):
             self._points = np.concatenate([self._points, points])
 
     def _chosen_scale(self) -> float:
-        """Return how far out rows are drawn: where an affine function explains least, but no farther."""
-        options, inputs = self._options, self._points.shape[1]
-        scales = (1.0,) if self.findings.region.has_box else options.scales
-        best, most = (scales[0], self._points, self._answers), -1.0
-        for scale in scales:
-            self._scale, self._points, self._answers = scale, self._points[:0], self._answers[:0]
+        """Return how far out rows are drawn: where the target bends nearly as much as it does far out.
+
+        Nearer, units are all but parabolas, which are hard to tell apart; farther, they are steps or kinks.
+        """
+        if self.findings.region.has_box:
+            return 1.0
+        shares: list[float] = []
+        lines = self.rng.standard_normal((2, _LINES, 1, self._points.shape[1]))
+        points = lines[0] + _ALONG[:, None] * lines[1]
+        for scale in self._options.scales:
             try:
-                self._ask(4 * inputs + 40)
+                answers = self.context.view(scale * points.reshape(-1, points.shape[2]))
             except NonFiniteAnswers:
                 break
-            bent = _bent_share(self._points, self._answers)
-            if bent > most:
-                best, most = (scale, self._points, self._answers), bent
-            if bent >= options.bent:
-                break
-        scale, self._points, self._answers = best
-        return scale
+            shares.append(_bent_share(answers.reshape(_LINES, len(_ALONG), -1)))
+        enough = self._options.bent * max(shares, default=0.0)
+        return next((s for s, share in zip(self._options.scales, shares, strict=False) if share >= enough), 1.0)
 
     def _possible_activations(self) -> tuple[str, ...]:
         """Return the activations to try: far out, units are constant along rays, or straight."""
@@ -185,9 +219,10 @@ class SmoothWideSearch(Search):
         return tuple(name for name in names if name not in SATURATING + STRAIGHT)
 
 
-def _bent_share(points: Array, answers: Array) -> float:
-    """Return the misfit of an affine function, relative to the answers' spread, of the most bent output."""
-    design = np.hstack([points, np.ones((len(points), 1))])
-    misfit = answers - design @ np.linalg.lstsq(design, answers, rcond=None)[0]
-    spread = np.maximum(answers.std(axis=0), np.finfo(np.float64).tiny)
-    return float((misfit.std(axis=0) / spread).max())
+def _bent_share(answers: Array) -> float:
+    """Return the misfit of parabolas to answers on lines (l, t, K), relative to their spread, at most."""
+    parabola = np.linalg.qr(np.vander(_ALONG, 3))[0]
+    misfit = answers - np.einsum("tq,sq,lsk->ltk", parabola, parabola, answers)
+    spread = answers - answers.mean(axis=(0, 1))
+    sizes = np.sqrt(np.sum(misfit**2, axis=(0, 1)) / np.maximum(np.sum(spread**2, axis=(0, 1)), 1e-300))
+    return float(sizes.max())
