@@ -72,7 +72,7 @@ class ContinuationOptions:
     """Ratio of residuals after and before up to which units that were left out were surplus."""
     parallel: float = 0.8
     """Cosine of two units (w, b) from which on one of them may be surplus, whatever it costs alone."""
-    candidates: int = 40
+    candidates: int = 100
     """Random units looked at for each one that is added."""
     pairs: int = 2
     """Such pairs that are tried, the most parallel first."""

@@ -25,7 +25,10 @@ from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.clock import check
 from unweave.search import GaveUp
 
-_CIRCLES = CircleOptions(radius=1e6, fewest_grid=500, visible=1e-4, cell=4.0, apart=20.0, beyond=30.0)
+# Farther than for layer after layer: profiles nearer by make up for what rounding does to directions.
+_CIRCLES = CircleOptions(
+    radius=3e5, fewest_grid=500, visible=1e-4, cell=1.0, apart=20.0, gradient_step=0.05, beyond=30.0
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +38,16 @@ class FarUnitOptions:
     circles: CircleOptions = field(default_factory=lambda: _CIRCLES)
     most: int = 5
     """Circles drawn at most."""
-    profile: tuple[float, ...] = tuple(np.linspace(-3.5, 3.5, 17))
+    profile: tuple[float, ...] = tuple(np.linspace(-3.5, 3.5, 15))
     """Places of a profile, in widths of the unit's step."""
-    reaches: tuple[float, ...] = (1.0, 0.01, 0.002)
+    reaches: tuple[float, ...] = (1.0, 0.1, 0.02)
     """Where profiles are taken: distances from the origin over those of the crossings."""
     clean: float = 1e-4
     """Misfit of a profile that no other unit disturbs."""
-    complete: float = 1e-4
-    """Misfit of the answers near by, relative to their spread, that leaves no unit of any weight unseen."""
+    complete: float = 1e-3
+    """Misfit of the answers near by, relative to their spread, that leaves few units unseen."""
+    news: float = 0.05
+    """Share of new units on a circle, of those known, below which the others are weak."""
     difference: float = 1.0
     """Half the step of differences."""
 
@@ -77,7 +82,7 @@ def far_units(
         model, residual = _with_outgoing(model, inputs, answers)
         if residual < least:
             best, least = model, residual
-        if residual < options.complete:
+        if residual < options.complete or len(units) - known < options.news * known:
             break
     return best
 

@@ -40,6 +40,8 @@ class GrowthOptions:
     """Ratio of residuals above which a kind of units is dropped."""
     rounds: int = 3
     """Rounds over which the residual must fall, ..."""
+    repairs: int = 6
+    """... where few units are missing, which are weak ones, ..."""
     falling: float = 0.8
     """... to this part of it at least: what is no network of this class needs ever more units."""
     work: float = 2e12
@@ -114,7 +116,8 @@ class Growth:
         return self.best
 
     def _stagnates(self, history: list[float]) -> bool:
-        rounds = self._options.rounds
+        near = history[-1] < self._options.near
+        rounds = self._options.repairs if near else self._options.rounds
         return len(history) > rounds and history[-1] > self._options.falling * history[-1 - rounds]
 
     def _is_exact(self, start: NetworkParameters, inputs: Array, answers: Array) -> bool:
