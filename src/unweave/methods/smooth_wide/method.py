@@ -12,7 +12,9 @@ COARSEST = 1e-12
 FEWEST_INPUTS = 5
 """Inputs below which random starts of least squares find as many units as rows can tell apart."""
 _SECONDS_PER_FLOP = 5e-11  # of J^T J in float32 and all else that a step takes
-_STEPS = 150  # of all levels together, in the size of the last one
+_STEPS = 10  # where the far field shows most units; in a box, ten times as many
+_CROSSING_ROWS = 40  # of a unit on a circle
+_SCALE_ROWS = 700  # that tell how far out the target bends, and how it ends
 
 
 def refuses(request: Request, findings: Findings) -> str | None:
@@ -29,15 +31,22 @@ def refuses(request: Request, findings: Findings) -> str | None:
     return None
 
 
+def likelihood(request: Request, findings: Findings) -> Likelihood:
+    """It sees through no link."""
+    behind_link = "identity" not in findings.links or "sigmoid" in findings.links
+    return Likelihood.LAST if behind_link else Likelihood.POSSIBLE
+
+
 def cost(question: Question) -> Cost:
-    """Count the rows of the largest fit, and its steps."""
-    options = WideOptions()
-    units = int((1 + options.growth.growth) * question.width)
-    rows = options.rows_for(units, question.inputs, question.outputs)
-    size = units * (question.inputs + 1 + question.outputs)
-    seconds = _STEPS * (rows * size**2 / 2 + size**3 / 3) * _SECONDS_PER_FLOP
-    how = "random rows, three per parameter, on which units are grown under a falling ridge"
-    return question.cost(rows, 1.0 + seconds, 16e-6 * size**2, how)
+    """Count far-field crossings and profiles of every unit, and three rows per parameter near by."""
+    options, inputs, width = WideOptions(), question.inputs, question.width
+    per_unit = _CROSSING_ROWS + 4 * inputs + len(options.far.reaches) * len(options.far.profile)
+    near = options.rows_for(width, inputs, question.outputs)
+    size = width * (inputs + 1 + question.outputs)
+    how = f"about {per_unit} rows per unit in the far field, three per parameter near by"
+    rows = _SCALE_ROWS + width * per_unit + near
+    seconds = 1.0 + _STEPS * (near * size**2 / 2 + size**3 / 3) * _SECONDS_PER_FLOP
+    return question.cost(rows, seconds, 16e-6 * size**2, how)
 
 
 METHOD = Method(
@@ -46,7 +55,7 @@ METHOD = Method(
     description="one smooth hidden layer of many units, grown under a falling ridge",
     layers=(1, 1),
     refuses=refuses,
-    likelihood=lambda request, findings: Likelihood.POSSIBLE,
+    likelihood=likelihood,
     cost=cost,
     search=SmoothWideSearch,
     options=WideOptions,
