@@ -6,8 +6,8 @@ each level from where the one before ended, y with mean 0 and spread 1. At the f
 pay; as rho falls, units drop in one after another, the strong ones first, and none runs away to a step
 function. Plain least squares and variable projection from random starts end in local minima there.
 
-It begins with few units, and more are added where they and no more the ridge limit the fit: of many random
-ones those that explain most of what is left. Surplus units are left out afterwards, where the residual does not rise. Those that split a unit among them
+It begins with few units, and more are added where they and no more the ridge limit the fit: first they are
+fitted to what the others leave, then all together. Surplus units are left out afterwards, where the residual does not rise. Those that split a unit among them
 cost much when left out alone, so the cheaper one of a parallel pair is tried too. A last fit without ridge
 tells whether the rest is exact.
 
@@ -33,7 +33,7 @@ from unweave.numerics.least_squares.ridged import Ridged
 from unweave.numerics.least_squares.solved_steps import SolvedSteps
 from unweave.numerics.variable_projection.features import SmoothFeature
 from unweave.numerics.variable_projection.problem import ProjectedProblem
-from unweave.numerics.variable_projection.prune import random_units, removal_costs
+from unweave.numerics.variable_projection.prune import removal_costs
 
 OnStep = Callable[[int, float], None]
 
@@ -50,7 +50,7 @@ class ContinuationOptions:
     """Ratio of one rho to the next."""
     settling: float = 1e-6
     """rho from which on more units may be what a fit needs."""
-    least: float = 1e-10
+    least: float = 1e-13
     """Least rho."""
     limiting: float = 0.1
     """Ratio of the ridge's part of the sum to the squared residual, above which the ridge limits the fit."""
@@ -72,8 +72,8 @@ class ContinuationOptions:
     """Ratio of residuals after and before up to which units that were left out were surplus."""
     parallel: float = 0.8
     """Cosine of two units (w, b) from which on one of them may be surplus, whatever it costs alone."""
-    candidates: int = 100
-    """Random units looked at for each one that is added."""
+    added: tuple[float, ...] = (1e-3, 1e-5)
+    """rho of the fit of units that are added to what the others leave."""
     pairs: int = 2
     """Such pairs that are tried, the most parallel first."""
 
@@ -226,10 +226,15 @@ class RidgeFit:
     def with_more_units(
         self, model: NetworkParameters, count: int, ridge: float, rng: np.random.Generator
     ) -> NetworkParameters:
-        """Add ``count`` units: of many random ones those that explain most of the residual."""
+        """Add ``count`` units, fitted to what the others leave, and let all outgoing weights adapt."""
         left = self._projected.residual_at(_units(model))
-        drawn = random_units(self._projected, self.options.candidates * count, rng)
-        best = drawn[:, np.argsort(self._projected.gain(drawn, left))[::-1][:count]]
+        size = float(np.sqrt(np.mean(left**2))) or 1.0
+        rest = RidgeFit(self._inputs, left / size, self._activation, self.options, self._on_step)
+        found = rest.random(count, rng)
+        for ridge in self.options.added:
+            found = rest.fit(found, ridge).model
+        self.flops += rest.flops
+        best = _units(found)
         grown = replace(
             model,
             weights=(

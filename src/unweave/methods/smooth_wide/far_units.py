@@ -27,7 +27,7 @@ from unweave.search import GaveUp
 
 # Farther than for layer after layer: profiles nearer by make up for what rounding does to directions.
 _CIRCLES = CircleOptions(
-    radius=3e5, fewest_grid=500, visible=1e-4, cell=1.0, apart=20.0, gradient_step=0.05, beyond=30.0
+    radius=3e5, fewest_grid=500, visible=1e-6, cell=1.0, apart=20.0, gradient_step=0.05, beyond=30.0
 )
 
 

@@ -40,12 +40,14 @@ class GrowthOptions:
     """Ratio of residuals above which a kind of units is dropped."""
     rounds: int = 3
     """Rounds over which the residual must fall, ..."""
-    repairs: int = 6
-    """... where few units are missing, which are weak ones, ..."""
-    falling: float = 0.8
+    falling: float = 0.5
     """... to this part of it at least: what is no network of this class needs ever more units."""
-    work: float = 2e12
-    """Flops of all fits together, roughly: 60 to 100 seconds."""
+    repairs: int = 6
+    """The same where few units are missing, which are weak ones, ..."""
+    repaired: float = 0.8
+    """... and fewer still are found each time."""
+    work: float = 1e12
+    """Flops of all fits together, roughly: 30 to 50 seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +118,12 @@ class Growth:
         return self.best
 
     def _stagnates(self, history: list[float]) -> bool:
-        near = history[-1] < self._options.near
-        rounds = self._options.repairs if near else self._options.rounds
-        return len(history) > rounds and history[-1] > self._options.falling * history[-1 - rounds]
+        options = self._options
+        near = history[-1] < options.near
+        rounds, falling = (
+            (options.repairs, options.repaired) if near else (options.rounds, options.falling)
+        )
+        return len(history) > rounds and history[-1] > falling * history[-1 - rounds]
 
     def _is_exact(self, start: NetworkParameters, inputs: Array, answers: Array) -> bool:
         """Whether a fit without ridge leads from ``start`` to the end, and needs all units."""
