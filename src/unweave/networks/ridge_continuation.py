@@ -7,9 +7,9 @@ pay; as rho falls, units drop in one after another, the strong ones first, and n
 function. Plain least squares and variable projection from random starts end in local minima there.
 
 It begins with few units, and more are added where they and no more the ridge limit the fit: first they are
-fitted to what the others leave, then all together. Surplus units are left out afterwards, where the residual does not rise. Those that split a unit among them
-cost much when left out alone, so the cheaper one of a parallel pair is tried too. A last fit without ridge
-tells whether the rest is exact.
+fitted to what the others leave, then all together. Surplus units are left out afterwards, where the residual
+does not rise. Those that split a unit among them cost much when left out alone, so the cheaper one of a
+parallel pair is tried too. A last fit without ridge tells whether the rest is exact.
 
 Cost: 10 to 60 steps per level, each a J^T J of n P^2 / 4 flops in float32.
 """

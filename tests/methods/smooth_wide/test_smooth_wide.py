@@ -51,9 +51,7 @@ def test_far_units_tell_kinds_and_widths() -> None:
     assert found.activation.name == "swish"
     assert found.width == 18
     norms = np.linalg.norm(found.weights[0] / 3, axis=0)
-    np.testing.assert_allclose(
-        np.sort(norms), np.sort(np.linalg.norm(network.weights[0], axis=0)), rtol=1e-3
-    )
+    np.testing.assert_allclose(np.sort(norms), np.sort(np.linalg.norm(network.weights[0], axis=0)), rtol=1e-3)
 
 
 def radial(x: Array) -> Array:

@@ -175,7 +175,7 @@ def _with_outgoing(
     features = model.activation(inputs @ model.weights[0] + model.biases[0])
     ones, width = np.ones((len(inputs), 1)), model.width
     design = np.hstack([features, ones] if model.skip is None else [features, inputs, ones])
-    solution = np.linalg.lstsq(design, answers, rcond=None)[0]
+    solution: Array = np.asarray(np.linalg.lstsq(design, answers, rcond=None)[0], np.float64)
     fitted = replace(
         model,
         weights=(model.weights[0], solution[:width]),

@@ -120,9 +120,7 @@ class Growth:
     def _stagnates(self, history: list[float]) -> bool:
         options = self._options
         near = history[-1] < options.near
-        rounds, falling = (
-            (options.repairs, options.repaired) if near else (options.rounds, options.falling)
-        )
+        rounds, falling = (options.repairs, options.repaired) if near else (options.rounds, options.falling)
         return len(history) > rounds and history[-1] > falling * history[-1 - rounds]
 
     def _is_exact(self, start: NetworkParameters, inputs: Array, answers: Array) -> bool:

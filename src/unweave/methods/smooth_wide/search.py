@@ -40,8 +40,8 @@ class WideReason(Reason):
     """Why no network of this class was found."""
 
     NOT_EXACT = (
-        "{units} {activation} units leave a residual of {residual:.2g}, and more of them gain little: still more "
-        "units, another activation, or more than one hidden layer"
+        "{units} {activation} units leave a residual of {residual:.2g}, and more of them gain little: "
+        "still more units, another activation, or more than one hidden layer"
     )
 
 
@@ -97,7 +97,12 @@ class SmoothWideSearch(Search):
         self._spread = np.where(self._spread > 0, self._spread, 1.0)
         floor = max(self._options.exact_residual, 10 * self.findings.noise.relative)
         growth = Growth(
-            self._rows, [get_activation(n) for n in names], floor, self.rng, self._options.growth, self.on_step
+            self._rows,
+            [get_activation(n) for n in names],
+            floor,
+            self.rng,
+            self._options.growth,
+            self.on_step,
         )
         start = self._far_start(names)
         with self.journal.stage("growing units") as stage:
@@ -198,7 +203,9 @@ class SmoothWideSearch(Search):
                 break
             shares.append(_bent_share(answers.reshape(_LINES, len(_ALONG), -1)))
         enough = self._options.bent * max(shares, default=0.0)
-        return next((s for s, share in zip(self._options.scales, shares, strict=False) if share >= enough), 1.0)
+        return next(
+            (s for s, share in zip(self._options.scales, shares, strict=False) if share >= enough), 1.0
+        )
 
     def _possible_activations(self) -> tuple[str, ...]:
         """Return the activations to try: far out, units are constant along rays, or straight."""
