@@ -1,7 +1,7 @@
 """One smooth hidden layer with more units than Hessians can show, with nothing told.
 
-In d inputs Hessians determine d(d-1)/2 units. "trained" is scikit-learn's `MLPRegressor((100,), "tanh")`, fitted
-to the standardized diabetes data and asked through ``predict``; "box" is a random network that may only be
+In d inputs Hessians determine d(d-1)/2 units. "trained" is a scikit-learn regressor of tanh units, fitted to
+the standardized diabetes data and asked through ``predict``; "box" is a random network that may only be
 asked in [-4, 4]^d, so that its far field is out of reach. Rows count everything but the look and the
 verification, per parameter, the median and the most; seconds are computing time of whole recoveries.
 

@@ -61,7 +61,7 @@ def far_units(
     rng: np.random.Generator,
     options: FarUnitOptions,
 ) -> NetworkParameters | None:
-    """Return units that explain answers (n, K) at ``inputs`` (n, d), which are rows of ``ask`` over ``scale``.
+    """Return units that explain answers (n, K) at ``inputs`` (n, d), rows of ``ask`` over ``scale``.
 
     ``activations`` all level off, or all become straight. None if the far field shows no units.
     """

@@ -1,7 +1,7 @@
 """Grow units of several activations side by side on one set of rows, and drop those that fall behind.
 
-Units of the wrong kind fit about as well as the right ones until there are enough of the right ones: then these
-are exact. So all kinds get the same number of units, and more of them, until one is.
+Units of the wrong kind fit about as well as the right ones until there are enough of these: then they are
+exact. So all kinds get the same number of units, and more of them, until one is.
 """
 
 from __future__ import annotations
