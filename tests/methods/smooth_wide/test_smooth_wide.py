@@ -58,6 +58,7 @@ def radial(x: Array) -> Array:
     return np.sqrt(1 + (x**2).sum(axis=1, keepdims=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", [None, (-3, 3)])
 def test_what_is_no_network_ends_early_without_one(domain: tuple[float, float] | None) -> None:
     result = unweave.recover(radial, input_dim=6, method="smooth_wide", domain=domain)

@@ -2,7 +2,8 @@
 
 In d inputs Hessians determine at most d(d-1)/2 units. The far field shows any number of them one by one
 (`far_units`). What it does not show, and all units where it is out of reach, is grown under a falling ridge
-(`networks.ridge_continuation`) until the fit is exact. Rows are drawn where the target bends, as units are added.
+(`networks.ridge_continuation`) until the fit is exact. Rows are drawn where the target bends, as units are
+added.
 
 Cost: 4 d + 100 rows per unit in the far field, and 3 rows per parameter of the largest fit near by.
 """
