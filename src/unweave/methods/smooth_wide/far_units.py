@@ -44,7 +44,7 @@ class FarUnitOptions:
     """Where profiles are taken: distances from the origin over those of the crossings."""
     clean: float = 1e-4
     """Misfit of a profile that no other unit disturbs."""
-    complete: float = 1e-3
+    complete: float = 1e-4
     """Misfit of the answers near by, relative to their spread, that leaves few units unseen."""
     news: float = 0.05
     """Share of new units on a circle, of those known, below which the others are weak."""
