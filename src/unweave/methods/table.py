@@ -15,6 +15,7 @@ from unweave.methods.smooth.method import METHOD as SMOOTH
 from unweave.methods.smooth_coarse.method import METHOD as SMOOTH_COARSE
 from unweave.methods.smooth_deep.method import METHOD as SMOOTH_DEEP
 from unweave.methods.smooth_values.method import METHOD as SMOOTH_VALUES
+from unweave.methods.smooth_wide.method import METHOD as SMOOTH_WIDE
 from unweave.search import Method
 
 METHODS: tuple[Method, ...] = (
@@ -25,6 +26,7 @@ METHODS: tuple[Method, ...] = (
     RELU_COARSE,
     SMOOTH,
     SMOOTH_COARSE,
+    SMOOTH_WIDE,
     SMOOTH_VALUES,
     SMOOTH_DEEP,
     PUBLISHED,

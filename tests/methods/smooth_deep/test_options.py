@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import unweave
-from unweave.methods.smooth_deep.options import CircleOptions, SmoothDeepOptions
+from unweave.methods.shared.far_field import CircleOptions
+from unweave.methods.smooth_deep.options import SmoothDeepOptions
 
 
 def failed(options: SmoothDeepOptions) -> str:

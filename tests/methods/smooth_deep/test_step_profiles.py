@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unweave.methods.smooth_deep.far_field import Crossing, Unit
+from unweave.methods.shared.far_field import Crossing, Unit
 from unweave.methods.smooth_deep.options import CircleOptions
 from unweave.methods.smooth_deep.step_profiles import StepProfiles, fit_step_profiles
 from unweave.networks.network import Network

@@ -17,7 +17,7 @@ import numpy as np
 
 from unweave.arrays import Array, IntArray
 from unweave.derivatives.site_differences import hessian_stencils
-from unweave.methods.smooth_deep.far_field import Unit, units_on_circle
+from unweave.methods.shared.far_field import Unit, units_on_circle
 from unweave.methods.smooth_deep.first_biases import LinearBiases, linear_biases
 from unweave.methods.smooth_deep.gradient_subspace import (
     GradientSubspace,

@@ -78,7 +78,3 @@ class DeepReason(Reason):
         "what they read"
     )
     TOO_FEW_SEEN = "far away only {units} units of layer 1 are seen where {wanted} were expected"
-    NOT_FLAT = (
-        "far away the answers do not level off between isolated steps, so the hidden units do not saturate; "
-        "networks with several hidden layers need tanh, logistic or erf units"
-    )

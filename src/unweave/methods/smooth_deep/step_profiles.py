@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.smooth_deep.far_field import Unit
+from unweave.methods.shared.far_field import Unit
 from unweave.methods.smooth_deep.known_layers import Ask
 from unweave.methods.smooth_deep.options import ProfileOptions
 from unweave.networks.saturation import Saturating

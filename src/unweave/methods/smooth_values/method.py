@@ -27,6 +27,11 @@ def refuses(request: Request, findings: Findings) -> str | None:
     return None
 
 
+def likelihood(request: Request, findings: Findings) -> Likelihood:
+    """In so many inputs units that are grown come first: they take fewer rows, and find more."""
+    return Likelihood.POSSIBLE if findings.region.n_inputs < MOST_INPUTS else Likelihood.UNLIKELY
+
+
 def cost(question: Question) -> Cost:
     """Count one set of rows, and random starts of least squares on them."""
     width = question.width if question.hidden and question.told else None
@@ -41,7 +46,7 @@ METHOD = Method(
     description="one smooth hidden layer in few inputs, from random starts of least squares",
     layers=(1, 1),
     refuses=refuses,
-    likelihood=lambda request, findings: Likelihood.POSSIBLE,
+    likelihood=likelihood,
     cost=cost,
     search=SmoothValuesSearch,
     options=SmoothValuesOptions,

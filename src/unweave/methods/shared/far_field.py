@@ -14,16 +14,78 @@ Cost: about 40 rows per unit and circle, 4 d + 4 per unit for its direction.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from unweave.arrays import Array
 from unweave.derivatives.site_differences import gradients_around
-from unweave.methods.smooth_deep.known_layers import Ask
-from unweave.methods.smooth_deep.layer_search import DeepReason
-from unweave.methods.smooth_deep.options import CircleOptions
-from unweave.search import GaveUp
+from unweave.search import GaveUp, Reason
+
+Ask = Callable[[Array], Array]
+"""Answers (n, K) to rows (n, d)."""
+
+
+class FarFieldReason(Reason):
+    """Why the far field shows no units."""
+
+    NOT_FLAT = (
+        "far away the answers do not level off between isolated steps, so the hidden units do not saturate; "
+        "networks with several hidden layers need tanh, logistic or erf units"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CircleOptions:
+    """First-layer directions from far-field circles."""
+
+    radius: float = 1e4
+    """Per coordinate: crossings are far apart, and rounding still leaves z to 1e-11."""
+    grid_per_coordinate: int = 8
+    """Intervals on half a turn, per coordinate of the circle's space: units are about as many."""
+    fewest_grid: int = 200
+    """Least number of intervals on half a turn."""
+    visible: float = 1e-7
+    """Change of the answers, relative to their size, that counts as a step."""
+    most_steps: float = 0.6
+    """Share of the intervals that may show a step; units that do not saturate show more."""
+    cell: float = 0.25
+    """Arc length to which steps are bisected: an eighth of the width of a unit of norm one."""
+    apart: float = 5.0
+    """Arc length of flat ground between two crossings."""
+    gradient_step: float = 0.01
+    """Of the differences at a crossing, for units of a norm up to ``steep``."""
+    steep: float = 4.0
+    """Slope over height of a step above which its gradient is taken again with a smaller step."""
+    beyond: float = 50.0
+    """Distance from a crossing at which its unit is saturated on either side."""
+    sideways: tuple[float, ...] = (0.7, -1.3, 2.1)
+    """Distances at right angles to the gradient at which f must not change."""
+    clean: float = 1e-6
+    """Largest change sideways over the height of the step: more shows that two units cross at once."""
+    feeble: float = 1e-3
+    """Height of a step, relative to the answers, below which a direction is worth measuring again."""
+    stronger: float = 10.0
+    """How many times higher the new step must be for that."""
+    centred: float = 5e-3
+    """Slope over height below which a crossing is only the tail of a step."""
+    same_direction: float = 1e-5
+    """1 - |cos| below which two directions are one."""
+    same_place: float = 3.0
+    """Distance from a unit's hyperplane, in widths of its step, within which a crossing is its own."""
+    fewest: int = 3
+    """Circles drawn in any case."""
+    enough: int = 8
+    """Circles after which low steps are no reason for more."""
+    most: int = 25
+    """Circles drawn at most."""
+    quiet: int = 7
+    """Circles without a new unit after which there are no more."""
+    low_step: float = 1e-5
+    """Height of a step, relative to the answers, that leaves a direction to 1e-6 only."""
+    more: int = 4
+    """Further circles for units whose profiles do not fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +177,7 @@ def _crossings(ask: Ask, circle: _Circle, options: CircleOptions) -> tuple[list[
     size = float(np.maximum(np.abs(values).max(), np.finfo(np.float64).tiny))
     visible = options.visible * size
     if np.mean(np.abs(np.diff(values, axis=0)).max(axis=1) > visible) > options.most_steps:
-        raise GaveUp(DeepReason.NOT_FLAT)
+        raise GaveUp(FarFieldReason.NOT_FLAT)
     left, right = angles[:-1], angles[1:]
     at_left, at_right = values[:-1], values[1:]
     while True:

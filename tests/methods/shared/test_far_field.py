@@ -3,15 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unweave.methods.smooth_deep.far_field import (
+from unweave.methods.shared.far_field import (
+    CircleOptions,
     Crossing,
+    FarFieldReason,
     Unit,
     _directions,
     _merge,
     units_on_circle,
 )
-from unweave.methods.smooth_deep.layer_search import DeepReason
-from unweave.methods.smooth_deep.options import CircleOptions
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
 from unweave.search import GaveUp
@@ -242,7 +242,7 @@ def test_one_input() -> None:
 def test_units_that_never_level_off_are_refused() -> None:
     with pytest.raises(GaveUp, match="do not saturate") as told:
         seen(planted([5, 4, 3, 2], "softplus"))
-    assert told.value.reason is DeepReason.NOT_FLAT
+    assert told.value.reason is FarFieldReason.NOT_FLAT
 
 
 def test_nothing_moves_nothing_is_seen() -> None:

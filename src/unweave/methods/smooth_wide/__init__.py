@@ -1,0 +1,1 @@
+"""One smooth hidden layer with more units than derivatives show, grown under a falling ridge."""

@@ -1,0 +1,274 @@
+"""One smooth hidden layer of any width from values: a ridge that falls, from small surplus units.
+
+    minimise  (1/n) |y - A^T g(W^T x + b) - c|^2  +  rho (|W|^2 + |b|^2 + |A|^2),      rho = 1e-3, 1e-4, ...
+
+each level from where the one before ended, y with mean 0 and spread 1. At the first level a few directions
+pay; as rho falls, units drop in one after another, the strong ones first, and none runs away to a step
+function. Plain least squares and variable projection from random starts end in local minima there.
+
+It begins with few units, and more are added where they and no more the ridge limit the fit: first they are
+fitted to what the others leave, then all together. Surplus units are left out afterwards, where the residual
+does not rise. Those that split a unit among them cost much when left out alone, so the cheaper one of a
+parallel pair is tried too. A last fit without ridge tells whether the rest is exact.
+
+Cost: 10 to 60 steps per level, each a J^T J of n P^2 / 4 flops in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.networks.activations import Activation
+from unweave.networks.mirrored_units import may_be_mirrored
+from unweave.networks.parameters import NetworkParameters
+from unweave.networks.value_fit import ValueFit
+from unweave.numerics import memory
+from unweave.numerics.clock import check
+from unweave.numerics.least_squares import LevenbergMarquardtOptions, minimise
+from unweave.numerics.least_squares.ridged import Ridged
+from unweave.numerics.least_squares.solved_steps import SolvedSteps
+from unweave.numerics.variable_projection.features import SmoothFeature
+from unweave.numerics.variable_projection.problem import ProjectedProblem
+from unweave.numerics.variable_projection.prune import removal_costs
+
+OnStep = Callable[[int, float], None]
+
+_GRAM_COPIES = 2.0  # of J^T J in float32 that a step holds, in numbers of float64
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinuationOptions:
+    """How the ridge falls."""
+
+    first: float = 1e-3
+    """rho of the first level."""
+    fall: float = 10.0
+    """Ratio of one rho to the next."""
+    settling: float = 1e-6
+    """rho from which on more units may be what a fit needs."""
+    least: float = 1e-13
+    """Least rho."""
+    limiting: float = 0.1
+    """Ratio of the ridge's part of the sum to the squared residual, above which the ridge limits the fit."""
+    length: float = 0.3
+    """Size of a random unit's (w, b)."""
+    steps: int = 60
+    """Steps of a level at most."""
+    stalls: int = 3
+    """Steps in a row without worthwhile progress that end a level."""
+    worthwhile: float = 1e-2
+    """Relative decrease of the root of the sum above that is progress."""
+    inner_tolerance: float = 3e-2
+    """Relative residual of the normal equations."""
+    refit_steps: int = 12
+    """Steps of a fit with fewer units."""
+    cheap: float = 3.0
+    """Residuals that units left out together may cost before they are fitted again."""
+    worsening: float = 1.5
+    """Ratio of residuals after and before up to which units that were left out were surplus."""
+    parallel: float = 0.8
+    """Cosine of two units (w, b) from which on one of them may be surplus, whatever it costs alone."""
+    added: tuple[float, ...] = (1e-3, 1e-5)
+    """rho of the fit of units that are added to what the others leave."""
+    pairs: int = 2
+    """Such pairs that are tried, the most parallel first."""
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeLevel:
+    """Where the fit of one level ended."""
+
+    ridge: float
+    model: NetworkParameters
+    residual: float
+    """Root mean square misfit, over the answers' spread."""
+    steps: int
+
+
+class RidgeFit:
+    """Samples (n, d) -> (n, K), inputs of unit variance and answers of mean 0 and spread 1."""
+
+    def __init__(
+        self,
+        inputs: Array,
+        answers: Array,
+        activation: Activation,
+        options: ContinuationOptions | None = None,
+        on_step: OnStep | None = None,
+    ) -> None:
+        self._inputs, self._answers, self._activation = inputs, answers, activation
+        self.options, self._on_step = options or ContinuationOptions(), on_step
+        degree = int(may_be_mirrored(activation))
+        feature = SmoothFeature(activation.name, degree, homogeneous=False, function=activation)
+        self._projected = ProjectedProblem(inputs, answers, feature)
+        self.flops = 0.0
+        """Of all products so far, roughly."""
+
+    def random(self, units: int, rng: np.random.Generator) -> NetworkParameters:
+        """Return ``units`` small random units, with an affine part if mirrored units differ by one."""
+        inputs, outputs = self._inputs.shape[1], self._answers.shape[1]
+        drawn = self.options.length * rng.standard_normal((inputs + 1, units)) / np.sqrt(inputs + 1)
+        return NetworkParameters.shallow(
+            self._activation,
+            drawn[:-1],
+            drawn[-1],
+            rng.standard_normal((units, outputs)) / np.sqrt(units),
+            np.zeros(outputs),
+            np.zeros((inputs, outputs)) if self._projected.feature.degree else None,
+        )
+
+    def settled(self, model: NetworkParameters, ridge: float) -> RidgeLevel:
+        """Fit at ``ridge`` and lower ones, until the units limit the fit and no more the ridge."""
+        options = self.options
+        while True:
+            level = self.fit(model, ridge)
+            pulled = ridge * float(np.sum((self._pulled(level.model) * level.model.to_vector()) ** 2))
+            limited = pulled > options.limiting * level.residual**2 or ridge > options.settling
+            if ridge <= options.least or not limited:
+                return level
+            model, ridge = level.model, ridge / options.fall
+
+    def fit(self, model: NetworkParameters, ridge: float, steps: int | None = None) -> RidgeLevel:
+        """Minimise at one ridge."""
+        memory.require(_GRAM_COPIES * model.size**2, "The normal equations of the units")
+        options = self.options
+        schedule = LevenbergMarquardtOptions(
+            steps=options.steps if steps is None else steps,
+            refusals=8,
+            stalls=options.stalls,
+            worthwhile=options.worthwhile,
+            damping=1e-3,
+            damping_fall=1 / 5,
+            damping_rise=5.0,
+            least_damping=1e-12,
+            least_raised=1e-12,
+            inner_tolerance=options.inner_tolerance,
+            small_entries=0,
+        )
+        pull = np.sqrt(ridge * self._answers.size) * self._pulled(model)
+        descent = SolvedSteps(
+            Ridged(ValueFit(model, self._inputs, self._answers), pull), model.to_vector(), schedule
+        )
+        path = minimise(descent, descent.start, schedule, self._on_step)
+        check()
+        found, taken = model.from_vector(path.point.vector), len(path.history)
+        per_step = model.size**2 * len(self._inputs) / 2 + model.size**3 / 3
+        self.flops += taken * per_step
+        return RidgeLevel(ridge, found, self.residual(found), taken)
+
+    def residual(self, model: NetworkParameters) -> float:
+        """Return the root mean square misfit."""
+        return float(np.sqrt(np.mean((model.values(self._inputs) - self._answers) ** 2)))
+
+    def without_surplus(self, level: RidgeLevel) -> RidgeLevel:
+        """Leave out units as long as a refit at the same ridge explains as much as before."""
+        least = level.residual
+        while level.model.width > 1:
+            check()
+            fewer = self._fewer(level, self.options.worsening * least)
+            if fewer is None:
+                break
+            level, least = fewer, min(least, fewer.residual)
+        return level
+
+    def _fewer(self, level: RidgeLevel, allowed: float) -> RidgeLevel | None:
+        """Leave out some units that cost little, else one that is doubtful; None if all are needed."""
+        cheap = self._cheap(level)
+        while len(cheap) > 1:
+            trial = self._without(level, cheap)
+            if trial.residual <= allowed:
+                return trial
+            cheap = cheap[: len(cheap) // 2]
+        for unit in self._doubtful(level):
+            trial = self._without(level, [unit])
+            if trial.residual <= allowed:
+                return trial
+        return None
+
+    def _cheap(self, level: RidgeLevel) -> list[int]:
+        """Units that can go one after another while what that costs is near the residual."""
+        units, numbers, total = _units(level.model), np.arange(level.model.width), 0.0
+        gone: list[int] = []
+        while len(gone) < level.model.width // 4:
+            costs = removal_costs(self._projected, units)
+            cheapest = int(costs.argmin())
+            total = float(np.hypot(total, costs[cheapest]))
+            if total > self.options.cheap * level.residual:
+                break
+            gone.append(int(numbers[cheapest]))
+            units, numbers = np.delete(units, cheapest, axis=1), np.delete(numbers, cheapest)
+        return gone
+
+    def _doubtful(self, level: RidgeLevel) -> list[int]:
+        """The cheapest unit, and the cheaper ones of the most parallel pairs."""
+        units = _units(level.model)
+        costs = removal_costs(self._projected, units)
+        directions = units / np.maximum(np.linalg.norm(units, axis=0), np.finfo(np.float64).tiny)
+        cosines = np.triu(np.abs(directions.T @ directions), 1)
+        result = [int(costs.argmin())]
+        for place in np.argsort(cosines, axis=None)[::-1][: self.options.pairs]:
+            first, second = np.unravel_index(place, cosines.shape)
+            if cosines[first, second] > self.options.parallel:
+                result.append(int(first if costs[first] < costs[second] else second))
+        return list(dict.fromkeys(result))
+
+    def _without(self, level: RidgeLevel, units: list[int]) -> RidgeLevel:
+        """Fit again without ``units``, at the same ridge."""
+        kept = np.ones(level.model.width, dtype=np.bool_)
+        kept[units] = False
+        model = self._with_best_outgoing(level.model.keep(kept), level.ridge)
+        return self.fit(model, level.ridge, self.options.refit_steps)
+
+    def with_more_units(
+        self, model: NetworkParameters, count: int, ridge: float, rng: np.random.Generator
+    ) -> NetworkParameters:
+        """Add ``count`` units, fitted to what the others leave, and let all outgoing weights adapt."""
+        left = self._projected.residual_at(_units(model))
+        size = float(np.sqrt(np.mean(left**2))) or 1.0
+        rest = RidgeFit(self._inputs, left / size, self._activation, self.options, self._on_step)
+        found = rest.random(count, rng)
+        for ridge in self.options.added:
+            found = rest.fit(found, ridge).model
+        self.flops += rest.flops
+        best = _units(found)
+        grown = replace(
+            model,
+            weights=(
+                np.hstack([model.weights[0], best[:-1]]),
+                np.vstack([model.weights[1], np.zeros((count, self._answers.shape[1]))]),
+            ),
+            biases=(np.concatenate([model.biases[0], best[-1]]), model.biases[1]),
+        )
+        return self._with_best_outgoing(grown, ridge)
+
+    def _with_best_outgoing(self, model: NetworkParameters, ridge: float) -> NetworkParameters:
+        """Replace the linear parameters by the best ones at this ridge."""
+        features = model.forward(self._inputs).inputs[1]
+        design = np.hstack([features, self._projected.feature.polynomial(self._inputs)])
+        pull = np.zeros(design.shape[1])
+        pull[: model.width] = np.sqrt(ridge * self._answers.size)
+        rows = np.concatenate([design, np.diag(pull)])
+        right = np.concatenate([self._answers, np.zeros((len(pull), self._answers.shape[1]))])
+        solution: Array = np.asarray(np.linalg.lstsq(rows, right, rcond=None)[0], np.float64)
+        outgoing, affine = solution[: model.width], solution[model.width :]
+        return replace(
+            model,
+            weights=(model.weights[0], outgoing),
+            biases=(model.biases[0], affine[-1]),
+            skip=None if model.skip is None else affine[:-1],
+        )
+
+    def _pulled(self, model: NetworkParameters) -> Array:
+        """One for every parameter that the ridge pulls: all but the affine part."""
+        first, second = (np.ones(shape) for shape in model.shapes)
+        second[model.width :] = 0.0
+        return np.concatenate([first.reshape(-1), second.reshape(-1)])
+
+
+def _units(model: NetworkParameters) -> Array:
+    """(w; b) of every unit, (d + 1, m)."""
+    return np.vstack([model.weights[0], model.biases[0]])

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unweave.networks.activations import get_activation
+from unweave.networks.comparison import compare
+from unweave.networks.random import random_network
+from unweave.networks.ridge_continuation import ContinuationOptions, RidgeFit
+from unweave.networks.value_fit import fit_values
+
+
+def standardized(activation: str = "tanh", units: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    network = random_network([4, units, 1], activation, seed=1000, outer="signed")
+    x = np.random.default_rng(1000).standard_normal((600, 4))
+    y = network(3 * x)
+    return x, (y - y.mean()) / y.std()
+
+
+def test_a_lower_ridge_leaves_less() -> None:
+    x, y = standardized()
+    fit = RidgeFit(x, y, get_activation("tanh"))
+    start = fit.random(12, np.random.default_rng(1))
+    first = fit.fit(start, 1e-3)
+    second = fit.fit(first.model, 1e-5)
+    assert second.residual < 0.5 * first.residual < 0.5 * fit.residual(start)
+
+
+def test_surplus_units_are_left_out_and_the_others_are_exact() -> None:
+    x, y = standardized()
+    fit = RidgeFit(x, y, get_activation("tanh"))
+    level = fit.settled(fit.random(12, np.random.default_rng(1)), fit.options.first)
+    assert level.model.width == 12
+    fewer = fit.without_surplus(level)
+    assert fewer.model.width == 8
+    fitted = fit_values(fewer.model, x, y)
+    assert fitted.history[-1] < 1e-14
+    truth = random_network([4, 8, 1], seed=1000, outer="signed")
+    found = fitted.model.to_network()
+    assert compare(truth, truth).parameter_error == 0
+    directions = truth.weights[0] / np.linalg.norm(truth.weights[0], axis=0)
+    seen = found.weights[0] / np.linalg.norm(found.weights[0], axis=0)
+    np.testing.assert_allclose(np.abs(directions.T @ seen).max(axis=1), 1.0, atol=1e-10)
+
+
+def test_more_units_explain_what_too_few_leave() -> None:
+    x, y = standardized()
+    fit, rng = RidgeFit(x, y, get_activation("tanh")), np.random.default_rng(1)
+    few = fit.settled(fit.random(4, rng), fit.options.first)
+    assert few.residual > 0.02
+    more = fit.settled(fit.with_more_units(few.model, 6, few.ridge, rng), few.ridge)
+    assert more.model.width == 10
+    assert more.residual < 0.1 * few.residual
+
+
+@pytest.mark.parametrize("activation", ["softplus", "gelu"])
+def test_an_affine_part_is_free_where_mirrored_units_differ_by_one(activation: str) -> None:
+    x = np.random.default_rng(1000).standard_normal((200, 3))
+    y = x @ np.ones((3, 1))
+    fit = RidgeFit(x, y, get_activation(activation), ContinuationOptions())
+    level = fit.fit(fit.random(3, np.random.default_rng(1)), 1.0)
+    assert level.residual < 1e-6
+    assert np.abs(level.model.weights[1]).max() < 1e-3
