@@ -37,6 +37,7 @@ NETWORKS = (
     "coarse_kinks",
     "trained_models",
     "linear_models",
+    "default_models",
     "not_told",
     "autodiff",
 )
@@ -60,6 +61,12 @@ SUBSPACES = (
     "sparse_coding",
     "first_order",
 )
+TABLES = {
+    "signs": ["--rows", "4-20-1:signed"],
+    "many_units": ["--rows", "tanh:6-20-1"],
+    "tight_budgets": [],
+}
+"""Scripts that only print a table, and what makes it small."""
 SMALLER = {
     "audit": {"DATA": "diabetes", "WIDTH": 3, "BUDGETS": (500, 20_000), "ROWS": (8, 16)},
     "gates": {"STREAMS": 30, "MOMENT_ROWS": 20_000, "POISONED_ROWS": 600, "NOISY_STREAMS": 2},
@@ -97,9 +104,16 @@ def harness(load) -> ModuleType:
 
 def test_every_script_is_tested_and_listed():
     scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"harness", "named_rows", "planted"}
-    assert scripts == {*NETWORKS, *SUBSPACES, "before_after", "overshoot"}
+    assert scripts == {*NETWORKS, *SUBSPACES, *TABLES, "before_after", "overshoot"}
     readme = (BENCHMARKS / "README.md").read_text()
     assert all(f"benchmarks/{name}.py" in readme for name in scripts)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_printed(name, load, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [name, "--seeds", "1", *TABLES[name]])
+    load(name).main()
+    assert "| 1 of 1 |" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", [*NETWORKS, *SUBSPACES])

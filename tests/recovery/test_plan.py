@@ -52,6 +52,7 @@ def test_unknown_widths_are_assumed_and_named() -> None:
     assert widths == [(10,), (20,), (40,)]
     assert {entry.method for entry in made.methods if entry.tried} == {
         "smooth",
+        "smooth_wide",
         "smooth_deep",
         "relu",
         "relu_deep",

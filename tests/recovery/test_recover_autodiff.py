@@ -125,8 +125,11 @@ def test_the_budget_holds_whatever_it_cuts(share):
     budget = int(share * whole.queries)
     result = recover(truth.to_torch(), derivatives="autodiff", max_queries=budget)
     assert result.queries <= budget
-    assert result.status in (Status.FAILED, Status.APPROXIMATE)
-    assert "budget" in result.message
+    if result.status is Status.RECOVERED:  # fewer fresh rows do, where the budget ends with them
+        assert unweave.compare(truth, result.network).parameter_error < 1e-9
+    else:
+        assert result.status in (Status.FAILED, Status.APPROXIMATE)
+        assert "budget" in result.message
 
 
 def test_the_deadline_holds():

@@ -29,6 +29,7 @@ class OneVersusRestOptions:
     """How many rows are asked, and how far the fit goes."""
 
     equations_per_unknown: float = 1.5
+    """Answers per parameter that are fitted."""
     spare_rows: int = 10
     """Rows beyond those, which keep the fit of few inputs well conditioned."""
     steps: int = 100

@@ -29,7 +29,7 @@ from unweave.targets.change_of_inputs import in_own_inputs
 
 _NEGLIGIBLE_SKIP = 1e-9  # of the answers' spread: an affine part that rounding explains
 _FAR = 1e4  # in normalised inputs: units of any usual steepness are saturated, or straight, this far out
-_FAR_POINTS = 12
+_FAR_POINTS = 12  # at which answers are compared along rays
 _LINES = 12  # on which bending is measured, at every scale
 _ALONG = np.linspace(-1.5, 1.5, 9)  # places on a line, in units of the scale
 _SAME_FAR = 1e-3  # change along a ray, relative to what it would be, that most rays keep
