@@ -127,7 +127,10 @@ def polished_form(
     near = NetworkParameters.from_network(polish(start, points, answers, options).network)
     solve = _gram_solver(_jacobian(near, points), options.ridge)
     # One more step, on residuals that hold the target's rounding but not our own.
-    model = near.from_vector(near.to_vector() + solve(_precise_residual(near, points, answers)))
+    left = _precise_residual(near, points, answers)
+    model = near.from_vector(near.to_vector() + solve(left))
+    if not np.linalg.norm(_precise_residual(model, points, answers)) < np.linalg.norm(left):
+        model = near  # weak units that move across a row
     noise = np.linalg.norm(_precise_residual(model, points, answers)) / np.sqrt(answers.size - size)
     signs = rng.choice([-1.0, 1.0], (form.width, _ERROR_DRAWS))
 

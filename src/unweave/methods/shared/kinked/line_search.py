@@ -172,7 +172,7 @@ class UnitsOnLines:
         else:
             if not options.coarse:
                 raise GaveUp(LineReason.FAR_ROWS_DIFFER, misfit=far)
-        form = self._without_accidents(form)
+        form = self._better_fit(self._without_accidents(form))
         left = int((~self.units.refined).sum())
         if left and not self._options.sparing:
             self.notes.append(
@@ -364,10 +364,7 @@ class UnitsOnLines:
         Trained networks have units that weight decay has all but removed: short lines miss some, and rows at
         the ends of a line, which would show them, are not read.
         """
-        if not self._is_short:
-            return False
-        error = np.sqrt(np.mean((form(self.rows) - self.answers) ** 2))
-        return bool(error > self._options.settled * self._reading.error)
+        return self._is_short and self._leaves_much(form)
 
     def _refine(self, form: AbsoluteForm) -> AbsoluteForm:
         """Measure the units of the form on their own hyperplanes, and fit its affine part again."""
@@ -411,6 +408,20 @@ class UnitsOnLines:
             self.answers = np.concatenate([self.answers, result.answers[read]])
         self.evidence = replace(self.evidence, parameter_error_bar=worst)
         return refitted
+
+    def _better_fit(self, form: AbsoluteForm) -> AbsoluteForm:
+        """Return ``form``, or the one with heights fitted to all rows where that leaves less of them."""
+        if not self._leaves_much(form):
+            return form
+        other = fit_all(self.units, self.rows, self.answers)[0]
+        return min(form, other, key=self._left_by)
+
+    def _leaves_much(self, form: AbsoluteForm) -> bool:
+        """Return whether ``form`` leaves more of the rows than errors of what is read."""
+        return self._left_by(form) > self._options.settled * self._reading.error
+
+    def _left_by(self, form: AbsoluteForm) -> float:
+        return float(np.sqrt(np.mean((form(self.rows) - self.answers) ** 2)))
 
     def _without_accidents(self, form: AbsoluteForm) -> AbsoluteForm:
         """Leave out weak units that were not met again on their own hyperplane."""
