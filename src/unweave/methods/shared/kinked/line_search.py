@@ -110,6 +110,8 @@ class LineSearchOptions:
     """Error of rows far out after refinement, relative to the largest slope."""
     settled: float = 30.0
     """Residual of refined units over the error behind a link, above which some are missing."""
+    worse_in_places: float = 10.0
+    """Error of what is read behind a link where units are measured, over its typical error."""
     weak: float = 1e-6
     """Height, relative to the largest one, up to which a unit must be met again to count."""
     negligible: float = 1e-9
@@ -383,7 +385,7 @@ class UnitsOnLines:
                 self._reading,
                 self._region,
                 units,
-                options.lines.precision,
+                self._rounding,
                 self._rng,
                 small,
                 options.refinement,
@@ -415,6 +417,14 @@ class UnitsOnLines:
             return form
         other = fit_all(self.units, self.rows, self.answers)[0]
         return min(form, other, key=self._left_by)
+
+    @property
+    def _rounding(self) -> float:
+        """Error of what is read relative to its size; behind a link it is larger in places."""
+        precision = self._options.lines.precision
+        if not self._reading.is_limited:
+            return precision
+        return max(precision, self._options.worse_in_places * self._reading.error)
 
     def _leaves_much(self, form: AbsoluteForm) -> bool:
         """Return whether ``form`` leaves more of the rows than errors of what is read."""
