@@ -9,8 +9,10 @@ import unweave
 from searches import looked
 from unweave import Network, Status
 from unweave.arrays import Array
+from unweave.methods.shared.kinked.line_search import UnitsOnLines
 from unweave.methods.shared.kinked.lines import LineNoise
 from unweave.methods.shared.kinked.reading import Reading, open_reading
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.links import Link
 from unweave.numerics.line_kinks import Line
 from unweave.targets import as_queries
@@ -130,3 +132,14 @@ def test_nothing_is_read_behind_a_step() -> None:
     saturated = NormalisedQueries(as_queries(lambda x: np.ones((len(x), 1)), input_dim=4), seen.view.region)
     link, rng = Link("sigmoid"), np.random.default_rng(0)
     assert open_reading(saturated, seen.findings.noise, link, seen.findings.spread, rng) is None
+
+
+def test_units_that_were_left_out_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_two(lines: UnitsOnLines, form: AbsoluteForm) -> AbsoluteForm:
+        lines.left_out = 2
+        return form
+
+    monkeypatch.setattr(UnitsOnLines, "_without_accidents", without_two)
+    result = unweave.recover(behind("sigmoid", [5, 4, 1], seed=1008))
+    assert result.status is Status.RECOVERED_UP_TO_AMBIGUITY
+    assert "2 units were seen" in result.message

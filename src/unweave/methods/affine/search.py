@@ -69,27 +69,26 @@ class AffineSearch(Search):
     _refinement: Refinement[CoarseEvidence] | None = None
 
     def run(self) -> None:
-        """Ask the rows and solve, behind each link that is possible."""
-        for link in self._links():
-            coarse = self.findings.is_noisy and not self.findings.constant
-            parameters = (self.findings.region.n_inputs + 1) * self.findings.n_outputs
-            if coarse and parameters <= _MOST_COARSE_PARAMETERS:
-                self._fit_coarse(link)
-            else:
-                self._fit_precise(link)
+        """Ask the rows and solve, behind the likeliest link."""
+        coarse = self.findings.is_noisy and not self.findings.constant
+        parameters = (self.findings.region.n_inputs + 1) * self.findings.n_outputs
+        if coarse and parameters <= _MOST_COARSE_PARAMETERS:
+            self._fit_coarse(self._link())
+        else:
+            self._fit_precise(self._link())
 
     def candidate(self) -> Candidate:
         """Return the map, once it is solved for."""
         return self._found if self._refinement is None else self._refinement.candidate()
 
-    def _links(self) -> list[Link]:
+    def _link(self) -> Link:
         """Return the likeliest link: one candidate is put to the judge."""
         findings, told = self.findings, self.request.output_activation
         if told is not None:
-            return [Link(told)]
+            return Link(told)
         if findings.is_affine:
-            return [Link("identity")]
-        return [Link((findings.straight_links or links_to_try(self.request, findings))[-1])]
+            return Link("identity")
+        return Link((findings.straight_links or links_to_try(self.request, findings))[-1])
 
     def _fit_precise(self, link: Link) -> None:
         findings, region, options = self.findings, self.findings.region, self.context.options

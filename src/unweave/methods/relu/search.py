@@ -90,7 +90,7 @@ class ReluSearch(Search):
             network=self._own_network(),
             evidence=self._evidence,
             notes=tuple(self._notes if self._lines is None else [*self._lines.notes, *self._notes]),
-            ambiguity=self._ambiguity,
+            ambiguity=self._ambiguity or self._left_out(),
         )
 
     def _own_network(self) -> Network | None:
@@ -99,6 +99,15 @@ class ReluSearch(Search):
             return None
         own = in_own_inputs(self._network, self._reading.region, self._reading.spread)
         return Network(own.weights, own.biases, [*own.activations[:-1], self._reading.link.name], own.skip)
+
+    def _left_out(self) -> str | None:
+        """Say that weak units may be missing, however well all others are known."""
+        if self._lines is None or not self._lines.left_out:
+            return None
+        return (
+            f"{self._lines.left_out} units were seen on a line with less than {self._options.weak:g} of the "
+            "strongest one's effect and not met again: they were left out"
+        )
 
     def so_far(self) -> str:
         """Count the units."""

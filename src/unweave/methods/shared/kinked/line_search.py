@@ -153,6 +153,8 @@ class UnitsOnLines:
         self.units = Units.none(self._region.n_inputs, outputs)
         self.evidence = KinkedEvidence()
         self.notes: list[str] = []
+        self.left_out = 0
+        """Weak units that were seen on a line and not met again: accidents, or too weak to be measured."""
         self.rows = np.zeros((0, self._region.n_inputs))
         """(n, d) rows that were read, on both sides of every unit once all are refined."""
         self.answers = np.zeros((0, outputs))
@@ -440,6 +442,7 @@ class UnitsOnLines:
         accidents = weak & ~self.units.refined
         if not accidents.any():
             return form
+        self.left_out = int(accidents.sum())
         self.units = self.units.keep(~accidents)
         return fit_affine(self.units, self.rows, self.answers)
 
