@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -11,9 +12,10 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.errors import BudgetExhausted, ExecutionError, InvalidInput, TargetError
+from unweave.errors import BudgetExhausted, ExecutionError, InvalidInput, OutOfTime, TargetError
 from unweave.execution import DaskExecutor, SerialExecutor
 from unweave.execution.store import open_store
+from unweave.numerics import clock, memory
 from unweave.targets import Queries
 from unweave.targets.query_log import QueryLog
 
@@ -53,6 +55,35 @@ def slow_square(item: int) -> int:
 
 def sum_of(shared: np.ndarray, item: np.ndarray) -> tuple[np.ndarray]:
     return (np.array([shared.flags.aligned and item.flags.aligned, (shared @ item).sum()]),)
+
+
+def limits_of(_: int) -> tuple[float, float]:
+    return clock.remaining_seconds(), memory.allowed_bytes()
+
+
+def wait_for_the_clock(_: int) -> None:
+    while True:
+        clock.check()
+        time.sleep(0.01)
+
+
+def wait_without_looking(_: int) -> None:
+    time.sleep(5)
+
+
+def test_workers_see_the_clock_and_the_memory_limit(two):
+    assert list(two.map(limits_of, [0])) == [(math.inf, math.inf)]
+    with clock.time_limit(lambda: 100.0), memory.memory_limit(1e9):
+        ((seconds, most_bytes),) = two.map(limits_of, [0])
+    assert 0 < seconds <= 100
+    assert most_bytes == 1e9
+
+
+@pytest.mark.parametrize("task", [wait_for_the_clock, wait_without_looking])
+def test_a_task_that_takes_too_long_ends_with_the_time(two, task):
+    end = time.monotonic() + 0.5
+    with clock.time_limit(lambda: max(0.0, end - time.monotonic())), pytest.raises(OutOfTime):
+        list(two.map(task, [0]))
 
 
 def test_tasks_run_elsewhere_and_come_back_in_order(two):

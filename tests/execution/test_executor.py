@@ -13,6 +13,7 @@ from unweave.errors import InvalidInput
 from unweave.execution import DaskExecutor, SerialExecutor
 from unweave.execution.memory import Remembering, fingerprint
 from unweave.execution.store import open_store
+from unweave.numerics import clock, memory
 from unweave.numerics.threads import allowed_threads
 
 
@@ -49,6 +50,17 @@ def test_an_error_in_a_task_comes_through(threads, monkeypatch):
 
     with pytest.raises(ZeroDivisionError, match="two"):
         list(SerialExecutor().map(fails, range(5)))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_tasks_see_the_clock_and_the_memory_limit_of_their_caller(threads, monkeypatch):
+    monkeypatch.setattr("unweave.execution.executor.allowed_threads", lambda: threads)
+
+    def limits(_):
+        return clock.out_of_time(), memory.allowed_bytes()
+
+    with clock.time_limit(lambda: 0.0), memory.memory_limit(1e9):
+        assert set(SerialExecutor().map(limits, range(4))) == {(True, 1e9)}
 
 
 def test_shared_is_handed_to_every_task():

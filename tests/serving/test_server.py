@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 
 import httpx
 import numpy as np
@@ -31,6 +32,12 @@ def get(server: ReferenceServer, name: str, **options) -> httpx.Response:
         return client.get(server.url.replace("predict", name), **options)
 
 
+def drip(client: socket.socket) -> None:
+    while True:
+        client.sendall(b"x")
+        time.sleep(0.01)
+
+
 def test_protocol():
     with ReferenceServer(MODEL) as server:
         assert server.url.startswith("http://127.0.0.1:")
@@ -47,6 +54,18 @@ def test_protocol():
             root = server.url.removesuffix("predict")
             assert client.post(root, json={"instances": ROWS.tolist()}).status_code == 200
             assert client.post(root + "other", json={}).status_code == 404
+
+
+@pytest.mark.parametrize("start", [b"", b"POST /predict HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n"])
+def test_a_request_that_drips_byte_by_byte_is_cut_off(start, monkeypatch):
+    monkeypatch.setattr("unweave.serving.server._ARRIVAL_SECONDS", 0.2)
+    with (
+        ReferenceServer(MODEL) as server,
+        socket.create_connection(("127.0.0.1", int(server.url.split(":")[2].split("/")[0]))) as client,
+    ):
+        client.sendall(start)
+        with pytest.raises(OSError, match=r"reset|[Bb]roken"):
+            drip(client)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from unweave.errors import ExecutionError, InvalidInput
+from unweave.errors import ExecutionError, InvalidInput, OutOfTime
 from unweave.execution.executor import Executor, Key, Numbered, Task, call
+from unweave.numerics import clock, memory
 from unweave.numerics.threads import single_threaded_blas
 
 TARGET_ROWS = 4096
@@ -155,19 +156,23 @@ class DaskExecutor(Executor):
                 # A task of its own, not scattered data: should its worker die, Dask can make it again.
                 held = client.submit(_hold, held, pure=False)
             most, asked_at = 0, -math.inf
-            arriving = distributed.as_completed(loop=client.loop)
+            seconds = clock.remaining_seconds()
+            arriving = distributed.as_completed(
+                loop=client.loop, timeout=None if math.isinf(seconds) else seconds
+            )
             try:
                 while True:
                     if time.monotonic() - asked_at > _CORE_COUNT_SECONDS:  # workers may come and go
                         most = _TASKS_PER_CORE * max(1, sum(client.ncores().values()))
                         asked_at = time.monotonic()
                     for index, item in itertools.islice(queue, max(0, most - len(running))):
-                        future = client.submit(_run, held, _packed(item, "item"), pure=False)
+                        limits = (clock.remaining_seconds(), memory.allowed_bytes())
+                        future = client.submit(_run, held, _packed(item, "item"), limits, pure=False)
                         running[future] = index
                         arriving.add(future)
                     if not running:
                         return
-                    future = next(arriving)
+                    future = _next_of(arriving)
                     yield running.pop(future), _result_of(future, distributed)
             finally:
                 if running:
@@ -222,12 +227,25 @@ def _unpacked(packed: bytes) -> Any:
     return pickle.loads(packed)
 
 
-def _run(held: bytes, item: bytes) -> bytes:
-    """Run one task in the worker."""
+def _run(held: bytes, item: bytes, limits: tuple[float, float]) -> bytes:
+    """Run one task in the worker, for as many seconds and within as many bytes as its sender had left."""
     task, shared = _unpacked(held)
-    with single_threaded_blas():
+    seconds, most_bytes = limits
+    end = time.monotonic() + seconds
+    with (
+        clock.time_limit(lambda: max(0.0, end - time.monotonic())),
+        memory.memory_limit(most_bytes),
+        single_threaded_blas(),
+    ):
         result = call(task, shared, pickle.loads(item))
     return _packed(result, "result")
+
+
+def _next_of(arriving: Any) -> Any:
+    try:
+        return next(arriving)
+    except TimeoutError:
+        raise OutOfTime from None
 
 
 def _result_of(future: Any, distributed: Any) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -86,7 +87,11 @@ class SerialExecutor(Executor):
 
 def _on_threads(task: Task, items: list[Any], shared: Any, threads: int) -> Numbered:
     with single_threaded_blas(), ThreadPoolExecutor(threads) as pool:
-        running = {pool.submit(call, task, shared, item): index for index, item in enumerate(items)}
+        # A thread starts without the clock and the memory limit of its caller: hand them over with each task.
+        running = {
+            pool.submit(copy_context().run, call, task, shared, item): index
+            for index, item in enumerate(items)
+        }
         try:
             while running:
                 done, _ = wait(running, return_when=FIRST_COMPLETED)

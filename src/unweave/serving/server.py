@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import math
 import select
 import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -27,6 +28,7 @@ from unweave.targets.adapters.http_options import is_loopback
 
 _MOST_BODY_BYTES = 256 * 2**20  # of a request: a million rows of ten numbers as text
 _IDLE_SECONDS = 60.0  # after which a silent connection is closed
+_ARRIVAL_SECONDS = 120.0  # from the answer before to the last byte of a request: some send byte by byte
 _WAITING_CONNECTIONS = 128  # that the system keeps until the server accepts them: the usual number
 _PAGE = b"<html><head><title>Service</title></head><body><h1>Something went wrong</h1></body></html>"
 _COUNTS = ("rows_answered", "rows_dropped", "rows_corrupted", "rows_abandoned", "requests", "connections")
@@ -126,31 +128,52 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, reference: ReferenceServer, host: str, port: int) -> None:
         self.reference = reference
-        self._open: set[socket.socket] = set()
+        self._open: dict[Any, float] = {}  # connection -> when its request must have arrived
         self._guard = threading.Lock()
         super().__init__((host, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self.reference.count(connections=1)
-        with self._guard:
-            self._open.add(request)
+        self.expect_request(request)
         super().process_request(request, client_address)
+
+    def expect_request(self, connection: Any) -> None:
+        """Close ``connection`` unless a whole request comes in time."""
+        with self._guard:
+            self._open[connection] = time.monotonic() + _ARRIVAL_SECONDS
+
+    def request_arrived(self, connection: Any) -> None:
+        """Leave ``connection`` open for as long as its answer takes."""
+        with self._guard:
+            self._open[connection] = math.inf
+
+    def service_actions(self) -> None:
+        """Close the connections that keep the server waiting; called a few times per second."""
+        now = time.monotonic()
+        with self._guard:
+            late = [connection for connection, until in self._open.items() if until < now]
+        _wake_up(late)
 
     def shutdown_request(self, request: Any) -> None:
         with self._guard:
-            self._open.discard(request)
+            self._open.pop(request, None)
         super().shutdown_request(request)
 
     def server_close(self) -> None:
         super().server_close()
         with self._guard:
             connections = list(self._open)
-        for connection in connections:
-            with contextlib.suppress(OSError):  # gone already
-                connection.shutdown(socket.SHUT_RDWR)  # wakes its thread, which then closes it
+        _wake_up(connections)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore clients that went away."""
+
+
+def _wake_up(connections: Iterable[socket.socket]) -> None:
+    """End ``connections``: the thread of each one wakes up and closes it."""
+    for connection in connections:
+        with contextlib.suppress(OSError):  # gone already
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -163,10 +186,16 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: _Server
 
+    def handle_one_request(self) -> None:
+        """Wait for a request and answer it."""
+        self.server.expect_request(self.connection)
+        super().handle_one_request()
+
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing."""
 
     def do_GET(self) -> None:
+        self.server.request_arrived(self.connection)
         if self._foreign():
             return
         reference = self.server.reference
@@ -185,6 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self._body()
+        self.server.request_arrived(self.connection)
         if body is None or self._foreign() or not self._authorized():
             return
         if self.path.partition("?")[0] not in ("/", "/predict"):
