@@ -39,8 +39,11 @@ from unweave.networks.signs import (
 )
 from unweave.numerics.sign_search import WIDEST_ENUMERATION, SignOptions
 from unweave.search import Candidate, Context, GaveUp, Search
+from unweave.search.journal import OpenStage
 from unweave.targets.change_of_inputs import in_own_inputs
 
+_UNPOLISHED_ERROR = 1e-11  # of a sign equation at most: units refined on lines have 1e-13 to 1e-12
+_EASY_BITS = 6.5  # of all equations per sign from which LLL reduction finds 100 to 150 signs
 _TOLERATED_ERRORS = 1e3  # of a sign equation: far more than chance, far less than a wrong sign
 
 
@@ -122,26 +125,8 @@ class ReluSearch(Search):
 
     def _signs(self, form: AbsoluteForm, lines: UnitsOnLines) -> None:
         """Find the signs, and the activation for which there are any; keep the network that has them."""
-        names = KINKED if self.request.activation is None else (self.request.activation,)
-        signs, error, tolerance = self._options.signs, None, SIGN_TOLERANCE
         with self.journal.stage("signs") as stage:
-            wide = form.width > max(WIDEST_ENUMERATION, signs.widest_branching * form.slope.size)
-            if wide and len(form.weights) <= len(lines.rows):
-                # Only precise equations carry enough bits.
-                polished = polished_form(form, lines.rows, lines.answers, self._options.polish, self.rng)
-                if polished is not None:
-                    form, error = polished
-                    tolerance = min(tolerance, _TOLERATED_ERRORS * error)
-                    stage.figures.update(equation_error=error)
-            # Every activation is tried with half the effort before one gets all of it.
-            half = replace(signs, lattice_seconds=signs.lattice_seconds / 2)
-            tries = [(half, name) for name in names] + [(signs, names[0])] * wide
-            for effort, name in tries:
-                solution = solve_signs(form, negative_slope(name), tolerance, options=effort, error=error)
-                if solution.solved:
-                    break
-            else:
-                name = names[0]
+            form, solution, name = self._solved_signs(form, lines, stage)
             stage.figures.update(method=solution.method, residual=solution.residual, activation=name)
         self._network, self._ambiguity = to_network(form, solution, name), None
         if not solution.solved:
@@ -161,6 +146,34 @@ class ReluSearch(Search):
             for pattern in solution.alternatives:
                 flipped = np.flatnonzero(pattern != solution.signs)
                 self._notes.append(f"the same function with the signs of units {flipped.tolist()} reversed")
+
+    def _solved_signs(
+        self, form: AbsoluteForm, lines: UnitsOnLines, stage: OpenStage
+    ) -> tuple[AbsoluteForm, SignSolution, str]:
+        """Return the form, polished if that was needed, the best signs and the activation they belong to."""
+        names = KINKED if self.request.activation is None else (self.request.activation,)
+        signs, error, tolerance = self._options.signs, None, SIGN_TOLERANCE
+        wide = form.width > max(WIDEST_ENUMERATION, signs.widest_branching * form.slope.size)
+        if wide and form.slope.size * -np.log2(_UNPOLISHED_ERROR) >= _EASY_BITS * form.width:
+            easy = replace(signs, largest_block=2)
+            solution = solve_signs(form, negative_slope(names[0]), options=easy, error=_UNPOLISHED_ERROR)
+            if solution.solved:
+                return form, solution, names[0]
+        if wide and len(form.weights) <= len(lines.rows):
+            # Only precise equations carry enough bits.
+            polished = polished_form(form, lines.rows, lines.answers, self._options.polish, self.rng)
+            if polished is not None:
+                form, error = polished
+                tolerance = min(tolerance, _TOLERATED_ERRORS * error)
+                stage.figures.update(equation_error=error)
+        # Every activation is tried with half the effort before one gets all of it.
+        half = replace(signs, lattice_seconds=signs.lattice_seconds / 2)
+        tries = [(half, name) for name in names] + [(signs, names[0])] * wide
+        for effort, name in tries:
+            solution = solve_signs(form, negative_slope(name), tolerance, options=effort, error=error)
+            if solution.solved:
+                return form, solution, name
+        return form, solution, names[0]
 
     def _polish(self, reading: Reading, lines: UnitsOnLines) -> None:
         assert self._network is not None

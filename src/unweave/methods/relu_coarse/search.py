@@ -94,8 +94,10 @@ class ReluCoarseOptions:
 
     nearly_found: float = 1e-6
     """Residual of units found on lines in precise answers, relative to their spread, that is hard to beat."""
+    lines_first: float = 3e-6
+    """Noise relative to the spread up to which kinks are looked for on lines before anything else."""
     coarsest_on_lines: float = 1e-4
-    """Noise relative to the spread up to which kinks are looked for on lines."""
+    """The same noise up to which they are looked for on lines where random starts have failed."""
     rows_after_lines: float = 3.0
     """Rows to which all parameters are fitted where lines have shown the units, as above."""
 
@@ -159,13 +161,13 @@ class ReluCoarseSearch(Search):
             self._rows.mix_in(ordinary)
         self._best.measure_noise()
         options = self._options
-        if self._on_lines():
-            self._best.refine(self._searched_again, self._pruned)
+        noise = self.findings.noise.relative
+        if noise <= options.lines_first and self._on_lines():
             return
         self._narrow()
         first = self.request.width or options.width(self.findings.noise.kind)
         goal = options.rows_per_parameter * self._parameters(first)
-        for _ in range(options.rounds if self._certain else 1):
+        for number in range(options.rounds if self._certain else 1):
             self._rows.extend_to(goal)
             for link in self._links:
                 self._search(link)
@@ -174,6 +176,9 @@ class ReluCoarseSearch(Search):
                     return
             if self.context.is_late:
                 break
+            still_fine = options.lines_first < noise <= options.coarsest_on_lines
+            if number == 0 and still_fine and self._on_lines():
+                return
             goal *= options.row_growth
         fit = self._best.fit
         if fit is None:
@@ -182,10 +187,10 @@ class ReluCoarseSearch(Search):
         raise GaveUp(ReluCoarseReason.NOT_EXPLAINED, units=units, misfit=fit.misfit)
 
     def _on_lines(self) -> bool:
-        """Find units on lines, where kinks stand out; return whether these explain the answers."""
-        noise, coarsest = self.findings.noise, self._options.coarsest_on_lines
-        fine = noise.relative <= coarsest and noise.kind in ("float32", "rounded")
-        if not self.findings.kinks or not fine or self._rows.region.has_box:
+        """Find units on lines, where kinks stand out, and refine them if they explain the answers."""
+        noise = self.findings.noise
+        steady = noise.kind in ("float32", "rounded")
+        if not self.findings.kinks or not steady or self._rows.region.has_box:
             return False
         for link in self._links:
             reading = open_reading(self._rows.view, noise, link, self.findings.spread, self.rng)
@@ -213,6 +218,7 @@ class ReluCoarseSearch(Search):
                 stage.figures.update(rows=len(self._rows), width=fit.model.width, misfit=fit.misfit)
             self._best.keep(fit)
             if self._best.is_explained:
+                self._best.refine(self._searched_again, self._pruned)
                 return True
         return False
 
