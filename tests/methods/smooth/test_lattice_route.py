@@ -151,3 +151,21 @@ def test_layers_that_would_take_long_are_left_to_others() -> None:
     assert queries.sent == 0
     small, limited = planted([12, 20, 1]), LatticeOptions(largest_fit=100)
     assert run(small, 20, options=limited)[0] is None
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("layers", [[12, 14, 6], [12, 14, 40]])
+def test_many_outputs_are_never_too_many(layers: list[int], told: bool) -> None:
+    truth, limited = planted(layers, "gelu"), LatticeOptions(largest_fit=100)
+    found, _, queries = run(truth, layers[1] if told else None, ("gelu",), options=limited)
+    assert parameter_error(truth, found) < 1e-10
+    assert queries.sent < 4 * truth.n_parameters
+
+
+def test_outputs_beyond_the_units_show_nothing_more() -> None:
+    slices, width, d = SliceOptions(), 10, 8
+    incoming = width * (d + 1)
+    for outputs in (10, 20, 1000):
+        # Behind what enters linearly, (width + 1) per output, a point leaves ten equations at most.
+        points = slices.values_needed(width, d, outputs) - (width + 1)
+        assert points * min(outputs, width) >= incoming

@@ -53,10 +53,15 @@ class LatticeOptions(SliceRouteOptions):
     most_inputs: int = 4000
     """Number of inputs beyond which it is not: the slice is taken from a random rotation of all of them."""
     largest_fit: int = 6000
-    """Largest number of parameters on a slice: Gauss-Newton is quick up to there."""
+    """Largest number of parameters on a slice: Gauss-Newton through a matrix is quick up to there."""
     failures: int = 3
     """Spans that end but lead to no network before the search gives up."""
     spans: LatticeSpanOptions = field(default_factory=LatticeSpanOptions)
+
+    def is_quick(self, width: int, dimension: int, outputs: int) -> bool:
+        """Return whether all parameters on a slice of ``dimension`` directions are fitted in little time."""
+        small = slice_parameters(width, dimension, outputs) <= self.largest_fit
+        return small or outputs >= self.fit.many_outputs * width
 
 
 class LatticeRoute(SliceRoute):
@@ -116,8 +121,8 @@ class LatticeRoute(SliceRoute):
     def _affordable(self, dimension: int) -> int | None:
         """Return the slice to look at next; None if there is none, or its fit would take too long."""
         width = self._options.slices.most_units(dimension) if self._width is None else self._width
-        small = slice_parameters(width, dimension, self._outputs) <= self._options.largest_fit
-        return dimension if dimension <= self._inputs and small else None
+        quick = self._options.is_quick(width, dimension, self._outputs)
+        return dimension if dimension <= self._inputs and quick else None
 
     # -- directions ------------------------------------------------------------------------------------
 

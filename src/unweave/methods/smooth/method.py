@@ -56,8 +56,7 @@ def _slice_of(question: Question, width: int, options: LatticeOptions) -> SliceC
         cheapest = options.slices.cost(question.inputs, width, question.outputs, dimension, mirrored=True)
     if cheapest is None:
         return None
-    size = slice_parameters(width, cheapest.dimension, question.outputs)
-    return cheapest if size <= options.largest_fit else None
+    return cheapest if options.is_quick(width, cheapest.dimension, question.outputs) else None
 
 
 def _hessian_cost(question: Question, width: int, surplus: float) -> Cost:

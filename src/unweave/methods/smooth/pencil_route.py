@@ -25,7 +25,7 @@ from unweave.arrays import Array
 from unweave.derivatives.curvature_lattices import Curvatures, CurvatureSampler, curvature_rows
 from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.methods.smooth.jet_profiles import curvature_samples
-from unweave.methods.smooth.random_slice import SliceOptions, slice_parameters
+from unweave.methods.smooth.random_slice import SliceOptions
 from unweave.methods.smooth.slice_fit import ChoosingFitter
 from unweave.methods.smooth.slice_route import SliceResult, SliceRoute, SliceRouteOptions
 from unweave.networks.value_fit import ValueFitResult
@@ -64,7 +64,7 @@ class PencilOptions:
     def rows(self, slices: SliceOptions, inputs: int, width: int, outputs: int) -> int:
         """Return the rows of a search that succeeds at its first attempt."""
         d = min(inputs, width + self.spare_directions)
-        values = slices.values_needed(slice_parameters(width, d, outputs), outputs)
+        values = slices.values_needed(width, d, outputs)
         beside = slices.sites_beside(width, outputs) * (inputs - d)
         return self.first_sites * curvature_rows(d) + values + beside
 
@@ -183,9 +183,9 @@ class PencilRoute(SliceRoute):
                 return fit
         return None
 
-    def _values(self, parameters: int, d: int) -> tuple[Array, Array]:
+    def _values(self, width: int, d: int, skip: bool = False) -> tuple[Array, Array]:
         """Return the rows of the lattices, too: they are equations like others."""
-        points, answers = super()._values(parameters, d)
+        points, answers = super()._values(width, d, skip)
         lattice, known = self._sampler.rows()
         scaled = lattice / self._slices.length_scale(d)
         return np.concatenate([points, scaled]), np.concatenate([answers, known])

@@ -90,9 +90,14 @@ class SliceOptions:
         members = int(np.ceil(self.surplus * width)) + 2
         return max(self.fewest_sites, -(-members // ((d + 1) * outputs)))
 
-    def values_needed(self, parameters: int, outputs: int) -> int:
-        """Return the number of random points that fit this number of parameters."""
-        return -(-int(np.ceil(self.surplus * parameters)) // outputs) + 1
+    def values_needed(self, width: int, d: int, outputs: int, skip: bool = False) -> int:
+        """Return the number of random points that fit a network of ``width`` units in ``d`` directions.
+
+        A point shows no more than ``width`` numbers about incoming weights, however many outputs there are.
+        """
+        parameters = slice_parameters(width, d, outputs) + skip * d * outputs
+        equations = parameters + width * (d + 1) * max(outputs / width - 1, 0)
+        return -(-int(np.ceil(self.surplus * equations)) // outputs) + 1
 
     def sites_beside(self, width: int, outputs: int) -> int:
         """Return the number of sites at which every direction outside the slice is asked once."""
@@ -101,7 +106,7 @@ class SliceOptions:
     def cost(self, inputs: int, width: int, outputs: int, d: int, mirrored: bool) -> SliceCost:
         """Return the cost for a known width in ``d`` directions."""
         rows = 2 * lattice_rows(d) - 1 if mirrored else lattice_rows(d)
-        values = self.values_needed(slice_parameters(width, d, outputs), outputs)
+        values = self.values_needed(width, d, outputs)
         beside = self.sites_beside(width, outputs) * (inputs - d)
         return SliceCost(d, self.lattices_needed(width, d, outputs) * rows, values, beside)
 

@@ -14,7 +14,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.methods.smooth.jet_profiles import JetProfileOptions, JetSamples
-from unweave.methods.smooth.random_slice import RandomSlice, SliceOptions, slice_parameters
+from unweave.methods.smooth.random_slice import RandomSlice, SliceOptions
 from unweave.methods.smooth.slice_extension import ExtensionOptions, extend
 from unweave.methods.smooth.slice_fit import SliceFitOptions, SliceFitter
 from unweave.networks.mirrored_units import mirror_back
@@ -100,12 +100,11 @@ class SliceRoute:
         """Return the best of the fits to values from the starts that leave no more than ``worst``."""
         best, options = None, self._options
         with self._journal.stage("slice fit") as stage:
-            parameters = slice_parameters(width, dimension, self._outputs)
-            for start, residual in fitter.starts(name, *self._values(parameters, dimension)):
+            for start, residual in fitter.starts(name, *self._values(width, dimension)):
                 check()
                 if not residual <= worst or np.abs(start.weights[1]).max() > options.largest_outgoing:
                     continue
-                points, answers = self._values(start.size, dimension)
+                points, answers = self._values(start.width, dimension, start.skip is not None)
                 fit = fitter.fit(
                     start, points, answers, lambda step, _: self._journal.tell(step, None, "steps")
                 )
@@ -118,9 +117,9 @@ class SliceRoute:
         self._evidence = replace(self._evidence, **fitter.example(name))
         return best
 
-    def _values(self, parameters: int, d: int) -> tuple[Array, Array]:
-        """Return random points of the slice, rescaled, and answers: enough to fit the parameters."""
-        needed = self._options.slices.values_needed(parameters, self._outputs) - len(self._points)
+    def _values(self, width: int, d: int, skip: bool = False) -> tuple[Array, Array]:
+        """Return random points of the slice, rescaled, and answers: enough to fit all parameters."""
+        needed = self._options.slices.values_needed(width, d, self._outputs, skip) - len(self._points)
         padding = d - self._points.shape[1]
         self._points = np.concatenate([self._points, np.zeros((len(self._points), padding))], axis=1)
         if needed > 0:
