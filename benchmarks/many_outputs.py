@@ -71,9 +71,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--deadline", type=float)
     options = parser.parse_args()
-    print(
-        "| network | recovered | worst error | rows per parameter | CPU s | peak GB |\n|---|---|---|---|---|---|"
-    )
+    print("| network | recovered | worst error | rows per parameter | CPU s | peak GB |")
+    print("|---|---|---|---|---|---|")
     for row in options.rows.split(","):
         for precision in options.precisions.split(","):
             measure(row, precision, options.seeds, options.deadline)
