@@ -13,7 +13,7 @@ import unweave
 from searches import judged, searched
 from unweave import Network, Samples, Status
 from unweave.arrays import Array
-from unweave.errors import InvalidInput
+from unweave.errors import InvalidInput, NonFiniteAnswers
 from unweave.recovery.fresh_rows import ALL_CORNERS_INPUTS, MOST_CORNERS, Elsewhere
 from unweave.recovery.hearing import hear
 from unweave.targets.witnesses import MOST_WITNESSES, ROWS_ASKED_AGAIN
@@ -55,6 +55,27 @@ def test_a_small_budget_pays_for_some_corners(inputs: int) -> None:
     assert result.status is Status.RECOVERED
     assert result.queries <= limit
     assert 0 < result.certificate["corners"].value < usual.certificate["corners"].value
+
+
+@pytest.mark.parametrize("bound", [1.5, 2.5])
+@pytest.mark.parametrize("instead", [np.nan, np.inf])
+def test_near_rows_without_a_number_speak_against_any_network(bound: float, instead: float) -> None:
+    def target(x: Array) -> Array:
+        return np.where((np.abs(x) > bound).any(axis=1, keepdims=True), instead, SMALL(x))
+
+    try:
+        result = unweave.recover(target, input_dim=4, seed=1)
+    except NonFiniteAnswers:
+        return
+    assert not result.status.is_recovered
+    assert "contradict the network" in result.message
+
+
+def test_what_overflows_in_the_network_too_is_no_contradiction() -> None:
+    growing = Network([np.full((3, 1), 400.0)], [np.zeros(1)], ["exp"])
+    result = unweave.recover(growing, input_dim=3)
+    assert result.queries > 0
+    assert result.status is Status.RECOVERED
 
 
 def test_rows_far_out_can_contradict() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.networks.network import Network
 from unweave.probing.noise import Noise
 from unweave.recovery.fresh_rows import Elsewhere
 from unweave.recovery.residuals import Pattern, pattern_of
@@ -27,6 +28,8 @@ SMALLEST_CONTRADICTION = 1e-6
 """Error of a near row relative to the answers that no right network in float64 shows."""
 ALLOWANCE = 10.0
 """Error of a near row over the threshold of fresh rows, for coarse answers: there are many more rows."""
+OVERFLOWS = 1e30
+"""Answer that arithmetic in single precision may lose on the way to it."""
 CHANGE_ALLOWANCE = 2.0
 """Change of an answer over the threshold of fresh rows: both answers err."""
 
@@ -81,18 +84,32 @@ def hear(
     allowed = max(SMALLEST_CONTRADICTION, ALLOWANCE * threshold) * np.maximum(1.0, distance / NEAR)
     off = (np.abs(errors) / np.maximum(size, np.abs(y))).max(axis=1, initial=0.0)
     wrong = ~(off <= allowed)  # no number is wrong too
+    without = _answers_that_are_missing(candidate.network, view)
     early, answers = view.ledger.witnesses.earliest()
     again = view.ledger(early, fresh=True)
     change = float((np.abs(again - answers) / np.maximum(size, np.abs(answers))).max(initial=0.0))
     inside = np.linalg.norm(points, axis=1) <= INSIDE * np.sqrt(points.shape[1])
     independent = noise.kind == "noisy" and not noise.repeatable
     return Hearing(
-        heard=len(off),
-        contradicting=int(wrong.sum()),
-        worst=float(off[wrong].max(initial=0.0)),
+        heard=len(off) + without,
+        contradicting=int(wrong.sum()) + without,
+        worst=np.inf if without else float(off[wrong].max(initial=0.0)),
         farthest=float(distance.max(initial=0.0)),
         asked_again=len(early),
         change=change,
         largest_change=CHANGE_ALLOWANCE * threshold,
         pattern=pattern_of(points[inside], errors[inside]) if independent else None,
     )
+
+
+def _answers_that_are_missing(network: Network, view: NormalisedQueries) -> int:
+    """Count the near rows where the target had no number to give and the network has one.
+
+    Near in the region or around zero: the region may have been moved to where there are numbers. Answers
+    that the network sees overflow, too, count for nothing.
+    """
+    x = view.ledger.witnesses.without_number(view.n_inputs)
+    distance = np.minimum(np.abs(view.region.to_normalised(x)), np.abs(x)).max(axis=1, initial=0.0)
+    with np.errstate(all="ignore"):
+        values = np.abs(network(x[distance <= NEAR])).max(axis=1, initial=0.0)
+    return int((values < OVERFLOWS).sum())

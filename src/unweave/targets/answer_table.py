@@ -66,6 +66,7 @@ def refuse_non_finite(asked: Array, answers: Array, ledger: Queries) -> None:
     bad = ~np.isfinite(answers).all(axis=1)
     if not bad.any():
         return
+    ledger.witnesses.add_without_number(asked[bad])
     row = asked[int(np.argmax(bad))]
     shown = ", ".join(f"{value:.6g}" for value in row[:_FIRST_NUMBERS])
     more = ", ..." if row.size > _FIRST_NUMBERS else ""

@@ -17,6 +17,8 @@ MOST_WITNESSES = 20_000
 """Rows kept: a wrong share of 3 / 20,000 of what was asked is missed in one run of twenty."""
 ROWS_ASKED_AGAIN = 8
 """Early rows that are asked again at the end, to see whether the target still answers as it did."""
+MOST_WITHOUT_NUMBER = 1000
+"""Rows kept whose answers are no numbers: one of them is enough."""
 _EARLY_STEP = 8  # rows between them: the first rows that are asked are neighbours along lines
 _MOST_BYTES = 32e6  # of rows and answers together, for targets with thousands of inputs
 
@@ -28,6 +30,17 @@ class Witnesses:
         self._parts: list[tuple[Array, Array, Words]] = []
         self._early: list[tuple[Array, Array]] = []
         self._count, self._bound = 0, np.uint64(np.iinfo(np.uint64).max)
+        self._without_number: list[Array] = []
+
+    def add_without_number(self, rows: Array) -> None:
+        """Keep rows (n, D) whose answers were NaN or infinite; the first ones will do."""
+        missing = MOST_WITHOUT_NUMBER - sum(len(part) for part in self._without_number)
+        if missing > 0:
+            self._without_number.append(rows[:missing].copy())
+
+    def without_number(self, n_inputs: int) -> Array:
+        """Return rows (n, D) that were asked and had no finite answer."""
+        return np.concatenate([np.empty((0, n_inputs)), *self._without_number])
 
     def add(self, rows: Array, answers: Array, words: Words) -> None:
         """Keep those of the rows whose fingerprints are small, and the first ones."""
