@@ -23,6 +23,8 @@ from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.clock import check
 from unweave.numerics.memory import require
 
+LARGEST_INVERSE = 12_000
+"""Parameters up to which J^T J is inverted: minutes beyond, and gigabytes."""
 _MOST_ROWS_PER_PARAMETER = 16.0  # used to form J^T J; the result is scaled to all rows
 _COPIES_OF_GRAM = 4  # J^T J, scaled, its factor and the inverse of that
 _LENGTH_WEIGHT = 1e4  # of fixed lengths against the answers' equations: a hundredth of their error
@@ -31,11 +33,13 @@ _LENGTH_WEIGHT = 1e4  # of fixed lengths against the answers' equations: a hundr
 def standard_errors(model: NetworkParameters, points: Array, weights: Array) -> Array | None:
     """Return the standard errors (P,) of ``model``; None if the rows do not determine all parameters.
 
-    None, too, where there is no time or memory left for them.
+    None, too, where there is no time or memory left for them, or there are more than `LARGEST_INVERSE`.
 
     ``points`` (n, D) are the rows of the fit, ``weights`` (n, K) one over the standard deviation of each
     answer, 0 where it was not used.
     """
+    if model.size > LARGEST_INVERSE:
+        return None
     rows = min(len(points), int(np.ceil(_MOST_ROWS_PER_PARAMETER * model.size)))
     try:
         require(_COPIES_OF_GRAM * model.size**2, "the matrices behind standard errors")

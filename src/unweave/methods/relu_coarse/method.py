@@ -5,11 +5,12 @@ from __future__ import annotations
 from unweave.methods.relu_coarse.search import ReluCoarseOptions, ReluCoarseSearch
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.refinement import ROWS_OF_FINAL_FIT
+from unweave.methods.shared.coarse_answers.sliced import SlicedSearch, refuses_many_inputs
 from unweave.methods.shared.refusals import NO_KINKS, links_to_try, mostly_noise
 from unweave.networks.links import LINKS
 from unweave.networks.signs import KINKED
 from unweave.probing.look import Findings
-from unweave.search import Cost, Likelihood, Method, Question, Request
+from unweave.search import Context, Cost, Likelihood, Method, Question, Request, Search
 
 MOST_INPUTS_KINKED = 256
 """Number of inputs up to which kinked units are searched for in all of them at once."""
@@ -27,12 +28,15 @@ def refuses(request: Request, findings: Findings) -> str | None:
         return "the answers are precise, with no last transformation: kinks on lines are better"
     if request.activation is None and not findings.kinks and findings.noise.kind in ("float64", "float32"):
         return "no kinks were seen: the target is smooth"
-    if findings.region.n_inputs > MOST_INPUTS_KINKED:
-        return (
-            f"it searches in all inputs at once, for up to {MOST_INPUTS_KINKED} of them, and the target has "
-            f"{findings.region.n_inputs}"
-        )
-    return None
+    return refuses_many_inputs(findings, MOST_INPUTS_KINKED)
+
+
+def search(context: Context) -> Search:
+    """Search in all inputs, or on a slice where there are many."""
+    if context.findings.region.n_inputs <= MOST_INPUTS_KINKED:
+        return ReluCoarseSearch(context)
+    options: ReluCoarseOptions = context.options
+    return SlicedSearch(context, ReluCoarseSearch, options.coarse, options.slices)
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
@@ -67,7 +71,7 @@ METHOD = Method(
     refuses=refuses,
     likelihood=likelihood,
     cost=cost,
-    search=ReluCoarseSearch,
+    search=search,
     options=ReluCoarseOptions,
     evidence=CoarseEvidence,
 )

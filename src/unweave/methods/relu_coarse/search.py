@@ -23,6 +23,7 @@ from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit, fit_
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.refinement import CoarseOptions, Refinement
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows, link_of
+from unweave.methods.shared.coarse_answers.sliced import SlicedOptions
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.line_search import UnitsOnLines, coarse_line_options
 from unweave.methods.shared.kinked.reading import open_reading
@@ -96,6 +97,8 @@ class ReluCoarseOptions:
     """Residual of units found on lines in precise answers, relative to their spread, that is hard to beat."""
     lines_first: float = 3e-6
     """Noise relative to the spread up to which kinks are looked for on lines before anything else."""
+    slices: SlicedOptions = field(default_factory=SlicedOptions)
+    """The slice that is searched where inputs are many."""
     coarsest_on_lines: float = 1e-4
     """The same noise up to which they are looked for on lines where random starts have failed."""
     rows_after_lines: float = 3.0

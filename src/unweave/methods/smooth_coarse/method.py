@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unweave.methods.shared.coarse_answers.refinement import ROWS_OF_FINAL_FIT
+from unweave.methods.shared.coarse_answers.sliced import SlicedSearch, refuses_many_inputs
 from unweave.methods.shared.refusals import NOTHING_CURVED, links_to_try, mostly_noise
 from unweave.methods.smooth_coarse.search import (
     SmoothCoarseEvidence,
@@ -11,7 +12,7 @@ from unweave.methods.smooth_coarse.search import (
 )
 from unweave.networks.links import LINKS
 from unweave.probing.look import Findings
-from unweave.search import Cost, Likelihood, Method, Question, Request
+from unweave.search import Context, Cost, Likelihood, Method, Question, Request, Search
 from unweave.search.cost import fit_seconds
 
 CERTAIN_KINKS = 3
@@ -34,12 +35,15 @@ def refuses(request: Request, findings: Findings) -> str | None:
         return noise
     if findings.noise.kind == "float64" and links_to_try(request, findings) == ("identity",):
         return "the answers are precise, with no last transformation: short differences are better"
-    if findings.region.n_inputs > MOST_INPUTS_HESSIANS:
-        return (
-            f"it takes Hessians in all inputs, 2 D^2 rows each, for up to {MOST_INPUTS_HESSIANS} inputs, "
-            f"and the target has {findings.region.n_inputs}"
-        )
-    return None
+    return refuses_many_inputs(findings, MOST_INPUTS_HESSIANS)
+
+
+def search(context: Context) -> Search:
+    """Search in all inputs, or on a slice where there are many."""
+    if context.findings.region.n_inputs <= MOST_INPUTS_HESSIANS:
+        return SmoothCoarseSearch(context)
+    options: SmoothCoarseOptions = context.options
+    return SlicedSearch(context, SmoothCoarseSearch, options.coarse, options.slices)
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
@@ -72,7 +76,7 @@ METHOD = Method(
     refuses=refuses,
     likelihood=likelihood,
     cost=cost,
-    search=SmoothCoarseSearch,
+    search=search,
     options=SmoothCoarseOptions,
     evidence=SmoothCoarseEvidence,
 )

@@ -23,6 +23,7 @@ from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.refinement import CoarseOptions, Refinement
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
+from unweave.methods.shared.coarse_answers.sliced import SlicedOptions
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
 from unweave.methods.shared.profiles.unit_fits import hessian_profile
 from unweave.methods.shared.refusals import links_to_try
@@ -51,6 +52,8 @@ class SmoothCoarseOptions:
     """Which members of their span are units."""
     fits: UnitFitOptions = field(default_factory=UnitFitOptions)
     """Fits to answers, units added and left out."""
+    slices: SlicedOptions = field(default_factory=SlicedOptions)
+    """The slice that is searched where inputs are many."""
     hessians_per_unit: tuple[float, ...] = (1.25, 2.5, 6.0)
     """Least number of Hessians per unit seen, attempt by attempt: more where a fit to the answers failed."""
     rival_ratio: float = 4.0

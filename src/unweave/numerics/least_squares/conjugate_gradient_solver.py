@@ -39,6 +39,7 @@ class ConjugateGradientSolver(Solver):
         size = first = _dot(gradient, preconditioned)
         diagonal: list[float] = []
         ratios: list[float] = []
+        least, useful = size, 0
         for _ in range(self._steps):
             if out_of_time():
                 break
@@ -56,12 +57,15 @@ class ConjugateGradientSolver(Solver):
             diagonal.append(1 / length)
             ratios.append(size / previous)
             self.iterations += 1
+            if size < least:
+                least, useful = size, len(diagonal)
             if size <= self._tolerance**2 * first:
                 break
             direction = preconditioned + np.float32(ratios[-1]) * direction
             metric = gradient + np.float32(ratios[-1]) * metric
-        if len(diagonal) > 1:
-            smallest, largest = _lanczos_extremes(np.array(diagonal), np.array(ratios))
+        if useful > 1:
+            # Past the least gradient, coefficients are those of float32's rounding.
+            smallest, largest = _lanczos_extremes(np.array(diagonal[:useful]), np.array(ratios[:useful]))
             # Ritz values only approach the extremes, best where the right-hand side is rich: keep the widest.
             self._extremes = (
                 float(np.fmin(smallest - damping, self._extremes[0])),

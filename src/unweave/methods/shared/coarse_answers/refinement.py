@@ -27,6 +27,7 @@ from unweave.methods.shared.coarse_answers.rounding_rule import RoundingRule, ro
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows, RowOptions, contributions, link_of
 from unweave.networks.activations import SOFTMAX
 from unweave.networks.error_bars import (
+    LARGEST_INVERSE,
     is_homogeneous,
     standard_error_network,
     standard_errors,
@@ -286,15 +287,16 @@ class Refinement(Generic[Measured]):
     def _error_bars_of(self, model: NetworkParameters, from_fit: Array | None) -> Array | None:
         """Return standard errors (P,) in normalized inputs; None if the rows do not determine all parameters.
 
-        Least squares has them for all but homogeneous units, whose lengths it leaves open.
+        Least squares has them for all but homogeneous units, whose lengths it leaves open; conjugate
+        gradients never meet those, and bound the errors of all else.
         """
-        if not is_homogeneous(model):
+        if not is_homogeneous(model) or model.size > LARGEST_INVERSE:
             return from_fit
         return standard_errors(with_fixed_lengths(model), *self._fitted)
 
     def _condition(self, model: NetworkParameters, of_fit: float) -> float | None:
         """Return the condition of the final fit, or, of homogeneous units, infinity if it is singular."""
-        if not is_homogeneous(model):
+        if not is_homogeneous(model) or model.size > LARGEST_INVERSE:
             return of_fit
         return np.inf if self._errors is None else None
 
