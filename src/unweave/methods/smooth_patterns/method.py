@@ -1,0 +1,75 @@
+"""The method for two hidden layers of any widths, as a row of the table."""
+
+from __future__ import annotations
+
+from unweave.methods.shared.refusals import NOTHING_CURVED, too_coarse
+from unweave.methods.smooth_patterns.search import (
+    OUTPUTS,
+    PATTERN_ACTIVATIONS,
+    SmoothPatternsOptions,
+    SmoothPatternsSearch,
+)
+from unweave.probing.look import Findings
+from unweave.search import Cost, Likelihood, Method, Question, Request
+
+COARSEST = 1e-11
+"""Largest noise relative to the spread at which an exact fit is told from one that is nearly so."""
+FEWEST_INPUTS = 3
+"""Inputs below which far points show too few patterns of signs."""
+_CIRCLES = 2.5  # drawn on average
+_GRID_ROWS = 64  # of a circle, whatever the units
+_CROSSING_ROWS = 22  # of a unit on a circle
+_UNIT_ROWS = 20  # of a unit's direction and profile, besides 4 per input
+_FLOPS = 6e4  # per parameter and pattern: some 300 steps of 50 products each
+_FLOPS_PER_SECOND = 3e10  # of products in float32
+
+
+def refuses(request: Request, findings: Findings) -> str | None:
+    """Say why the target cannot be two such layers; None if it can."""
+    if findings.region.has_box:
+        return "it asks far outside every box, and a domain was told"
+    if findings.is_affine:
+        return NOTHING_CURVED
+    if findings.kinks:
+        return "kinks were seen: the target is not smooth"
+    if findings.noise.relative > COARSEST:
+        return too_coarse(findings, COARSEST)
+    if findings.region.n_inputs < FEWEST_INPUTS:
+        return f"it needs {FEWEST_INPUTS} inputs, and there are {findings.region.n_inputs}"
+    return None
+
+
+def likelihood(request: Request, findings: Findings) -> Likelihood:
+    """Judge by the far field, which shows layers, or by what was told."""
+    two = request.hidden is not None
+    return Likelihood.LIKELY if findings.layered or two else Likelihood.UNLIKELY
+
+
+def cost(question: Question) -> Cost:
+    """Count crossings of circles, patterns of signs and values of the final fit."""
+    first, second = (*question.hidden, *question.hidden)[:2] if question.hidden else (1, 1)
+    options = SmoothPatternsOptions().second_layer
+    units = max(options.surplus * second, second + 2)
+    behind = units * (first + 1 + question.outputs)
+    patterns = options.rows_per_parameter * behind / question.outputs + 20
+    far = _CIRCLES * (_GRID_ROWS + first * _CROSSING_ROWS) + first * (4 * question.inputs + _UNIT_ROWS)
+    near = 1.5 * question.parameters / question.outputs + 20
+    seconds = 0.5 + _FLOPS * behind * patterns / _FLOPS_PER_SECOND
+    how = f"{int(far)} rows far out for directions, {int(patterns)} patterns of signs"
+    return question.cost(far + patterns + near, seconds, 12e-6 * min(question.parameters, 12_000) ** 2, how)
+
+
+METHOD = Method(
+    name="smooth_patterns",
+    aliases=("patterns",),
+    description="two hidden layers of any widths that level off, the second behind signs of the first",
+    layers=(2, 2),
+    activations=PATTERN_ACTIVATIONS,
+    outputs=OUTPUTS,
+    refuses=refuses,
+    likelihood=likelihood,
+    cost=cost,
+    search=SmoothPatternsSearch,
+    options=SmoothPatternsOptions,
+    wider=False,
+)

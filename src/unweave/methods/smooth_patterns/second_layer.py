@@ -1,0 +1,189 @@
+"""One hidden layer on sign patterns, its width found: a ridge that falls, from surplus units.
+
+1. small random units, more than are expected, under a ridge from 1e-3 down (`networks.ridge_continuation`);
+   where much is left then, there are too few of them, or the start was a bad one;
+2. units are left out while a refit at the same ridge explains as much: the ridge still keeps surplus units
+   from sharing one unit among them, which they do where it is lower;
+3. at a ridge a hundred times lower the residual falls in proportion if nothing is missing, and a fit without
+   ridge is exact; else weak units are missing. Some are added, and fitted to what is left.
+
+A fit counts as exact only on more equations than it has parameters: on fewer, any units fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.networks.activations import Activation, get_activation
+from unweave.networks.parameters import NetworkParameters
+from unweave.networks.ridge_continuation import OnStep, RidgeFit, RidgeLevel
+from unweave.networks.value_fit import fit_values
+from unweave.numerics.clock import check
+
+Rows = Callable[[int], tuple[Array, Array]]
+"""Rows (n, m1) and (n, K), as many as are asked for or as there are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondLayerOptions:
+    """How many units, from how many rows."""
+
+    surplus: float = 1.25
+    """Units of the first start, over those expected."""
+    rows_per_parameter: float = 2.0
+    """Equations of a fit per parameter."""
+    redundancy: float = 1.15
+    """Least equations per parameter of a fit that counts as exact."""
+    first_ridge: float = 1e-3
+    """Ridge of the first level."""
+    last_ridge: float = 1e-7
+    """Ridge of the last level before units are left out."""
+    least_ridge: float = 1e-11
+    """Ridge below which surplus units are not told from others."""
+    hopeless: float = 1.2e-2
+    """Residual at the last level with which a start is given up."""
+    proportional: float = 0.3
+    """Ratio of residuals at a ridge and at a hundredth of it, below which nothing is missing."""
+    exact: float = 1e-9
+    """Relative residual of an exact fit; wrong units leave 1e-7 and more."""
+    repairs: int = 6
+    """Times that units are added to one start."""
+    starts: int = 6
+    """Starts at most."""
+    growth: float = 1.5
+    """Units of the next start, over those of one that left too much."""
+    gain: float = 0.6
+    """Ratio of residuals that so many more units must reach: what is no such layer needs ever more."""
+
+
+@dataclass(frozen=True, eq=False)
+class SecondLayer:
+    """Units behind the signs: z = A^T g(W^T s + b) + c."""
+
+    model: NetworkParameters | None
+    """None if no fit was exact."""
+    residual: float
+    """Relative root mean square misfit of the best fit."""
+    units: int
+    starts: int
+    rows: int
+
+
+class SecondLayerSearch:
+    """Starts, one after the other, until a fit is exact or more units gain little."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        activation: str,
+        inputs: int,
+        expected: int,
+        floor: float,
+        rng: np.random.Generator,
+        options: SecondLayerOptions,
+        on_step: OnStep | None,
+    ) -> None:
+        self._rows, self._activation, self._inputs, self._floor = rows, activation, inputs, floor
+        self._rng, self._options, self._on_step = rng, options, on_step
+        self._units = max(int(np.ceil(options.surplus * expected)), expected + 2)
+        self._starts, self._left = 0, np.inf
+        self.goes_on = True
+        """Whether a further start makes sense."""
+
+    def advance(self) -> SecondLayer:
+        """Make one start, with more units than the last one if that left too much."""
+        check()
+        options = self._options
+        self._starts += 1
+        fit, units = self._prepared(self._units)
+        found = replace(self._attempt(fit, units), starts=self._starts, rows=fit.rows)
+        if found.residual > options.hopeless:
+            self.goes_on = found.residual < options.gain * self._left and units == self._units
+            self._left, self._units = found.residual, int(options.growth * units)
+        self.goes_on = self.goes_on and found.model is None and self._starts < options.starts
+        return found
+
+    def _prepared(self, units: int) -> tuple[_StandardFit, int]:
+        """Ask rows for so many units; fewer units if there are fewer rows."""
+        options = self._options
+        signs, values = self._rows(self._wanted(units, options.rows_per_parameter))
+        outputs = values.shape[1]
+        per_unit = self._inputs + 1 + outputs
+        most = int((len(signs) * outputs / options.redundancy - outputs) / per_unit)
+        return _StandardFit(signs, values, get_activation(self._activation), self._on_step), max(1, min(units, most))
+
+    def _wanted(self, units: int, per_parameter: float) -> int:
+        outputs = self._rows(1)[1].shape[1]
+        return int(per_parameter * units * (self._inputs + 1 + outputs) / outputs) + 20
+
+    def _attempt(self, standard: _StandardFit, units: int) -> SecondLayer:
+        """Fit from one random start."""
+        options, fit = self._options, standard.fit
+        model, ridge = fit.random(units, self._rng), options.first_ridge
+        while True:
+            level = fit.fit(model, ridge)
+            if ridge <= options.last_ridge:
+                break
+            model, ridge = level.model, ridge / fit.options.fall
+        if level.residual > options.hopeless:
+            return SecondLayer(None, level.residual, units, 1, 0)
+        least = level.residual
+        for _ in range(options.repairs + 1):
+            check()
+            level = fit.without_surplus(level)
+            closer = fit.fit(level.model, level.ridge / 100)
+            least = min(least, closer.residual)
+            if closer.residual < max(options.proportional * level.residual, 10 * self._floor):
+                found = self._exact(standard, closer)
+                least = min(least, found.residual)
+                if found.model is not None:
+                    return found
+            more = max(2, level.model.width // 8)
+            if not self._allows(standard, level.model.width + more):
+                break
+            grown = fit.with_more_units(closer.model, more, level.ridge, self._rng)
+            level = fit.fit(grown, max(level.ridge / fit.options.fall, options.least_ridge))
+        return SecondLayer(None, least, level.model.width, 1, 0)
+
+    def _allows(self, standard: _StandardFit, units: int) -> bool:
+        """Whether there are rows enough for so many units."""
+        outputs = standard.answers.shape[1]
+        parameters = units * (self._inputs + 1 + outputs) + outputs
+        return self._options.redundancy * parameters <= standard.answers.size
+
+    def _exact(self, standard: _StandardFit, level: RidgeLevel) -> SecondLayer:
+        """Fit without ridge; the model is None if that leaves something, or does not need all units."""
+        fitted = fit_values(level.model, standard.signs, standard.answers, self._floor, self._on_step)
+        residual, width = fitted.history[-1], fitted.model.width
+        exact = residual <= max(self._options.exact, 3 * self._floor) and self._allows(standard, width)
+        model = standard.in_values(fitted.model) if exact and fitted.error_bar is not None else None
+        return SecondLayer(model, residual, width, 1, 0)
+
+
+class _StandardFit:
+    """A ridge fit to answers of mean 0 and spread 1."""
+
+    def __init__(self, signs: Array, values: Array, activation: Activation, on_step: OnStep | None) -> None:
+        self._center, spread = values.mean(axis=0), values.std(axis=0)
+        self._spread = np.where(spread > 0, spread, 1.0)
+        self.signs, self.answers = signs, (values - self._center) / self._spread
+        self.fit = RidgeFit(self.signs, self.answers, activation, on_step=on_step)
+
+    @property
+    def rows(self) -> int:
+        """Number of patterns."""
+        return len(self.signs)
+
+    def in_values(self, model: NetworkParameters) -> NetworkParameters:
+        """Return ``model`` in the values' own units."""
+        return NetworkParameters.shallow(
+            model.activation,
+            model.weights[0],
+            model.biases[0],
+            model.weights[1] * self._spread,
+            model.biases[1] * self._spread + self._center,
+        )

@@ -1,0 +1,82 @@
+"""Known inputs of the second layer: the signs of the first layer's units, far out.
+
+Far from all hyperplanes every unit of the first layer is 1 or -1 to the last bit, so that
+
+    f(x) = V g(W2 s + b2) + c,      s = sign(u_k . x - p_k)
+
+is one hidden layer with m1 known inputs. Neither norms nor biases of the first layer enter, nor does the
+rounding of x. There are 2 sum_{i < D} C(m1 - 1, i) patterns at most; each is asked once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.methods.shared.far_field import Ask
+from unweave.methods.smooth_patterns.directions import Hyperplanes
+from unweave.networks.links import Link
+from unweave.numerics.clock import check
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatternOptions:
+    """Where signs are read."""
+
+    radius: float = 1e4
+    """Standard deviation of the points, in normalised inputs."""
+    clear: float = 25.0
+    """Distance from every hyperplane, in widths: tanh is one to the last bit there."""
+    rounds: int = 30
+    """Draws after which rarer patterns are left out."""
+
+
+class SignPatterns:
+    """Rows (s, z), asked as they are needed; z is what lies behind the ``link``."""
+
+    def __init__(
+        self, ask: Ask, planes: Hyperplanes, link: Link, rng: np.random.Generator, options: PatternOptions
+    ) -> None:
+        self._ask, self._planes, self._link, self._rng, self._options = ask, planes, link, rng, options
+        self._seen: set[bytes] = set()
+        self._exhausted = False
+        self.signs = np.empty((0, planes.count))
+        self.values: Array | None = None
+
+    def rows(self, count: int) -> tuple[Array, Array]:
+        """Return ``count`` rows, or all that are found if there are fewer."""
+        while len(self.signs) < count and not self._exhausted:
+            check()
+            points, signs = self._drawn(count - len(self.signs))
+            if not len(points):
+                self._exhausted = True
+                break
+            answers = self._ask(points)
+            usable = self._link.unsaturated(answers)
+            if not usable.any():
+                self._exhausted = True
+            values = self._link.inverse(answers[usable])
+            self.signs = np.concatenate([self.signs, signs[usable]])
+            self.values = values if self.values is None else np.concatenate([self.values, values])
+        assert self.values is not None
+        return self.signs[:count], self.values[:count]
+
+    def _drawn(self, wanted: int) -> tuple[Array, Array]:
+        """Return points (n, D) of new patterns, and these (n, m1)."""
+        options, inputs = self._options, self._planes.directions.shape[1]
+        points: list[Array] = []
+        signs: list[Array] = []
+        for _ in range(options.rounds):
+            drawn = options.radius * self._rng.standard_normal((max(2 * wanted, 200), inputs))
+            patterns, clear = self._planes.signs(drawn, options.clear)
+            for point, pattern in zip(drawn[clear], patterns[clear], strict=True):
+                key = np.packbits(pattern > 0).tobytes()
+                if key not in self._seen and len(points) < wanted:
+                    self._seen.add(key)
+                    points.append(point)
+                    signs.append(pattern)
+            if len(points) >= wanted:
+                break
+        return np.array(points).reshape(-1, inputs), np.array(signs).reshape(-1, self._planes.count)
