@@ -48,7 +48,8 @@ class Hyperplanes:
         The unit ``but`` need not be clear.
         """
         distances = points @ self.directions.T - self.positions
-        off = np.abs(distances) > clear * self.widths
+        # A step that goes up and down again looks too narrow: no unit counts as narrower than most.
+        off = np.abs(distances) > clear * np.maximum(self.widths, np.median(self.widths))
         if but is not None:
             off[:, but] = True
         return np.where(distances > 0, 1.0, -1.0), np.asarray(off.all(axis=1))

@@ -43,7 +43,7 @@ class ProfileOptions:
     """Rows of a profile."""
     half_width: float = 3.0
     """Of a profile, in widths of the step."""
-    norms: tuple[float, ...] = (0.6, 1.0, 1.6)
+    norms: tuple[float, ...] = (0.2, 0.6, 1.0, 1.6)
     """Norms to begin with, over what the width suggests."""
     shifts: tuple[float, ...] = (-0.8, 0.0, 0.8)
     """Pre-activations at the middle of the profile to begin with."""

@@ -38,6 +38,9 @@ class SecondLayerOptions:
     """Equations of a fit per parameter."""
     redundancy: float = 1.15
     """Least equations per parameter of a fit that counts as exact."""
+    scarce: tuple[float, ...] = (1.5, 1.2)
+    """Least equations per parameter of the starts in turn, where there are few rows: with too few, wrong
+    units explain nearly as much; with too few units, right ones are not found."""
     first_ridge: float = 1e-3
     """Ridge of the first level."""
     last_ridge: float = 1e-7
@@ -48,16 +51,22 @@ class SecondLayerOptions:
     """Residual at the last level with which a start is given up."""
     proportional: float = 0.3
     """Ratio of residuals at a ridge and at a hundredth of it, below which nothing is missing."""
-    exact: float = 1e-9
-    """Relative residual of an exact fit; wrong units leave 1e-7 and more."""
+    exact: float = 1e-11
+    """Relative residual of an exact fit."""
+    nearly: float = 1e-5
+    """Residual of a fit without ridge with which surplus units may be what keeps it from being exact."""
     repairs: int = 6
     """Times that units are added to one start."""
-    starts: int = 6
-    """Starts at most."""
+    starts: tuple[int, int] = (3, 12)
+    """Starts at least and at most ..."""
+    work: float = 3e11
+    """... between which this many flops decide, roughly: some ten seconds."""
     growth: float = 1.5
     """Units of the next start, over those of one that left too much."""
     gain: float = 0.6
-    """Ratio of residuals that so many more units must reach: what is no such layer needs ever more."""
+    """Ratio of residuals that so many more units must reach, ..."""
+    misses: int = 2
+    """... or there are no further starts after missing it so often."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,21 +99,29 @@ class SecondLayerSearch:
         self._rows, self._activation, self._inputs, self._floor = rows, activation, inputs, floor
         self._rng, self._options, self._on_step = rng, options, on_step
         self._units = max(int(np.ceil(options.surplus * expected)), expected + 2)
-        self._starts, self._left = 0, np.inf
-        self.goes_on = True
+        self._starts, self._misses, self._flops, self._left = 0, 0, 0.0, np.inf
+        self._found = False
+
+    @property
+    def goes_on(self) -> bool:
         """Whether a further start makes sense."""
+        fewest, most = self._options.starts
+        wanted = self._starts < fewest or (self._starts < most and self._flops < self._options.work)
+        return wanted and not self._found and self._misses < self._options.misses
 
     def advance(self) -> SecondLayer:
         """Make one start, with more units than the last one if that left too much."""
         check()
         options = self._options
-        self._starts += 1
         fit, units = self._prepared(self._units)
+        self._starts += 1
         found = replace(self._attempt(fit, units), starts=self._starts, rows=fit.rows)
-        if found.residual > options.hopeless:
-            self.goes_on = found.residual < options.gain * self._left and units == self._units
-            self._left, self._units = found.residual, int(options.growth * units)
-        self.goes_on = self.goes_on and found.model is None and self._starts < options.starts
+        self._flops += fit.fit.flops
+        if min(found.residual, self._left) > options.hopeless and units == self._units:
+            # What is no such layer needs ever more units.
+            self._misses += found.residual > options.gain * self._left
+            self._units = int(options.growth * units)
+        self._left, self._found = min(found.residual, self._left), found.model is not None
         return found
 
     def _prepared(self, units: int) -> tuple[_StandardFit, int]:
@@ -113,7 +130,8 @@ class SecondLayerSearch:
         signs, values = self._rows(self._wanted(units, options.rows_per_parameter))
         outputs = values.shape[1]
         per_unit = self._inputs + 1 + outputs
-        most = int((len(signs) * outputs / options.redundancy - outputs) / per_unit)
+        scarce = options.scarce[self._starts % len(options.scarce)]
+        most = int((len(signs) * outputs / scarce - outputs) / per_unit)
         return _StandardFit(signs, values, get_activation(self._activation), self._on_step), max(1, min(units, most))
 
     def _wanted(self, units: int, per_parameter: float) -> int:
@@ -138,7 +156,7 @@ class SecondLayerSearch:
             closer = fit.fit(level.model, level.ridge / 100)
             least = min(least, closer.residual)
             if closer.residual < max(options.proportional * level.residual, 10 * self._floor):
-                found = self._exact(standard, closer)
+                found = self._leanest(standard, closer)
                 least = min(least, found.residual)
                 if found.model is not None:
                     return found
@@ -155,13 +173,20 @@ class SecondLayerSearch:
         parameters = units * (self._inputs + 1 + outputs) + outputs
         return self._options.redundancy * parameters <= standard.answers.size
 
-    def _exact(self, standard: _StandardFit, level: RidgeLevel) -> SecondLayer:
-        """Fit without ridge; the model is None if that leaves something, or does not need all units."""
-        fitted = fit_values(level.model, standard.signs, standard.answers, self._floor, self._on_step)
-        residual, width = fitted.history[-1], fitted.model.width
-        exact = residual <= max(self._options.exact, 3 * self._floor) and self._allows(standard, width)
-        model = standard.in_values(fitted.model) if exact and fitted.error_bar is not None else None
-        return SecondLayer(model, residual, width, 1, 0)
+    def _leanest(self, standard: _StandardFit, level: RidgeLevel) -> SecondLayer:
+        """Fit without ridge; where that is nearly exact only, surplus units share others among them."""
+        while True:
+            fitted = fit_values(level.model, standard.signs, standard.answers, self._floor, self._on_step)
+            residual, width = fitted.history[-1], fitted.model.width
+            exact = residual <= max(self._options.exact, 3 * self._floor) and self._allows(standard, width)
+            if exact and fitted.error_bar is not None:
+                return SecondLayer(standard.in_values(fitted.model), residual, width, 1, 0)
+            if residual > self._options.nearly:
+                return SecondLayer(None, residual, width, 1, 0)
+            ridge = level.ridge / 100
+            level = standard.fit.without_surplus(RidgeLevel(ridge, fitted.model, residual, 0))
+            if level.model.width == width:
+                return SecondLayer(None, residual, width, 1, 0)
 
 
 class _StandardFit:
