@@ -9,6 +9,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.derivatives.entangled import network_gradients
+from unweave.networks.activations import SOFTMAX
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult, fit_values, points_to_fit
@@ -73,6 +74,8 @@ def _input_rounding(network: Network, points: Array) -> float:
     Where weights are nearly dependent, points at which all units act lie far out, and their pre-activations
     are the difference of large numbers.
     """
+    if network.activations[-1] == SOFTMAX:  # which damps what its logits do
+        network = Network(network.weights, network.biases, (*network.activations[:-1], "identity"))
     lengths = np.linalg.norm(points, axis=1)
     slopes = np.linalg.norm(network_gradients(network, points), axis=(1, 2)) / np.sqrt(network.n_outputs)
     rounding = _ROUNDING_OF_A_SUM * np.finfo(np.float64).eps * lengths * slopes

@@ -7,7 +7,7 @@
 3. at a ridge a hundred times lower the residual falls in proportion if nothing is missing, and a fit without
    ridge is exact; else weak units are missing. Some are added, and fitted to what is left.
 
-A fit counts as exact only on more equations than it has parameters: on fewer, any units fit.
+A fit counts as exact only on more equations than it has parameters, and if it is well conditioned.
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ class SecondLayerOptions:
     """Relative residual of an exact fit."""
     nearly: float = 1e-5
     """Residual of a fit without ridge with which surplus units may be what keeps it from being exact."""
+    largest_condition: float = 1e9
+    """Condition of an exact fit. More shows that a unit is two: one acts where some sign is 1 and the other
+    where it is -1, each saturated elsewhere, and no pattern tells them from one."""
     repairs: int = 6
     """Times that units are added to one start."""
     starts: tuple[int, int] = (3, 12)
@@ -179,9 +182,9 @@ class SecondLayerSearch:
             fitted = fit_values(level.model, standard.signs, standard.answers, self._floor, self._on_step)
             residual, width = fitted.history[-1], fitted.model.width
             exact = residual <= max(self._options.exact, 3 * self._floor) and self._allows(standard, width)
-            if exact and fitted.error_bar is not None:
+            if exact and fitted.condition < self._options.largest_condition:
                 return SecondLayer(standard.in_values(fitted.model), residual, width, 1, 0)
-            if residual > self._options.nearly:
+            if exact or residual > self._options.nearly:
                 return SecondLayer(None, residual, width, 1, 0)
             ridge = level.ridge / 100
             level = standard.fit.without_surplus(RidgeLevel(ridge, fitted.model, residual, 0))
