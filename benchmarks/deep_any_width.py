@@ -5,8 +5,8 @@ A row is KIND:SHAPE, with "/float32" at its end for answers that are computed in
 - tanh, logistic, erf: random weights of norm 0.6 to 1.6 (logistic: 1.2 to 3.2), biases 0.5 N(0, 1), outgoing
   weights N(0, 1/m2), some of which are tiny; a linear output, or after a "+" a tanh, sigmoid or softmax one;
 - policy: weights and biases uniform in +-1/sqrt(what a layer reads), as torch begins with;
-- diabetes, cancer: scikit-learn's ``MLPRegressor`` (tanh, or logistic after a "+"), fitted to the standardized
-  data and asked through ``predict``.
+- diabetes, cancer: scikit-learn's ``MLPRegressor`` (tanh, or logistic after a "+"), fitted to the data,
+  standardized, and asked through ``predict``.
 
 Rows per parameter count all rows: the look and the verification as well. Seconds are computing time of whole
 recoveries. Parameter errors are those of `unweave.compare`.
@@ -136,11 +136,8 @@ def measure(row: str, seeds: range) -> None:
         else:
             failures.append(f"    seed {seed}: {result.status.name}: {result.message}")
     spread = f"{np.median(errors):.1e}, {max(errors):.1e}" if errors else "-"
-    print(
-        f"| {row} | {recovered} of {len(seeds)} | {wrong} | {spread} | {np.median(rows):.1f}, {max(rows):.1f} "
-        f"| {np.median(seconds):.1f}, {max(seconds):.1f} |",
-        flush=True,
-    )
+    per, cpu = (f"{np.median(each):.1f}, {max(each):.1f}" for each in (rows, seconds))
+    print(f"| {row} | {recovered} of {len(seeds)} | {wrong} | {spread} | {per} | {cpu} |", flush=True)
     for text in failures:
         print(text, flush=True)
 

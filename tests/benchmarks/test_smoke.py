@@ -65,6 +65,7 @@ TABLES = {
     "signs": ["--rows", "4-20-1:signed"],
     "many_units": ["--rows", "tanh:6-20-1"],
     "tight_budgets": [],
+    "deep_any_width": ["--rows", "tanh:4-6-4-1"],
 }
 """Scripts that only print a table, and what makes it small."""
 SMALLER = {

@@ -132,7 +132,12 @@ class ValueJacobian(Linearisation):
     def typical_squares(self) -> Array:
         """Mean of the diagonal of J^T J over each layer's parameters."""
         means = [float(spectrum.values.mean()) for spectrum in self._spectra]
-        return np.concatenate([np.full(w.size, mean) for w, mean in zip(self._model.split(np.zeros(self._model.size)), means, strict=True)])
+        return np.concatenate(
+            [
+                np.full(w.size, mean)
+                for w, mean in zip(self._model.split(np.zeros(self._model.size)), means, strict=True)
+            ]
+        )
 
     def preconditioner_diagonal(self) -> Array:
         """Diagonal of M^{-1} in the order of the parameters."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.derivatives.site_differences import gradients_around
 from unweave.search import GaveUp, Reason
 
@@ -232,7 +232,7 @@ class _Parts:
     def middle(self) -> Array:
         return np.asarray((self.left + self.right) / 2)
 
-    def keep(self, which: Array) -> _Parts:
+    def keep(self, which: BoolArray | IntArray) -> _Parts:
         """Return some of the intervals, by mask or number."""
         numbers = self.left[which], self.right[which], self.at_left[which], self.at_right[which]
         return _Parts(*numbers, self.heights[which])
@@ -258,7 +258,7 @@ def _resolved(ask: Ask, circle: _Circle, parts: _Parts, most: Array) -> _Parts:
         chosen = parts.keep(steep)
         halves = chosen.halved(ask(circle.at(chosen.middle)))
         change = halves.change.reshape(-1, 2)
-        better = halves.keep(2 * np.arange(len(steep)) + change.argmax(axis=1))
+        better = halves.keep(2 * np.arange(len(steep), dtype=np.int64) + change.argmax(axis=1))
         parts.left[steep], parts.right[steep] = better.left, better.right
         parts.at_left[steep], parts.at_right[steep] = better.at_left, better.at_right
     return parts

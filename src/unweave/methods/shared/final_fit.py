@@ -1,4 +1,4 @@
-"""Fit all parameters of a network with several hidden layers to values, with more of them until it settles."""
+"""Fit all parameters of a network with several hidden layers to values, more of them until it settles."""
 
 from __future__ import annotations
 

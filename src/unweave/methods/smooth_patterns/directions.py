@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.shared.far_field import Ask, CircleOptions, Unit, units_on_circle
 from unweave.numerics.clock import check
 
@@ -41,6 +41,12 @@ class Hyperplanes:
     def count(self) -> int:
         """m"""
         return len(self.widths)
+
+    def moved(self, units: IntArray, positions: Array, widths: Array) -> Hyperplanes:
+        """Return the same with other positions and widths of some units."""
+        p, w = self.positions.copy(), self.widths.copy()
+        p[units], w[units] = positions, widths
+        return replace(self, positions=p, widths=w)
 
     def signs(self, points: Array, clear: float, but: int | None = None) -> tuple[Array, BoolArray]:
         """Return the units' signs (n, m) at points (n, D), and which points are ``clear`` widths off all.

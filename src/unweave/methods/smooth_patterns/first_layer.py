@@ -22,7 +22,13 @@ from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, min
 from unweave.numerics.least_squares.pair_steps import pair_steps
 
 _SCHEDULE = LevenbergMarquardtOptions(
-    steps=40, stalls=None, last_ratio=0.9999, damping=1e-3, damping_fall=0.2, damping_rise=5.0, max_damping=1e8
+    steps=40,
+    stalls=None,
+    last_ratio=0.9999,
+    damping=1e-3,
+    damping_fall=0.2,
+    damping_rise=5.0,
+    max_damping=1e8,
 )
 _DIFFERENCE = 1e-6  # step of the derivatives by norm and shift
 
@@ -49,8 +55,12 @@ class ProfileOptions:
     """Pre-activations at the middle of the profile to begin with."""
     clean: float = 1e-3
     """Relative misfit above which a unit's profile is read again elsewhere."""
-    rounds: int = 3
-    """Places that are tried per unit."""
+    rounds: int = 6
+    """Profiles that are read per unit at most."""
+    resolved: float = 2.0
+    """Largest change of the pre-activation from one row of a profile to the next."""
+    closer: float = 5.0
+    """Factor by which a profile is made narrower where that is exceeded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,28 +84,36 @@ def first_layer(
     """Find norm and bias of every unit; ``second`` is the network behind the signs."""
     count, inputs = planes.directions.shape
     norms, shifts, misfits = np.ones(count), np.zeros(count), np.full(count, np.inf)
+    along = np.linspace(-options.half_width, options.half_width, options.samples)
     for _ in range(options.rounds):
         check()
         units = np.flatnonzero(~(misfits < options.clean)).astype(np.int64)
         if not len(units):
             break
         places = np.array([_place(planes, second, int(unit), rng, options) for unit in units])
-        along = planes.widths[units, None] * np.linspace(-1, 1, options.samples) * options.half_width
-        points = places[:, None] + along[:, :, None] * planes.directions[units, None]
+        widths, directions = planes.widths[units], planes.directions[units]
+        times = widths[:, None] * along
+        points = places[:, None] + times[:, :, None] * directions[:, None]
         answers = ask(points.reshape(-1, inputs)).reshape(len(units), options.samples, -1)
         signs, _ = planes.signs(places, 0.0)
-        profiles = _Profiles(units, along, answers, signs, second, link)
-        a, b, misfit = _fitted(profiles, 2 / planes.widths[units], options)
+        a, b, misfit = _fitted(_Profiles(units, times, answers, signs, second, link), 2 / widths, options)
+        at = np.einsum("ud,ud->u", places, directions)
+        # Between two samples any steep unit fits: look closer, around where it switches.
+        coarse = a * widths * (along[1] - along[0]) > options.resolved
+        misfit = np.where(coarse, np.inf, misfit)
+        planes = planes.moved(units[coarse], (at - b / a)[coarse], widths[coarse] / options.closer)
         better = misfit < misfits[units]
         chosen = units[better]
-        norms[chosen], misfits[chosen] = a[better], misfit[better]
-        at = np.einsum("ud,ud->u", places, planes.directions[units])
-        shifts[chosen] = (b - a * at)[better]
+        norms[chosen], misfits[chosen], shifts[chosen] = a[better], misfit[better], (b - a * at)[better]
     return FirstLayer((planes.directions * norms[:, None]).T, shifts, misfits)
 
 
 def _place(
-    planes: Hyperplanes, second: NetworkParameters, unit: int, rng: np.random.Generator, options: ProfileOptions
+    planes: Hyperplanes,
+    second: NetworkParameters,
+    unit: int,
+    rng: np.random.Generator,
+    options: ProfileOptions,
 ) -> Array:
     """Return a point (D,) on the hyperplane of ``unit`` where its step is high and it is alone."""
     direction, inputs = planes.directions[unit], planes.directions.shape[1]
@@ -169,9 +187,7 @@ class _ProfileSteps(Steps[_ProfilePoint]):
         of_a, of_b = pair_steps(normal, gradient, damping)
         return self.at(np.maximum(point.a - of_a, point.a / 10), point.b - of_b)
 
-    def accepted(
-        self, better: bool | BoolArray, trial: _ProfilePoint, point: _ProfilePoint
-    ) -> _ProfilePoint:
+    def accepted(self, better: bool | BoolArray, trial: _ProfilePoint, point: _ProfilePoint) -> _ProfilePoint:
         rows = np.asarray(better)
         return _ProfilePoint(
             np.where(rows, trial.a, point.a),

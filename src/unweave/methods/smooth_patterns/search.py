@@ -13,6 +13,7 @@ it reads, because the second layer's units live in the m1 dimensions of the sign
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -46,8 +47,8 @@ class PatternReason(Reason):
         "more inputs would show more"
     )
     NOT_EXACT = (
-        "{units} units behind the signs of {first} first-layer units leave a residual of {residual:.2g}: more "
-        "than two hidden layers, units of another kind, or a first-layer unit that was not seen"
+        "{units} units behind the signs of {first} first-layer units leave a residual of {residual:.2g}: "
+        "more than two hidden layers, units of another kind, or a first-layer unit that was not seen"
     )
 
 
@@ -61,6 +62,8 @@ class SmoothPatternsOptions:
     profiles: ProfileOptions = field(default_factory=ProfileOptions)
     fewest_patterns: int = 12
     """Sign patterns without which nothing is fitted."""
+    first_patterns: int = 60
+    """Sign patterns whose answers tell which output activations are possible."""
     spread: float = 1.5
     """Standard deviation of the inputs of the final fit: first-layer units are then partly saturated."""
     polishes: int = 3
@@ -142,21 +145,22 @@ class SmoothPatternsSearch(Search):
         expected = planes.count if hidden is None else hidden[1]
         noise = self.findings.noise.relative
         with self.journal.stage("layer 2") as stage:
-            searches = {}
-            for link in self._links():
-                patterns = SignPatterns(self._ask, planes, link, np.random.default_rng(self._seed()), options.patterns)
-                if len(patterns.rows(options.fewest_patterns)[0]) < options.fewest_patterns:
-                    continue
-                searches[link.name] = SecondLayerSearch(
-                    patterns.rows,
+            patterns = SignPatterns(self._ask, planes, self.findings.n_outputs, self.rng, options.patterns)
+            patterns.extend(options.first_patterns)
+            if len(patterns.signs) < options.fewest_patterns:
+                raise GaveUp(PatternReason.FEW_PATTERNS, units=planes.count, patterns=len(patterns.signs))
+            searches = {
+                link.name: SecondLayerSearch(
+                    partial(patterns.rows, link),
                     activation,
-                    planes.count,
-                    expected,
+                    (planes.count, expected, self.findings.n_outputs),
                     noise,
                     self.rng,
                     options.second_layer,
                     self.on_step,
                 )
+                for link in self._links(patterns.answers)
+            }
             best, chosen = SecondLayer(None, np.inf, 0, 0, 0), Link("identity")
             while any(search.goes_on for search in searches.values()) and best.model is None:
                 for name, search in searches.items():
@@ -164,27 +168,24 @@ class SmoothPatternsSearch(Search):
                         found = search.advance()
                         if found.residual < best.residual:
                             best, chosen = found, Link(name)
-            stage.figures.update(units=best.units, residual=best.residual, starts=best.starts, patterns=best.rows)
+            stage.figures.update(
+                units=best.units, residual=best.residual, starts=best.starts, patterns=best.rows
+            )
             stage.figures.update(output=chosen.name)
-        if not searches:
-            raise GaveUp(PatternReason.FEW_PATTERNS, units=planes.count, patterns=options.fewest_patterns)
         if best.model is None:
             raise GaveUp(
                 PatternReason.NOT_EXACT, units=best.units, first=planes.count, residual=best.residual
             )
         return best, chosen
 
-    def _seed(self) -> int:
-        """The same for every output activation, so that all read the same rows."""
-        return int(self.findings.queries) + 1
-
-    def _links(self) -> list[Link]:
-        """Output activations to look behind, the simplest first; a softmax shows itself."""
+    def _links(self, answers: Array) -> list[Link]:
+        """Output activations whose range holds all ``answers`` (n, K), the likeliest first."""
         told = self.request.output_activation
         if told is not None:
             return [Link(told)]
-        allowed = [name for name in OUTPUTS if name in self.findings.links] or ["identity"]
-        return [Link(SOFTMAX)] if SOFTMAX in allowed else [Link(name) for name in allowed]
+        if SOFTMAX in self.findings.links:
+            return [Link(SOFTMAX)]  # probabilities that sum to one
+        return [link for link in map(Link, ("identity", "sigmoid", "tanh")) if link.fits(answers)]
 
     def _note_layer(self, number: int, width: int, residual: float, attempts: int, queries: int) -> None:
         entry = LayerEvidence(number, width, residual, None, None, attempts, queries)

@@ -34,17 +34,19 @@ class SecondLayerOptions:
 
     surplus: float = 1.25
     """Units of the first start, over those expected."""
-    rows_per_parameter: float = 2.0
+    rows_per_parameter: float = 1.8
     """Equations of a fit per parameter."""
     redundancy: float = 1.15
     """Least equations per parameter of a fit that counts as exact."""
     scarce: tuple[float, ...] = (1.5, 1.2)
     """Least equations per parameter of the starts in turn, where there are few rows: with too few, wrong
     units explain nearly as much; with too few units, right ones are not found."""
-    first_ridge: float = 1e-3
-    """Ridge of the first level."""
-    last_ridge: float = 1e-7
-    """Ridge of the last level before units are left out."""
+    ridges: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+    """Levels of the ridge before units are left out, ..."""
+    pruning_ridge: float = 1e-7
+    """... of which those below this one are gone through ..."""
+    near: float = 2e-3
+    """... where the residual is larger: units that are nearly straight come apart late."""
     least_ridge: float = 1e-11
     """Ridge below which surplus units are not told from others."""
     hopeless: float = 1.2e-2
@@ -86,20 +88,23 @@ class SecondLayer:
 
 
 class SecondLayerSearch:
-    """Starts, one after the other, until a fit is exact or more units gain little."""
+    """Starts, one after the other, until a fit is exact or more units gain little.
+
+    ``widths`` are the number of signs, of units to expect and of outputs.
+    """
 
     def __init__(
         self,
         rows: Rows,
         activation: str,
-        inputs: int,
-        expected: int,
+        widths: tuple[int, int, int],
         floor: float,
         rng: np.random.Generator,
         options: SecondLayerOptions,
         on_step: OnStep | None,
     ) -> None:
-        self._rows, self._activation, self._inputs, self._floor = rows, activation, inputs, floor
+        self._rows, self._activation, self._floor = rows, activation, floor
+        self._inputs, expected, self._outputs = widths
         self._rng, self._options, self._on_step = rng, options, on_step
         self._units = max(int(np.ceil(options.surplus * expected)), expected + 2)
         self._starts, self._misses, self._flops, self._left = 0, 0, 0.0, np.inf
@@ -130,26 +135,23 @@ class SecondLayerSearch:
     def _prepared(self, units: int) -> tuple[_StandardFit, int]:
         """Ask rows for so many units; fewer units if there are fewer rows."""
         options = self._options
-        signs, values = self._rows(self._wanted(units, options.rows_per_parameter))
-        outputs = values.shape[1]
-        per_unit = self._inputs + 1 + outputs
+        per_unit = self._inputs + 1 + self._outputs
+        wanted = int(options.rows_per_parameter * units * per_unit / self._outputs) + 20
+        signs, values = self._rows(wanted)
         scarce = options.scarce[self._starts % len(options.scarce)]
-        most = int((len(signs) * outputs / scarce - outputs) / per_unit)
-        return _StandardFit(signs, values, get_activation(self._activation), self._on_step), max(1, min(units, most))
-
-    def _wanted(self, units: int, per_parameter: float) -> int:
-        outputs = self._rows(1)[1].shape[1]
-        return int(per_parameter * units * (self._inputs + 1 + outputs) / outputs) + 20
+        most = int((values.size / scarce - self._outputs) / per_unit)
+        fit = _StandardFit(signs, values, get_activation(self._activation), self._on_step)
+        return fit, max(1, min(units, most))
 
     def _attempt(self, standard: _StandardFit, units: int) -> SecondLayer:
         """Fit from one random start."""
         options, fit = self._options, standard.fit
-        model, ridge = fit.random(units, self._rng), options.first_ridge
-        while True:
+        model = fit.random(units, self._rng)
+        for ridge in options.ridges:
             level = fit.fit(model, ridge)
-            if ridge <= options.last_ridge:
+            model = level.model
+            if ridge <= options.pruning_ridge and level.residual < options.near:
                 break
-            model, ridge = level.model, ridge / fit.options.fall
         if level.residual > options.hopeless:
             return SecondLayer(None, level.residual, units, 1, 0)
         least = level.residual
@@ -174,7 +176,7 @@ class SecondLayerSearch:
         """Whether there are rows enough for so many units."""
         outputs = standard.answers.shape[1]
         parameters = units * (self._inputs + 1 + outputs) + outputs
-        return self._options.redundancy * parameters <= standard.answers.size
+        return bool(self._options.redundancy * parameters <= standard.answers.size)
 
     def _leanest(self, standard: _StandardFit, level: RidgeLevel) -> SecondLayer:
         """Fit without ridge; where that is nearly exact only, surplus units share others among them."""

@@ -20,6 +20,8 @@ from unweave.methods.smooth_patterns.directions import Hyperplanes
 from unweave.networks.links import Link
 from unweave.numerics.clock import check
 
+_MOST_SATURATED = 4  # rows asked per row that is wanted, where a link is saturated at most of them
+
 
 @dataclass(frozen=True, kw_only=True)
 class PatternOptions:
@@ -34,34 +36,38 @@ class PatternOptions:
 
 
 class SignPatterns:
-    """Rows (s, z), asked as they are needed; z is what lies behind the ``link``."""
+    """Patterns and their answers, asked as they are needed."""
 
     def __init__(
-        self, ask: Ask, planes: Hyperplanes, link: Link, rng: np.random.Generator, options: PatternOptions
+        self, ask: Ask, planes: Hyperplanes, outputs: int, rng: np.random.Generator, options: PatternOptions
     ) -> None:
-        self._ask, self._planes, self._link, self._rng, self._options = ask, planes, link, rng, options
+        self._ask, self._planes, self._rng, self._options = ask, planes, rng, options
         self._seen: set[bytes] = set()
         self._exhausted = False
         self.signs = np.empty((0, planes.count))
-        self.values: Array | None = None
+        self.answers = np.empty((0, outputs))
 
-    def rows(self, count: int) -> tuple[Array, Array]:
-        """Return ``count`` rows, or all that are found if there are fewer."""
+    def extend(self, count: int) -> None:
+        """Ask until there are ``count`` patterns, or no further ones are found."""
         while len(self.signs) < count and not self._exhausted:
             check()
             points, signs = self._drawn(count - len(self.signs))
-            if not len(points):
-                self._exhausted = True
+            self._exhausted = not len(points)
+            if len(points):
+                self.answers = np.concatenate([self.answers, self._ask(points)])
+                self.signs = np.concatenate([self.signs, signs])
+
+    def rows(self, link: Link, count: int) -> tuple[Array, Array]:
+        """Return ``count`` patterns and what lies behind ``link``, or all if there are fewer."""
+        wanted = count
+        while True:
+            self.extend(wanted)
+            usable = np.flatnonzero(link.unsaturated(self.answers))
+            if len(usable) >= count or self._exhausted or wanted > _MOST_SATURATED * count:
                 break
-            answers = self._ask(points)
-            usable = self._link.unsaturated(answers)
-            if not usable.any():
-                self._exhausted = True
-            values = self._link.inverse(answers[usable])
-            self.signs = np.concatenate([self.signs, signs[usable]])
-            self.values = values if self.values is None else np.concatenate([self.values, values])
-        assert self.values is not None
-        return self.signs[:count], self.values[:count]
+            wanted += max(count - len(usable), count // 4)
+        chosen = usable[:count]
+        return self.signs[chosen], link.inverse(self.answers[chosen])
 
     def _drawn(self, wanted: int) -> tuple[Array, Array]:
         """Return points (n, D) of new patterns, and these (n, m1)."""
