@@ -148,7 +148,7 @@ class RidgeFit:
             steps=options.steps if steps is None else steps,
             refusals=8,
             stalls=options.stalls,
-            worthwhile=options.worthwhile / (2 if iterative else 1),  # inexact steps gain less each
+            worthwhile=options.worthwhile,
             damping=1e-2 if iterative else 1e-3,
             damping_fall=1 / 5,
             damping_rise=5.0,

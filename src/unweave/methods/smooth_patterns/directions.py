@@ -14,8 +14,6 @@ from unweave.numerics.clock import check
 CIRCLES = CircleOptions(
     fewest_grid=32, grid_per_coordinate=0, most_grid=8192, cell=1.0, tail=0.05, resolved=0.6, quiet=3
 )
-_LIKELY_COMPLETE = 0.01  # expected number of units that no circle has shown, below which circles end
-_HALF_A_MISS = 0.5  # counted where no unit was ever missed
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +80,8 @@ class DirectionSearch:
                 break
 
     def _is_complete(self) -> bool:
-        """Whether units are seen so often that none has been missed by every circle."""
+        """Whether units are seen so often that hardly one in a hundred runs misses one on every circle."""
         seen = sum(min(len(unit.crossings), self.circles) for unit in self.units)
         chances = self.circles * len(self.units)
-        missed = max(chances - seen, _HALF_A_MISS) / max(chances, 1)
-        return bool(len(self.units) * missed**self.circles < _LIKELY_COMPLETE)
+        missed = max(chances - seen, 0.5) / max(chances, 1)  # half a miss where there was none
+        return bool(len(self.units) * missed**self.circles < 0.01)

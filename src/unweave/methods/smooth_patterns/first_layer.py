@@ -30,7 +30,6 @@ _SCHEDULE = LevenbergMarquardtOptions(
     damping_rise=5.0,
     max_damping=1e8,
 )
-_DIFFERENCE = 1e-6  # step of the derivatives by norm and shift
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +52,8 @@ class ProfileOptions:
     """Norms to begin with, over what the width suggests."""
     shifts: tuple[float, ...] = (-0.8, 0.0, 0.8)
     """Pre-activations at the middle of the profile to begin with."""
+    difference: float = 1e-6
+    """Step of the derivatives by norm and shift."""
     clean: float = 1e-3
     """Relative misfit above which a unit's profile is read again elsewhere."""
     rounds: int = 6
@@ -171,17 +172,17 @@ class _ProfilePoint:
 class _ProfileSteps(Steps[_ProfilePoint]):
     """All units at once; derivatives are differences."""
 
-    def __init__(self, profiles: _Profiles) -> None:
-        self._profiles = profiles
+    def __init__(self, profiles: _Profiles, difference: float) -> None:
+        self._profiles, self._difference = profiles, difference
 
     def at(self, a: Array, b: Array) -> _ProfilePoint:
         residual = (self._profiles.answers - self._profiles.model(a, b)).reshape(len(a), -1)
         return _ProfilePoint(a, b, residual, np.einsum("ur,ur->u", residual, residual))
 
     def trial(self, point: _ProfilePoint, damping: float | Array) -> _ProfilePoint:
-        step = _DIFFERENCE * point.a
+        step = self._difference * point.a
         by_a = (self.at(point.a + step, point.b).residual - point.residual) / step[:, None]
-        by_b = (self.at(point.a, point.b + _DIFFERENCE).residual - point.residual) / _DIFFERENCE
+        by_b = (self.at(point.a, point.b + self._difference).residual - point.residual) / self._difference
         normal = (by_a**2).sum(axis=1), (by_a * by_b).sum(axis=1), (by_b**2).sum(axis=1)
         gradient = (by_a * point.residual).sum(axis=1), (by_b * point.residual).sum(axis=1)
         of_a, of_b = pair_steps(normal, gradient, damping)
@@ -201,7 +202,7 @@ def _fitted(profiles: _Profiles, suggested: Array, options: ProfileOptions) -> t
     """Return norms, shifts and relative misfits (u,), the best of all starts."""
     centred = profiles.answers - profiles.answers.mean(axis=1, keepdims=True)
     total = np.maximum((centred**2).sum(axis=(1, 2)), np.finfo(np.float64).tiny)
-    steps = _ProfileSteps(profiles)
+    steps = _ProfileSteps(profiles, options.difference)
     best: _ProfilePoint | None = None
     for norm in options.norms:
         for shift in options.shifts:

@@ -12,16 +12,10 @@ from unweave.methods.smooth_patterns.search import (
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
-COARSEST = 1e-11
+COARSEST_FOR_SIGNS = 1e-11
 """Largest noise relative to the spread at which an exact fit is told from one that is nearly so."""
-FEWEST_INPUTS = 3
+FEWEST_INPUTS_FOR_SIGNS = 3
 """Inputs below which far points show too few patterns of signs."""
-_CIRCLES = 2.5  # drawn on average
-_GRID_ROWS = 64  # of a circle, whatever the units
-_CROSSING_ROWS = 22  # of a unit on a circle
-_UNIT_ROWS = 20  # of a unit's direction and profile, besides 4 per input
-_FLOPS = 6e4  # per parameter and pattern: some 300 steps of 50 products each
-_FLOPS_PER_SECOND = 3e10  # of products in float32
 
 
 def refuses(request: Request, findings: Findings) -> str | None:
@@ -32,10 +26,10 @@ def refuses(request: Request, findings: Findings) -> str | None:
         return NOTHING_CURVED
     if findings.kinks:
         return "kinks were seen: the target is not smooth"
-    if findings.noise.relative > COARSEST:
-        return too_coarse(findings, COARSEST)
-    if findings.region.n_inputs < FEWEST_INPUTS:
-        return f"it needs {FEWEST_INPUTS} inputs, and there are {findings.region.n_inputs}"
+    if findings.noise.relative > COARSEST_FOR_SIGNS:
+        return too_coarse(findings, COARSEST_FOR_SIGNS)
+    if findings.region.n_inputs < FEWEST_INPUTS_FOR_SIGNS:
+        return f"it needs {FEWEST_INPUTS_FOR_SIGNS} inputs, and there are {findings.region.n_inputs}"
     return None
 
 
@@ -52,9 +46,9 @@ def cost(question: Question) -> Cost:
     units = max(options.surplus * second, second + 2)
     behind = units * (first + 1 + question.outputs)
     patterns = options.rows_per_parameter * behind / question.outputs + 20
-    far = _CIRCLES * (_GRID_ROWS + first * _CROSSING_ROWS) + first * (4 * question.inputs + _UNIT_ROWS)
+    far = 2.5 * (64 + 22 * first) + first * (4 * question.inputs + 20)  # circles, directions and profiles
     near = 1.5 * question.parameters / question.outputs + 20
-    seconds = 0.5 + _FLOPS * behind * patterns / _FLOPS_PER_SECOND
+    seconds = 0.5 + 2e-6 * behind * patterns  # some 300 steps of 50 products each, in float32
     how = f"{int(far)} rows far out for directions, {int(patterns)} patterns of signs"
     return question.cost(far + patterns + near, seconds, 12e-6 * min(question.parameters, 12_000) ** 2, how)
 

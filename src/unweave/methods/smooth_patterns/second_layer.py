@@ -34,7 +34,7 @@ class SecondLayerOptions:
 
     surplus: float = 1.25
     """Units of the first start, over those expected."""
-    rows_per_parameter: float = 1.8
+    rows_per_parameter: float = 2.0
     """Equations of a fit per parameter."""
     redundancy: float = 1.15
     """Least equations per parameter of a fit that counts as exact."""
@@ -43,7 +43,7 @@ class SecondLayerOptions:
     units explain nearly as much; with too few units, right ones are not found."""
     ridges: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
     """Levels of the ridge before units are left out, ..."""
-    pruning_ridge: float = 1e-7
+    pruning_ridge: float = 1e-8
     """... of which those below this one are gone through ..."""
     near: float = 2e-3
     """... where the residual is larger: units that are nearly straight come apart late."""

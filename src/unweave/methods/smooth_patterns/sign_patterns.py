@@ -20,8 +20,6 @@ from unweave.methods.smooth_patterns.directions import Hyperplanes
 from unweave.networks.links import Link
 from unweave.numerics.clock import check
 
-_MOST_SATURATED = 4  # rows asked per row that is wanted, where a link is saturated at most of them
-
 
 @dataclass(frozen=True, kw_only=True)
 class PatternOptions:
@@ -31,6 +29,8 @@ class PatternOptions:
     """Standard deviation of the points, in normalised inputs."""
     clear: float = 25.0
     """Distance from every hyperplane, in widths: tanh is one to the last bit there."""
+    most_saturated: int = 4
+    """Rows asked per row that is wanted, where the output activation is saturated at most of them."""
     rounds: int = 30
     """Draws after which rarer patterns are left out."""
 
@@ -63,7 +63,7 @@ class SignPatterns:
         while True:
             self.extend(wanted)
             usable = np.flatnonzero(link.unsaturated(self.answers))
-            if len(usable) >= count or self._exhausted or wanted > _MOST_SATURATED * count:
+            if len(usable) >= count or self._exhausted or wanted > self._options.most_saturated * count:
                 break
             wanted += max(count - len(usable), count // 4)
         chosen = usable[:count]
