@@ -157,6 +157,13 @@ def units_on_circle(
     return size
 
 
+def crossings_on_circle(
+    ask: Ask, dimension: int, rng: np.random.Generator, options: CircleOptions
+) -> list[Crossing]:
+    """Return where answers step on a random circle in R^d, whatever crosses there."""
+    return _crossings(ask, _Circle.random(dimension, options.radius, rng), options)[0]
+
+
 @dataclass(frozen=True, eq=False)
 class _Circle:
     first: Array

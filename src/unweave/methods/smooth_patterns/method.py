@@ -12,8 +12,9 @@ from unweave.methods.smooth_patterns.search import (
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
-COARSEST_FOR_SIGNS = 1e-11
-"""Largest noise relative to the spread at which an exact fit is told from one that is nearly so."""
+COARSEST_FOR_SIGNS = (1e-11, 3e-6)
+"""Largest noise relative to the spread at which an exact fit is told from one that is nearly so; in float32
+answers err by less far out, where they are constant."""
 FEWEST_INPUTS_FOR_SIGNS = 3
 """Inputs below which far points show too few patterns of signs."""
 
@@ -26,8 +27,8 @@ def refuses(request: Request, findings: Findings) -> str | None:
         return NOTHING_CURVED
     if findings.kinks:
         return "kinks were seen: the target is not smooth"
-    if findings.noise.relative > COARSEST_FOR_SIGNS:
-        return too_coarse(findings, COARSEST_FOR_SIGNS)
+    if findings.noise.relative > COARSEST_FOR_SIGNS[findings.noise.kind == "float32"]:
+        return too_coarse(findings, COARSEST_FOR_SIGNS[0])
     if findings.region.n_inputs < FEWEST_INPUTS_FOR_SIGNS:
         return f"it needs {FEWEST_INPUTS_FOR_SIGNS} inputs, and there are {findings.region.n_inputs}"
     return None

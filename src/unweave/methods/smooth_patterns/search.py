@@ -12,7 +12,7 @@ it reads, because the second layer's units live in the m1 dimensions of the sign
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,7 @@ from unweave.arrays import Array
 from unweave.methods.shared.far_field import CircleOptions
 from unweave.methods.shared.final_fit import final_fits, with_final_fit
 from unweave.methods.smooth_patterns.directions import CIRCLES, DirectionSearch, Hyperplanes
+from unweave.methods.smooth_patterns.far_normals import COARSE_CIRCLES, NormalOptions, far_normals
 from unweave.methods.smooth_patterns.first_layer import ProfileOptions, first_layer
 from unweave.methods.smooth_patterns.second_layer import SecondLayer, SecondLayerOptions, SecondLayerSearch
 from unweave.methods.smooth_patterns.sign_patterns import PatternOptions, SignPatterns
@@ -57,6 +58,10 @@ class SmoothPatternsOptions:
     """How two hidden layers of any widths are searched for."""
 
     circles: CircleOptions = field(default_factory=lambda: CIRCLES)
+    coarse_circles: CircleOptions = field(default_factory=lambda: COARSE_CIRCLES)
+    """For answers in float32."""
+    normals: NormalOptions = field(default_factory=NormalOptions)
+    """For answers in float32."""
     patterns: PatternOptions = field(default_factory=PatternOptions)
     second_layer: SecondLayerOptions = field(default_factory=SecondLayerOptions)
     profiles: ProfileOptions = field(default_factory=ProfileOptions)
@@ -66,6 +71,8 @@ class SmoothPatternsOptions:
     """Sign patterns whose answers tell which output activations are possible."""
     spread: float = 1.5
     """Standard deviation of the inputs of the final fit: first-layer units are then partly saturated."""
+    equations: tuple[float, float] = (1.5, 10.0)
+    """Equations of the final fit per parameter; the second for answers in float32."""
     polishes: int = 3
     """Final fits, each with more points."""
     settled: float = 100.0
@@ -124,9 +131,13 @@ class SmoothPatternsSearch(Search):
     def _first_directions(self) -> tuple[Hyperplanes, str]:
         inputs, told = self.findings.region.n_inputs, self.request.activation
         with self.journal.stage("layer 1 directions") as stage:
-            search = DirectionSearch(self._ask, inputs, self.rng, self._options.circles)
+            single = self.findings.noise.kind == "float32"
+            circles = self._options.coarse_circles if single else self._options.circles
+            search = DirectionSearch(self._ask, inputs, self.rng, circles)
             try:
-                search.run(self.request.width)
+                search.run(None if single else self.request.width)
+                if single and search.units:
+                    search.units = far_normals(self._ask, search.units, self.rng, self._options.normals)
             finally:
                 stage.figures.update(found=len(search.units), circles=search.circles)
             if not search.units:
@@ -145,7 +156,10 @@ class SmoothPatternsSearch(Search):
         expected = planes.count if hidden is None else hidden[1]
         noise = self.findings.noise.relative
         with self.journal.stage("layer 2") as stage:
-            patterns = SignPatterns(self._ask, planes, self.findings.n_outputs, self.rng, options.patterns)
+            where = options.patterns
+            if self.findings.noise.kind == "float32":
+                where = replace(where, radius=where.coarse_radius, least_angle=where.coarse_angle)
+            patterns = SignPatterns(self._ask, planes, self.findings.n_outputs, self.rng, where)
             patterns.extend(options.first_patterns)
             if len(patterns.signs) < options.fewest_patterns:
                 raise GaveUp(PatternReason.FEW_PATTERNS, units=planes.count, patterns=len(patterns.signs))
@@ -204,6 +218,7 @@ class SmoothPatternsSearch(Search):
             polishes=options.polishes,
             settled=options.settled,
             hopeless=options.hopeless,
+            equations_per_parameter=options.equations[self.findings.noise.kind == "float32"],
         )
         for fit in fits:
             self._network = fit.model.to_network()

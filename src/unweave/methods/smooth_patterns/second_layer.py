@@ -49,7 +49,7 @@ class SecondLayerOptions:
     """... where the residual is larger: units that are nearly straight come apart late."""
     least_ridge: float = 1e-11
     """Ridge below which surplus units are not told from others."""
-    hopeless: float = 1.2e-2
+    hopeless: float = 6e-3
     """Residual at the last level with which a start is given up."""
     proportional: float = 0.3
     """Ratio of residuals at a ridge and at a hundredth of it, below which nothing is missing."""
@@ -107,7 +107,7 @@ class SecondLayerSearch:
         self._inputs, expected, self._outputs = widths
         self._rng, self._options, self._on_step = rng, options, on_step
         self._units = max(int(np.ceil(options.surplus * expected)), expected + 2)
-        self._starts, self._misses, self._flops, self._left = 0, 0, 0.0, np.inf
+        self._starts, self._misses, self._stuck, self._flops, self._left = 0, 0, 0, 0.0, np.inf
         self._found = False
 
     @property
@@ -129,6 +129,11 @@ class SecondLayerSearch:
             # What is no such layer needs ever more units.
             self._misses += found.residual > options.gain * self._left
             self._units = int(options.growth * units)
+        elif found.model is None and found.residual > options.near:
+            # A bad start, or too few units: the latter after two of them.
+            self._stuck += 1
+            if self._stuck % 2 == 0 and units == self._units:
+                self._units = int(options.growth * units)
         self._left, self._found = min(found.residual, self._left), found.model is not None
         return found
 

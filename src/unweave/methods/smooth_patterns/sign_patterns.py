@@ -29,6 +29,12 @@ class PatternOptions:
     """Standard deviation of the points, in normalised inputs."""
     clear: float = 25.0
     """Distance from every hyperplane, in widths: tanh is one to the last bit there."""
+    least_angle: float = 0.0
+    """Angle from every hyperplane: less is mostly an error of its direction."""
+    coarse_radius: float = 1e5
+    """The radius for answers in float32, ..."""
+    coarse_angle: float = 1e-3
+    """... and the angle."""
     most_saturated: int = 4
     """Rows asked per row that is wanted, where the output activation is saturated at most of them."""
     rounds: int = 30
@@ -77,6 +83,9 @@ class SignPatterns:
         for _ in range(options.rounds):
             drawn = options.radius * self._rng.standard_normal((max(2 * wanted, 200), inputs))
             patterns, clear = self._planes.signs(drawn, options.clear)
+            if options.least_angle > 0:
+                angles = np.abs(drawn @ self._planes.directions.T) / np.linalg.norm(drawn, axis=1)[:, None]
+                clear &= (angles > options.least_angle).all(axis=1)
             for point, pattern in zip(drawn[clear], patterns[clear], strict=True):
                 key = np.packbits(pattern > 0).tobytes()
                 if key not in self._seen and len(points) < wanted:
