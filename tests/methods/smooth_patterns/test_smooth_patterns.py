@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 import unweave
-from unweave.methods.shared.far_field import units_on_circle
+from unweave.methods.shared.far_field import Crossing, Unit
 from unweave.methods.smooth_patterns.directions import CIRCLES, DirectionSearch, Hyperplanes
+from unweave.methods.smooth_patterns.far_normals import NormalOptions, far_normals
 from unweave.methods.smooth_patterns.first_layer import ProfileOptions, first_layer
 from unweave.methods.smooth_patterns.second_layer import SecondLayerOptions, SecondLayerSearch
 from unweave.methods.smooth_patterns.sign_patterns import PatternOptions, SignPatterns
 from unweave.methods.smooth_patterns.unit_kind import unit_kind
+from unweave.networks.activations import get_activation
 from unweave.networks.links import Link
 from unweave.networks.parameters import NetworkParameters
 from unweave.recovery.result import Status
@@ -188,6 +192,45 @@ def test_norms_and_biases_with_widths_that_are_off() -> None:
 @pytest.mark.parametrize(("activation", "kind"), [("tanh", "tanh"), ("sigmoid", "tanh"), ("erf", "erf")])
 def test_steps_tell_the_activation(activation: str, kind: str) -> None:
     network = planted([5, 7, 5, 1], activation, seed=1013)
-    units: list = []
-    units_on_circle(network, 5, units, np.random.default_rng(1000), CIRCLES)
-    assert unit_kind(network, units, 1e-16).name == kind
+    assert unit_kind(network, planes_of(network), 1e-16, np.random.default_rng(1000)).name == kind
+    rounded = in_single(network)
+    assert unit_kind(rounded, planes_of(network), 1e-7, np.random.default_rng(1000)).name == kind
+
+
+def in_single(network: unweave.Network) -> Callable[[Array], Array]:
+    """The network as float32 computes it."""
+    single = [[part.astype(np.float32) for part in parts] for parts in (network.weights, network.biases)]
+    functions = [get_activation(name) for name in network.activations]
+
+    def answer(x: Array) -> Array:
+        state = np.asarray(x, dtype=np.float32)
+        for weight, bias, function in zip(*single, functions, strict=True):
+            state = np.asarray(function(state @ weight + bias), dtype=np.float32)
+        return state.astype(np.float64)
+
+    return answer
+
+
+def test_answers_in_float32() -> None:
+    network = planted([5, 8, 6, 1], seed=1014)
+    result = unweave.recover(in_single(network), input_dim=5)
+    assert result.status is Status.RECOVERED, result.message
+    assert result.network.hidden == (8, 6)
+    assert unweave.compare(network, result.network).parameter_error < 1e-4
+
+
+def test_far_normals_drop_what_is_no_unit() -> None:
+    network = planted([4, 6, 5, 1], seed=1015)
+    true = planes_of(network).directions
+    rng = np.random.default_rng(1000)
+    rough = true + 1e-3 * rng.standard_normal(true.shape)
+    directions = [*(rough / np.linalg.norm(rough, axis=1)[:, None]), np.array([0.5, 0.5, -0.5, 0.5])]
+    units = [Unit(direction, 2.0, [Crossing(np.zeros(4), 1.0)]) for direction in directions]
+    found, complete = far_normals(in_single(network), units, rng, NormalOptions(most=15))
+    assert complete
+    assert len(found) == 6
+    cosines = np.abs(np.array([unit.direction for unit in found]) @ true.T).max(axis=1)
+    assert np.abs(cosines - 1).max() < 1e-7
+    fewer, complete = far_normals(in_single(network), units[1:6], rng, NormalOptions(most=15))
+    assert len(fewer) == 5
+    assert not complete

@@ -8,6 +8,7 @@ import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.shared.far_field import Ask, CircleOptions, Unit, units_on_circle
+from unweave.methods.smooth_patterns.far_normals import NormalOptions, far_normals
 from unweave.numerics.clock import check
 
 # Positions to a fraction of a step are enough: gradients give the direction, profiles the place.
@@ -78,6 +79,18 @@ class DirectionSearch:
             quiet = quiet + 1 if len(self.units) == before else 0
             if self.circles > 1 and quiet and (len(self.units) == told or self._is_complete()):
                 break
+
+    def correct(self, options: NormalOptions) -> None:
+        """Replace rough directions by exact ones, with more circles until none is missing."""
+        for _ in range(options.rounds):
+            if not self.units:
+                break
+            self.units, complete = far_normals(self._ask, self.units, self._rng, options)
+            if complete:
+                break
+            for _ in range(self._options.quiet):
+                units_on_circle(self._ask, self._inputs, self.units, self._rng, self._options)
+                self.circles += 1
 
     def _is_complete(self) -> bool:
         """Whether units are seen so often that hardly one in a hundred runs misses one on every circle."""

@@ -51,6 +51,10 @@ class NormalOptions:
     """Angle from the plane of the normal that was found, beyond which a crossing is dropped."""
     lost: float = 1e-3
     """The same beyond which the unit is none."""
+    strangers: float = 0.03
+    """Share of crossings on no plane, above which a unit was not seen."""
+    rounds: int = 4
+    """Times that more circles are drawn nearby for such a unit."""
 
 
 def far_normals(ask: Ask, units: list[Unit], rng: np.random.Generator, options: NormalOptions) -> list[Unit]:
@@ -58,10 +62,12 @@ def far_normals(ask: Ask, units: list[Unit], rng: np.random.Generator, options: 
     rough = np.array([unit.direction for unit in units])
     wanted = rough.shape[1] + options.spare
     points: list[list[Array]] = [[] for _ in units]
+    every: list[Array] = []
     for count in range(options.most):
         check()
         for crossing in crossings_on_circle(ask, rough.shape[1], rng, options.circles):
             x = crossing.point / np.linalg.norm(crossing.point)
+            every.append(x)
             angles = np.abs(rough @ x)
             owner = int(angles.argmin())
             if (
@@ -80,11 +86,15 @@ def far_normals(ask: Ask, units: list[Unit], rng: np.random.Generator, options: 
         if gap < options.lost and not any(known):
             turned = normal * np.sign(normal @ unit.direction)
             found.append(Unit(turned, unit.width, unit.crossings))
-    return found
+    if not found:
+        return [], False
+    angles = np.abs(np.array(every) @ np.array([unit.direction for unit in found]).T).min(axis=1)
+    # Where two steps are too near to be told apart, their middle lies on neither plane.
+    return found, bool(np.mean(angles > options.lost) < options.strangers)
 
 
 def _normal(points: Array, options: NormalOptions) -> tuple[Array, float]:
-    """Return the normal (d,) of a plane through the origin and most of ``points`` (n, d), and how far they are."""
+    """Return the normal (d,) of a plane through the origin and most ``points`` (n, d), and their distance."""
     while points.ndim == 2 and len(points) >= points.shape[1]:
         normal = np.linalg.svd(points)[2][-1]
         angles = np.abs(points @ normal)

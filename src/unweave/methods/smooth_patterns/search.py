@@ -21,7 +21,7 @@ from unweave.arrays import Array
 from unweave.methods.shared.far_field import CircleOptions
 from unweave.methods.shared.final_fit import final_fits, with_final_fit
 from unweave.methods.smooth_patterns.directions import CIRCLES, DirectionSearch, Hyperplanes
-from unweave.methods.smooth_patterns.far_normals import COARSE_CIRCLES, NormalOptions, far_normals
+from unweave.methods.smooth_patterns.far_normals import COARSE_CIRCLES, NormalOptions
 from unweave.methods.smooth_patterns.first_layer import ProfileOptions, first_layer
 from unweave.methods.smooth_patterns.second_layer import SecondLayer, SecondLayerOptions, SecondLayerSearch
 from unweave.methods.smooth_patterns.sign_patterns import PatternOptions, SignPatterns
@@ -136,19 +136,20 @@ class SmoothPatternsSearch(Search):
             search = DirectionSearch(self._ask, inputs, self.rng, circles)
             try:
                 search.run(None if single else self.request.width)
-                if single and search.units:
-                    search.units = far_normals(self._ask, search.units, self.rng, self._options.normals)
+                if single:
+                    search.correct(self._options.normals)
             finally:
                 stage.figures.update(found=len(search.units), circles=search.circles)
             if not search.units:
                 raise GaveUp(PatternReason.NO_UNITS)
             noise = float(self.findings.noise.sigma_per_output.max())
+            planes = Hyperplanes.of(search.units)
             if told is None:
-                kind = unit_kind(self._ask, search.units, noise)
+                kind = unit_kind(self._ask, planes, noise, self.rng)
             else:
                 kind = ERF if told == "erf" else TANH
             stage.figures.update(activation=kind.name)
-        return Hyperplanes.of(search.units), kind.name
+        return planes, kind.name
 
     def _second_layer(self, planes: Hyperplanes, activation: str) -> tuple[SecondLayer, Link]:
         """Return the layer behind the signs, and the output activation behind which it was found."""

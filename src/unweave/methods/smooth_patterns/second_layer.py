@@ -189,14 +189,16 @@ class SecondLayerSearch:
             fitted = fit_values(level.model, standard.signs, standard.answers, self._floor, self._on_step)
             residual, width = fitted.history[-1], fitted.model.width
             exact = residual <= max(self._options.exact, 3 * self._floor) and self._allows(standard, width)
-            if exact and fitted.condition < self._options.largest_condition:
-                return SecondLayer(standard.in_values(fitted.model), residual, width, 1, 0)
-            if exact or residual > self._options.nearly:
-                return SecondLayer(None, residual, width, 1, 0)
+            sound = exact and fitted.condition < self._options.largest_condition
+            result = SecondLayer(standard.in_values(fitted.model) if sound else None, residual, width, 1, 0)
+            # Units that fit the rounding of float32 answers are surplus, too.
+            rounded = exact and residual > self._options.exact
+            if not rounded and (exact or residual > self._options.nearly):
+                return result
             ridge = level.ridge / 100
             level = standard.fit.without_surplus(RidgeLevel(ridge, fitted.model, residual, 0))
             if level.model.width == width:
-                return SecondLayer(None, residual, width, 1, 0)
+                return result
 
 
 class _StandardFit:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.shared.far_field import Ask, Unit
+from unweave.methods.shared.far_field import Ask
+from unweave.methods.smooth_patterns.directions import Hyperplanes
 from unweave.networks.saturation import ERF, TANH, Saturating
 
 
@@ -20,29 +21,40 @@ from unweave.networks.saturation import ERF, TANH, Saturating
 class KindOptions:
     """Where steps are seen to level off."""
 
-    units: int = 5
-    """Units whose steps are looked at, the highest."""
+    units: int = 8
+    """Units whose steps are looked at."""
+    radius: float = 1e4
+    """Standard deviation of the places, in normalised inputs."""
     along: tuple[float, ...] = tuple(np.arange(0.5, 5.1, 0.25))
     """Places beyond a step, in its widths."""
-    limit: float = 50.0
+    limit: float = 30.0
     """The same where the answers have levelled off."""
     read_from: float = 3e-2
     """Share of the height below which what is left is linear in 1 - g."""
-    bent: float = 1.5
+    bent: float = 1.2
     """Ratio of the last slope of the logarithm to the first, above which it is not straight."""
     fewest: int = 4
     """Places that show a slope."""
 
 
-def unit_kind(ask: Ask, units: list[Unit], noise: float, options: KindOptions | None = None) -> Saturating:
-    """Return how ``units`` level off; ``noise`` is the error of an answer."""
+def unit_kind(
+    ask: Ask, planes: Hyperplanes, noise: float, rng: np.random.Generator, options: KindOptions | None = None
+) -> Saturating:
+    """Return how units level off that switch at ``planes``; ``noise`` is the error of an answer."""
     options = options or KindOptions()
-    highest = sorted(units, key=lambda unit: -max(c.height for c in unit.crossings))[: options.units]
+    chosen = rng.permutation(planes.count)[: options.units]
     places = np.concatenate([[-options.limit], options.along, [options.limit]])
-    points = np.concatenate(
-        [unit.strongest(1)[0] + unit.width * places[:, None] * unit.direction for unit in highest]
-    )
-    answers = ask(points).reshape(len(highest), len(places), -1)
+    points = []
+    for unit in map(int, chosen):
+        direction = planes.directions[unit]
+        drawn = options.radius * rng.standard_normal((100, len(direction)))
+        drawn += (planes.positions[unit] - drawn @ direction)[:, None] * direction
+        clear = drawn[planes.signs(drawn, 2 * options.limit, but=unit)[1]]
+        if len(clear):
+            points.append(clear[0] + planes.widths[unit] * places[:, None] * direction)
+    if not points:
+        return TANH
+    answers = ask(np.concatenate(points)).reshape(len(points), len(places), -1)
     ratios = [_slope_ratio(each, noise, options) for each in answers]
     known = [ratio for ratio in ratios if ratio is not None]
     return ERF if known and float(np.median(known)) > options.bent else TANH
@@ -53,7 +65,7 @@ def _slope_ratio(answers: Array, noise: float, options: KindOptions) -> float | 
     output = int(np.abs(answers[-1] - answers[0]).argmax())
     values = answers[:, output]
     height, left = abs(values[-1] - values[0]), np.abs(values[1:-1] - values[-1])
-    shown = (left < options.read_from * height) & (left > max(100 * noise, 1e-12 * height))
+    shown = (left < options.read_from * height) & (left > max(30 * noise, 1e-12 * height))
     if shown.sum() < options.fewest:
         return None
     logs, along = np.log(left[shown]), np.array(options.along)[shown]
