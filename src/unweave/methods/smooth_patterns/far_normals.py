@@ -57,8 +57,13 @@ class NormalOptions:
     """Times that more circles are drawn nearby for such a unit."""
 
 
-def far_normals(ask: Ask, units: list[Unit], rng: np.random.Generator, options: NormalOptions) -> list[Unit]:
-    """Return those of ``units`` whose planes are crossed far out, with exact directions."""
+def far_normals(
+    ask: Ask, units: list[Unit], rng: np.random.Generator, options: NormalOptions
+) -> tuple[list[Unit], bool]:
+    """Return those of ``units`` whose planes are crossed far out, with exact directions.
+
+    Return also whether all crossings but a few belong to them.
+    """
     rough = np.array([unit.direction for unit in units])
     wanted = rough.shape[1] + options.spare
     points: list[list[Array]] = [[] for _ in units]
