@@ -100,6 +100,7 @@ SOLVES: dict[str, tuple[str, ...]] = {
     "smooth_values": ("tanh, two inputs",),
     "smooth_wide": ("tanh, far more units than inputs",),
     "smooth_patterns": ("two wide tanh layers", "two tanh layers"),
+    "smooth_deep": ("two tanh layers",),
     "samples_relu": ("samples of relu",),
     "samples_squared_relu": ("samples of squared relu",),
     "samples_smooth": ("samples of tanh",),

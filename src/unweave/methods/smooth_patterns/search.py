@@ -86,6 +86,7 @@ class SmoothPatternsSearch(Search):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
+        self.rng = context.rng.spawn(1)[0]  # a search that follows draws what it would have drawn without
         self._ask = context.view
         self._options: SmoothPatternsOptions = context.options
         self._network: Network | None = None
