@@ -13,7 +13,14 @@ from unweave.numerics.clock import check
 
 # Positions to a fraction of a step are enough: gradients give the direction, profiles the place.
 CIRCLES = CircleOptions(
-    fewest_grid=32, grid_per_coordinate=0, most_grid=8192, cell=1.0, tail=0.05, resolved=0.6, quiet=3
+    fewest_grid=32,
+    grid_per_coordinate=0,
+    most_grid=8192,
+    cell=1.0,
+    tail=0.05,
+    resolved=0.6,
+    steep=2.0,
+    quiet=3,
 )
 
 
