@@ -72,7 +72,7 @@ def test_a_deep_network_declared_shallow_is_not_recovered(said: list[int]) -> No
 @pytest.mark.parametrize("said", [[4, 6], [5, 3, 4], [6, 6, 7]])
 def test_a_layer_that_is_said_to_widen_is_named(said: list[int], recorder: Any) -> None:
     target = recorder(planted([6, *said, 1]))
-    result = unweave.recover(target, hidden=said, input_dim=6)
+    result = unweave.recover(target, hidden=said, input_dim=6, method="smooth_deep")
     assert (result.status, result.network) == (Status.FAILED, None)
     number = next(i for i in range(1, len(said)) if said[i] > said[i - 1]) + 1
     assert f"layer {number} of hidden={said} is wider" in result.message
@@ -80,7 +80,7 @@ def test_a_layer_that_is_said_to_widen_is_named(said: list[int], recorder: Any) 
 
 
 def test_a_first_layer_that_is_said_to_be_wider_than_the_inputs() -> None:
-    result = unweave.recover(planted([4, 6, 3, 1]), hidden=[6, 3])
+    result = unweave.recover(planted([4, 6, 3, 1]), hidden=[6, 3], method="smooth_deep")
     assert (result.status, result.network) == (Status.FAILED, None)
     assert "layer 1 of hidden=[6, 3] is wider" in result.message
 

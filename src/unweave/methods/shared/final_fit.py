@@ -68,6 +68,16 @@ def with_final_fit(evidence: Evidence, fit: ValueFitResult, spread: float) -> Ev
     )
 
 
+def corrected_widths(told: tuple[int, ...] | None, seen: tuple[int, ...]) -> tuple[str, ...]:
+    """Say that the widths that were ``told`` are not those that were ``seen``, if they are not."""
+    if told is None or told == seen:
+        return ()
+    return (
+        f"hidden={list(told)} was said, {list(seen)} is what the answers show: units that do nothing or "
+        "do the same, and layers after which the rest is affine, cannot be seen",
+    )
+
+
 def _input_rounding(network: Network, points: Array) -> float:
     """Return the rms of what rounding w . x does to the answers at ``points`` (n, D).
 

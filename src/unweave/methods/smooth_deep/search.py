@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
-from unweave.methods.shared.final_fit import final_fits, with_final_fit
+from unweave.methods.shared.final_fit import corrected_widths, final_fits, with_final_fit
 from unweave.methods.smooth_deep.base_points import PointSource
 from unweave.methods.smooth_deep.first_layer import FirstLayerSearch
 from unweave.methods.smooth_deep.inner_layer import InnerLayerSearch
@@ -112,7 +112,7 @@ class SmoothDeepSearch(Search):
         if output is None:
             raise GaveUp(DeepReason.NO_END, layers=number)
         self._network = self._assembled(*output)
-        self._compare_widths()
+        self._notes.extend(corrected_widths(self.request.hidden, self._network.hidden))
         self._polish()
         if self._doubt is not None:
             raise self._doubt
@@ -219,16 +219,6 @@ class SmoothDeepSearch(Search):
         weights = [*(layer.weights for layer in layers), fit.weights]
         biases = [*(layer.biases for layer in layers), fit.biases]
         return Network(weights, biases, [self._known.g.name] * len(layers) + [output.name])
-
-    def _compare_widths(self) -> None:
-        assert self._network is not None
-        told, seen = self.request.hidden, self._network.hidden
-        if told is not None and told != seen:
-            self._notes.append(
-                f"hidden={list(told)} was said, {list(seen)} is what the answers show: units that do "
-                f"nothing or "
-                "do the same, and layers after which the rest is affine, cannot be seen"
-            )
 
     def _polish(self) -> None:
         assert self._network is not None

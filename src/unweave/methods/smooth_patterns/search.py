@@ -19,7 +19,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.shared.far_field import CircleOptions
-from unweave.methods.shared.final_fit import final_fits, with_final_fit
+from unweave.methods.shared.final_fit import corrected_widths, final_fits, with_final_fit
 from unweave.methods.smooth_patterns.directions import CIRCLES, DirectionSearch, Hyperplanes
 from unweave.methods.smooth_patterns.far_normals import COARSE_CIRCLES, NormalOptions
 from unweave.methods.smooth_patterns.first_layer import ProfileOptions, first_layer
@@ -100,7 +100,8 @@ class SmoothPatternsSearch(Search):
         network = in_own_inputs(self._network, self.findings.region)
         if self.request.activation == "sigmoid":
             network = as_logistic(network)
-        return Candidate(network=network, evidence=self._evidence)
+        notes = corrected_widths(self.request.hidden, network.hidden)
+        return Candidate(network=network, evidence=self._evidence, notes=notes)
 
     def so_far(self) -> str:
         """Name what was searched for."""
