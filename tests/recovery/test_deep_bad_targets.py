@@ -363,7 +363,7 @@ def test_answers_that_were_paid_for_are_not_paid_again() -> None:
         return network(x)
 
     with pytest.raises(TargetError, match="down") as caught:
-        unweave.recover(target, **TOLD, input_dim=6)
+        unweave.recover(target, **TOLD, input_dim=6, method="smooth_deep")
     assert caught.value.ledger is not None
     assert caught.value.ledger.sent > whole().queries // 4
 
@@ -432,7 +432,7 @@ def test_nan_in_the_middle(stage: str) -> None:
         return np.where(sum(asked) >= end, np.nan, answers)
 
     with pytest.raises(TargetError, match="must be finite") as caught:
-        unweave.recover(target, **TOLD, input_dim=6)
+        unweave.recover(target, **TOLD, input_dim=6, method="smooth_deep")
     assert caught.value.ledger is not None
     assert caught.value.ledger.sent <= end
 
@@ -445,6 +445,6 @@ def test_noise_that_starts_in_the_middle() -> None:
         asked.append(len(x))
         return network(x) + (1e-6 * rng.standard_normal((len(x), 2)) if sum(asked) > 500 else 0.0)
 
-    result = unweave.recover(target, **TOLD, input_dim=6)
+    result = unweave.recover(target, **TOLD, input_dim=6, method="smooth_deep")
     assert result.status is not Status.RECOVERED
     assert result.message
