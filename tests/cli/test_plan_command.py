@@ -62,7 +62,7 @@ def test_functions_are_not_asked(tmp_path, monkeypatch):
     made = json.loads(done.stdout)
     assert (made["inputs"], made["outputs"]) == (30, 3)
     tried = {entry["method"] for entry in made["methods"] if entry["tried"]}
-    assert tried == {"smooth", "smooth_wide", "smooth_deep", "relu", "relu_deep"}
+    assert tried == {"smooth", "smooth_wide", "smooth_patterns", "smooth_deep", "relu", "relu_deep"}
 
 
 def test_wrong_precision_is_a_usage_error(tmp_path):

@@ -72,7 +72,7 @@ def test_a_deep_network_declared_shallow_is_not_recovered(said: list[int]) -> No
 @pytest.mark.parametrize("said", [[4, 6], [5, 3, 4], [6, 6, 7]])
 def test_a_layer_that_is_said_to_widen_is_named(said: list[int], recorder: Any) -> None:
     target = recorder(planted([6, *said, 1]))
-    result = unweave.recover(target, hidden=said, input_dim=6)
+    result = unweave.recover(target, hidden=said, input_dim=6, method="smooth_deep")
     assert (result.status, result.network) == (Status.FAILED, None)
     number = next(i for i in range(1, len(said)) if said[i] > said[i - 1]) + 1
     assert f"layer {number} of hidden={said} is wider" in result.message
@@ -80,7 +80,7 @@ def test_a_layer_that_is_said_to_widen_is_named(said: list[int], recorder: Any) 
 
 
 def test_a_first_layer_that_is_said_to_be_wider_than_the_inputs() -> None:
-    result = unweave.recover(planted([4, 6, 3, 1]), hidden=[6, 3])
+    result = unweave.recover(planted([4, 6, 3, 1]), hidden=[6, 3], method="smooth_deep")
     assert (result.status, result.network) == (Status.FAILED, None)
     assert "layer 1 of hidden=[6, 3] is wider" in result.message
 
@@ -103,7 +103,7 @@ def test_a_first_layer_narrower_than_said_is_corrected_even_if_said_as_wide_as_t
 
 
 def test_the_message_tells_why_the_deep_route_failed_too() -> None:
-    result = unweave.recover(planted([4, 6, 3, 1]))
+    result = unweave.recover(planted([4, 6, 3, 1]), method="smooth_deep")
     assert result.status is Status.FAILED
     assert "wider" in result.message
 
@@ -229,7 +229,9 @@ def in_float32(network: Network) -> Any:
 
 
 def test_answers_in_float32_are_refused_with_what_is_needed() -> None:
-    result = unweave.recover(in_float32(planted([6, 5, 3, 2])), hidden=HIDDEN, input_dim=6)
+    result = unweave.recover(
+        in_float32(planted([6, 5, 3, 2])), hidden=HIDDEN, input_dim=6, method="smooth_deep"
+    )
     assert (result.status, result.network) == (Status.FAILED, None)
     assert "needs answers to 1e-11" in result.message
     assert "float32" in result.message
@@ -311,7 +313,7 @@ def test_layers_that_are_said_to_be_known_are_true() -> None:
 @functools.cache
 def whole() -> Recovery:
     """The recovery of the network that most of the following cut short."""
-    return unweave.recover(planted([6, 5, 3, 2]), **TOLD)
+    return unweave.recover(planted([6, 5, 3, 2]), **TOLD, method="smooth_deep")
 
 
 def stage_end(result: Recovery, name: str) -> int:
@@ -323,7 +325,7 @@ def stage_end(result: Recovery, name: str) -> int:
 def test_a_budget_that_runs_out_in_layer_2(recorder: Any) -> None:
     network = planted([6, 5, 3, 2])
     target, budget = recorder(network), stage_end(whole(), "layer 2") - 1
-    result = unweave.recover(target, **TOLD, input_dim=6, max_queries=budget)
+    result = unweave.recover(target, **TOLD, input_dim=6, max_queries=budget, method="smooth_deep")
     assert result.status is Status.FAILED
     assert result.network is None
     assert_first_layer(network, result.known_layers)
@@ -336,13 +338,18 @@ def test_a_budget_that_runs_out_in_layer_2(recorder: Any) -> None:
 def test_a_budget_that_ends_in_any_stage() -> None:
     network = planted([6, 5, 3, 2])
     for name in ("look", "layer 1 inputs", "layer 1 directions", "layer 1 biases", "polish"):
-        result = unweave.recover(network, **TOLD, max_queries=stage_end(whole(), name) - 1)
+        result = unweave.recover(
+            network, **TOLD, max_queries=stage_end(whole(), name) - 1, method="smooth_deep"
+        )
         assert result.status is (Status.APPROXIMATE if name == "polish" else Status.FAILED), name
         assert result.queries < stage_end(whole(), name)
         assert "max_queries" in result.message
         assert (result.network is None) == (result.status is Status.FAILED)
     for limit in (whole().queries, whole().queries - 1):  # the verdict asks what the budget allows
-        assert unweave.recover(network, **TOLD, max_queries=limit).status is Status.RECOVERED
+        assert (
+            unweave.recover(network, **TOLD, max_queries=limit, method="smooth_deep").status
+            is Status.RECOVERED
+        )
 
 
 def test_answers_that_were_paid_for_are_not_paid_again() -> None:
@@ -356,7 +363,7 @@ def test_answers_that_were_paid_for_are_not_paid_again() -> None:
         return network(x)
 
     with pytest.raises(TargetError, match="down") as caught:
-        unweave.recover(target, **TOLD, input_dim=6)
+        unweave.recover(target, **TOLD, input_dim=6, method="smooth_deep")
     assert caught.value.ledger is not None
     assert caught.value.ledger.sent > whole().queries // 4
 
@@ -382,7 +389,7 @@ def interrupted_after(network: Network, rows: int) -> Interrupted:
         return network(x)
 
     with pytest.raises(Interrupted) as caught:
-        unweave.recover(target, **TOLD, input_dim=network.n_inputs)
+        unweave.recover(target, **TOLD, input_dim=network.n_inputs, method="smooth_deep")
     return caught.value
 
 
@@ -425,7 +432,7 @@ def test_nan_in_the_middle(stage: str) -> None:
         return np.where(sum(asked) >= end, np.nan, answers)
 
     with pytest.raises(TargetError, match="must be finite") as caught:
-        unweave.recover(target, **TOLD, input_dim=6)
+        unweave.recover(target, **TOLD, input_dim=6, method="smooth_deep")
     assert caught.value.ledger is not None
     assert caught.value.ledger.sent <= end
 
@@ -438,6 +445,6 @@ def test_noise_that_starts_in_the_middle() -> None:
         asked.append(len(x))
         return network(x) + (1e-6 * rng.standard_normal((len(x), 2)) if sum(asked) > 500 else 0.0)
 
-    result = unweave.recover(target, **TOLD, input_dim=6)
+    result = unweave.recover(target, **TOLD, input_dim=6, method="smooth_deep")
     assert result.status is not Status.RECOVERED
     assert result.message

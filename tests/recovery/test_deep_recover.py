@@ -264,7 +264,7 @@ def test_the_certificate_speaks_of_every_layer() -> None:
 
 def test_queries_add_up(recorder: Any) -> None:
     target = recorder(planted([6, 5, 3, 2]))
-    result = unweave.recover(target, hidden=[5, 3], activation="tanh", input_dim=6)
+    result = unweave.recover(target, hidden=[5, 3], activation="tanh", input_dim=6, method="smooth_deep")
     assert result.queries == len(target.rows) == sum(stage.queries for stage in result.stages)
     names = [stage.name for stage in result.stages]
     assert names[0] == "look"
@@ -288,10 +288,12 @@ def test_a_result_that_was_saved_keeps_its_layers(tmp_path: Path) -> None:
 
 def test_a_result_without_a_network_keeps_the_layers_it_knows(tmp_path: Path) -> None:
     network = planted([6, 5, 3, 2])
-    whole = unweave.recover(network, hidden=[5, 3], activation="tanh")
+    whole = unweave.recover(network, hidden=[5, 3], activation="tanh", method="smooth_deep")
     number = [stage.name for stage in whole.stages].index("layer 2")
     budget = sum(stage.queries for stage in whole.stages[: number + 1]) - 1
-    result = unweave.recover(network, hidden=[5, 3], activation="tanh", max_queries=budget)
+    result = unweave.recover(
+        network, hidden=[5, 3], activation="tanh", max_queries=budget, method="smooth_deep"
+    )
     assert result.known_layers is not None
     result.save(tmp_path / "run.npz")
     loaded = Recovery.load(tmp_path / "run.npz")

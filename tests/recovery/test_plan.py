@@ -53,6 +53,7 @@ def test_unknown_widths_are_assumed_and_named() -> None:
     assert {entry.method for entry in made.methods if entry.tried} == {
         "smooth",
         "smooth_wide",
+        "smooth_patterns",
         "smooth_deep",
         "relu",
         "relu_deep",
@@ -66,7 +67,8 @@ def test_what_is_told_decides_the_method() -> None:
         entry = unweave.plan(silent, input_dim=20, **told).first  # type: ignore[arg-type]
         return None if entry is None else entry.method
 
-    assert first(hidden=[15, 10], activation="tanh") == "smooth_deep"
+    assert first(hidden=[15, 10], activation="tanh") == "smooth_patterns"
+    assert first(hidden=[15, 10, 5], activation="tanh") == "smooth_deep"
     assert first(hidden=[15], activation="relu") == "relu"
     assert first(hidden=[15, 10], activation="relu") == "relu_deep"
     assert first(hidden=[15], activation="tanh", precision="rounded") == "smooth_coarse"

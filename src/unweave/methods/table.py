@@ -14,6 +14,7 @@ from unweave.methods.samples_smooth.method import METHOD as SAMPLES_SMOOTH
 from unweave.methods.smooth.method import METHOD as SMOOTH
 from unweave.methods.smooth_coarse.method import METHOD as SMOOTH_COARSE
 from unweave.methods.smooth_deep.method import METHOD as SMOOTH_DEEP
+from unweave.methods.smooth_patterns.method import METHOD as SMOOTH_PATTERNS
 from unweave.methods.smooth_values.method import METHOD as SMOOTH_VALUES
 from unweave.methods.smooth_wide.method import METHOD as SMOOTH_WIDE
 from unweave.search import Method
@@ -28,6 +29,7 @@ METHODS: tuple[Method, ...] = (
     SMOOTH_COARSE,
     SMOOTH_WIDE,
     SMOOTH_VALUES,
+    SMOOTH_PATTERNS,
     SMOOTH_DEEP,
     PUBLISHED,
     SAMPLES_QUADRATIC,

@@ -11,6 +11,7 @@ of what a layer reads and its sensitivities, whose inverse is a product of two s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -122,6 +123,22 @@ class ValueJacobian(Linearisation):
         parts = zip(self._kronecker, self._model.split(vector), strict=True)
         return np.concatenate([(inner @ part @ outer).reshape(-1) for (inner, outer), part in parts])
 
+    def precondition_with_ridge(self, vector: RealArray, ridge: Array) -> RealArray:
+        """The same with the mean ridge of a layer's parameters added to its product."""
+        parts = zip(self._spectra, self._model.split(vector), self._model.split(ridge), strict=True)
+        solved = (spectrum.solve(part, float(added.mean())) for spectrum, part, added in parts)
+        return np.concatenate([part.reshape(-1) for part in solved])
+
+    def typical_squares(self) -> Array:
+        """Mean of the diagonal of J^T J over each layer's parameters."""
+        means = [float(spectrum.values.mean()) for spectrum in self._spectra]
+        return np.concatenate(
+            [
+                np.full(w.size, mean)
+                for w, mean in zip(self._model.split(np.zeros(self._model.size)), means, strict=True)
+            ]
+        )
+
     def preconditioner_diagonal(self) -> Array:
         """Diagonal of M^{-1} in the order of the parameters."""
         parts = [np.outer(np.diag(inner), np.diag(outer)) for inner, outer in self._kronecker]
@@ -129,7 +146,17 @@ class ValueJacobian(Linearisation):
 
     @cached_property
     def _kronecker(self) -> list[tuple[RealArray, RealArray]]:
-        """Inverses of the two factors of every layer: (m_{l-1} + 1, ) * 2 and (m_l, ) * 2."""
+        """Inverses of the two factors of every layer."""
+        inverses = [(_inverse(inner), _inverse(outer)) for inner, outer in self._factors_of_layers()]
+        return [(inner.astype(self._dtype), outer.astype(self._dtype)) for inner, outer in inverses]
+
+    @cached_property
+    def _spectra(self) -> list[_KroneckerSpectrum]:
+        """Eigenvalues and vectors of the two factors of every layer."""
+        return [_KroneckerSpectrum.of(*factors, self._dtype) for factors in self._factors_of_layers()]
+
+    def _factors_of_layers(self) -> list[tuple[Array, Array]]:
+        """The two factors of every layer: (m_{l-1} + 1, ) * 2 and (m_l, ) * 2."""
         n, outputs = len(self._points), self._slopes[-1].shape[1]
         squares: list[Any] = [0.0] * self._model.depth  # of the sensitivities, by layer
         at_once = max(1, 2 * GRAM_WORKSPACE_NUMBERS // (outputs * sum(w for _, w in self._model.shapes)))
@@ -142,9 +169,30 @@ class ValueJacobian(Linearisation):
         result = []
         for read, square in zip(self._inputs, squares, strict=True):
             exact = read.astype(np.float64, copy=False)
-            inner, outer = _inverse(exact.T @ exact / n), _inverse(np.asarray(square))
-            result.append((inner.astype(self._dtype), outer.astype(self._dtype)))
+            result.append((np.asarray(exact.T @ exact / n), np.asarray(square)))
         return result
+
+
+@dataclass(frozen=True, eq=False)
+class _KroneckerSpectrum:
+    """A Kronecker product A (x) B by its eigenvectors, which a ridge leaves alone."""
+
+    left: RealArray
+    right: RealArray
+    values: RealArray
+    """Products of the eigenvalues, (rows of A, rows of B)."""
+
+    @classmethod
+    def of(cls, left: Array, right: Array, dtype: type[np.floating[Any]]) -> _KroneckerSpectrum:
+        (of_left, by_left), (of_right, by_right) = np.linalg.eigh(left), np.linalg.eigh(right)
+        values = np.outer(np.maximum(of_left, 0.0), np.maximum(of_right, 0.0))
+        return cls(by_left.astype(dtype), by_right.astype(dtype), values.astype(dtype))
+
+    def solve(self, part: RealArray, ridge: float) -> RealArray:
+        """Return X with A X B + ``ridge`` X = part."""
+        turned = self.left.T @ part @ self.right
+        turned /= self.values + self.values.dtype.type(ridge)
+        return np.asarray(self.left @ turned @ self.right.T)
 
 
 def _inverse(matrix: RealArray) -> Array:

@@ -64,6 +64,12 @@ class ContinuationOptions:
     """Relative decrease of the root of the sum above that is progress."""
     inner_tolerance: float = 3e-2
     """Relative residual of the normal equations."""
+    inner_steps: int = 100
+    """Conjugate-gradient iterations of a step at most."""
+    many: int = 1000
+    """Parameters from which on steps are solved without J^T J, which would take most of the time ..."""
+    least_iterative: float = 1e-9
+    """... down to this rho: below, conjugate gradients converge too slowly."""
     refit_steps: int = 12
     """Steps of a fit with fewer units."""
     cheap: float = 3.0
@@ -134,19 +140,23 @@ class RidgeFit:
 
     def fit(self, model: NetworkParameters, ridge: float, steps: int | None = None) -> RidgeLevel:
         """Minimise at one ridge."""
-        memory.require(_GRAM_COPIES * model.size**2, "The normal equations of the units")
         options = self.options
+        iterative = model.size >= options.many and ridge >= options.least_iterative
+        if not iterative:
+            memory.require(_GRAM_COPIES * model.size**2, "The normal equations of the units")
         schedule = LevenbergMarquardtOptions(
             steps=options.steps if steps is None else steps,
             refusals=8,
             stalls=options.stalls,
             worthwhile=options.worthwhile,
-            damping=1e-3,
+            damping=1e-2 if iterative else 1e-3,
             damping_fall=1 / 5,
             damping_rise=5.0,
             least_damping=1e-12,
             least_raised=1e-12,
             inner_tolerance=options.inner_tolerance,
+            inner_steps=options.inner_steps,
+            solver="levenberg" if iterative else "auto",
             small_entries=0,
         )
         pull = np.sqrt(ridge * self._answers.size) * self._pulled(model)

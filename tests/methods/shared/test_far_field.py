@@ -271,3 +271,34 @@ def test_a_unit_owns_what_lies_on_its_hyperplane() -> None:
     unit = Unit(np.array([1.0, 0.0]), 2.0, [Crossing(np.array([0.5, 9e3]), 1.0)])
     assert unit.owns(np.array([-1.0, -7e3]), OPTIONS.same_place)
     assert not unit.owns(np.array([60.0, 9e3]), OPTIONS.same_place)
+
+
+def test_a_coarse_grid_is_refined_and_tails_cost_nothing() -> None:
+    network = planted([6, 20, 5, 1], seed=1016)
+    thrifty = CircleOptions(fewest_grid=8, grid_per_coordinate=0, most_grid=512, cell=1.0, tail=0.05)
+    asked = {"thrifty": 0, "usual": 0}
+    for name, options in (("thrifty", thrifty), ("usual", OPTIONS)):
+
+        def ask(x: np.ndarray, name: str = name) -> np.ndarray:
+            asked[name] += len(x)
+            return network(x)
+
+        units: list[Unit] = []
+        for _ in range(2):
+            units_on_circle(ask, 6, units, np.random.default_rng(1001), options)
+        assert len(set(owners(network, units))) == len(units) >= 19
+    assert asked["thrifty"] < 0.6 * asked["usual"]
+
+
+def test_steep_steps_are_resolved() -> None:
+    network = planted([5, 4, 3, 1], seed=1017)
+    steep = Network([10 * network.weights[0], *network.weights[1:]], network.biases, network.activations)
+    options = CircleOptions(cell=1.0, tail=0.05, resolved=0.6, steep=2.0)
+    units: list[Unit] = []
+    rng = np.random.default_rng(1001)
+    for _ in range(3):
+        units_on_circle(steep, 5, units, rng, options)
+    true = steep.weights[0] / np.linalg.norm(steep.weights[0], axis=0)
+    cosines = np.abs(np.array([unit.direction for unit in units]) @ true)
+    assert sorted(cosines.argmax(axis=1)) == [0, 1, 2, 3]
+    assert cosines.max(axis=1).min() > 1 - 1e-9

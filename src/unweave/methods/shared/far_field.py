@@ -19,12 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.derivatives.site_differences import gradients_around
 from unweave.search import GaveUp, Reason
 
 Ask = Callable[[Array], Array]
 """Answers (n, K) to rows (n, d)."""
+
+_MOST_BISECTIONS = 12  # of a steep step: a thousand times steeper than its cell is wide
 
 
 class FarFieldReason(Reason):
@@ -50,8 +52,16 @@ class CircleOptions:
     """Change of the answers, relative to their size, that counts as a step."""
     most_steps: float = 0.6
     """Share of the intervals that may show a step; units that do not saturate show more."""
+    most_grid: int = 0
+    """Intervals up to which the grid is halved again where too many show a step."""
     cell: float = 0.25
     """Arc length to which steps are bisected: an eighth of the width of a unit of norm one."""
+    tail: float = 0.0
+    """Share of a step's height below which its outer parts are not bisected any further."""
+    tail_arc: float = 40.0
+    """Arc length from which on parts of one step are told from other steps."""
+    resolved: float = 1.0
+    """Share of a step's height that one cell may show; steeper steps are bisected on."""
     apart: float = 5.0
     """Arc length of flat ground between two crossings."""
     gradient_step: float = 0.01
@@ -147,6 +157,13 @@ def units_on_circle(
     return size
 
 
+def crossings_on_circle(
+    ask: Ask, dimension: int, rng: np.random.Generator, options: CircleOptions
+) -> list[Crossing]:
+    """Return where answers step on a random circle in R^d, whatever crosses there."""
+    return _crossings(ask, _Circle.random(dimension, options.radius, rng), options)[0]
+
+
 @dataclass(frozen=True, eq=False)
 class _Circle:
     first: Array
@@ -176,30 +193,82 @@ def _crossings(ask: Ask, circle: _Circle, options: CircleOptions) -> tuple[list[
     values = ask(circle.at(angles))
     size = float(np.maximum(np.abs(values).max(), np.finfo(np.float64).tiny))
     visible = options.visible * size
-    if np.mean(np.abs(np.diff(values, axis=0)).max(axis=1) > visible) > options.most_steps:
-        raise GaveUp(FarFieldReason.NOT_FLAT)
-    left, right = angles[:-1], angles[1:]
-    at_left, at_right = values[:-1], values[1:]
+    while np.mean(np.abs(np.diff(values, axis=0)).max(axis=1) > visible) > options.most_steps:
+        if 2 * count > options.most_grid:
+            raise GaveUp(FarFieldReason.NOT_FLAT)
+        count, between = 2 * count, (angles[1:] + angles[:-1]) / 2
+        order = np.argsort(np.concatenate([angles, between]), kind="stable")
+        values = np.concatenate([values, ask(circle.at(between))])[order]
+        angles = np.concatenate([angles, between])[order]
+    parts = _Parts(angles[:-1], angles[1:], values[:-1], values[1:], np.zeros(count))
     while True:
-        change = np.abs(at_right - at_left).max(axis=1)
-        active = change > visible
-        left, right, at_left, at_right = left[active], right[active], at_left[active], at_right[active]
-        change = change[active]
-        if len(left) == 0 or right[0] - left[0] <= options.cell / circle.radius:
+        near = len(parts.left) and parts.right[0] - parts.left[0] <= options.tail_arc / circle.radius
+        if near:
+            parts.heights = np.maximum(parts.heights, parts.change)
+        parts = parts.keep(parts.change > np.maximum(visible, options.tail * parts.heights))
+        if len(parts.left) == 0 or parts.right[0] - parts.left[0] <= options.cell / circle.radius:
             break
-        middle = (left + right) / 2
-        at_middle = ask(circle.at(middle))
-        left, right = np.stack([left, middle], 1).ravel(), np.stack([middle, right], 1).ravel()
-        at_left = np.stack([at_left, at_middle], 1).reshape(len(left), -1)
-        at_right = np.stack([at_middle, at_right], 1).reshape(len(left), -1)
-    result = []
-    if len(left):
-        breaks = np.flatnonzero(left[1:] - right[:-1] > options.apart / circle.radius) + 1
-        for run in np.split(np.arange(len(left)), breaks):
-            steepest = run[np.argmax(change[run])]
-            point = circle.at(np.array([(left[steepest] + right[steepest]) / 2]))[0]
-            result.append(Crossing(point, float(change[run].sum())))
-    return result, size
+        parts = parts.halved(ask(circle.at(parts.middle)))
+    if not len(parts.left):
+        return [], size
+    breaks = np.flatnonzero(parts.left[1:] - parts.right[:-1] > options.apart / circle.radius) + 1
+    runs = np.split(np.arange(len(parts.left)), breaks)
+    heights = np.array([parts.change[run].sum() for run in runs])
+    steepest = parts.keep(np.array([run[np.argmax(parts.change[run])] for run in runs]))
+    steepest = _resolved(ask, circle, steepest, options.resolved * heights)
+    points = circle.at(steepest.middle)
+    return [Crossing(point, float(height)) for point, height in zip(points, heights, strict=True)], size
+
+
+@dataclass
+class _Parts:
+    """Intervals of a circle, and the answers (n, K) at their ends."""
+
+    left: Array
+    right: Array
+    at_left: Array
+    at_right: Array
+    heights: Array
+    """The largest change over an interval of which each is a part, as far as that shows one step."""
+
+    @property
+    def change(self) -> Array:
+        return np.asarray(np.abs(self.at_right - self.at_left).max(axis=1))
+
+    @property
+    def middle(self) -> Array:
+        return np.asarray((self.left + self.right) / 2)
+
+    def keep(self, which: BoolArray | IntArray) -> _Parts:
+        """Return some of the intervals, by mask or number."""
+        numbers = self.left[which], self.right[which], self.at_left[which], self.at_right[which]
+        return _Parts(*numbers, self.heights[which])
+
+    def halved(self, answers: Array) -> _Parts:
+        """Return both halves of every interval, in order, given the answers at the middles."""
+        left, middle = self.left, self.middle
+        return _Parts(
+            np.stack([left, middle], 1).ravel(),
+            np.stack([middle, self.right], 1).ravel(),
+            np.stack([self.at_left, answers], 1).reshape(2 * len(left), -1),
+            np.stack([answers, self.at_right], 1).reshape(2 * len(left), -1),
+            np.repeat(self.heights, 2),
+        )
+
+
+def _resolved(ask: Ask, circle: _Circle, parts: _Parts, most: Array) -> _Parts:
+    """Bisect the intervals that show ``most`` (n,) of a step or more, towards the steeper half."""
+    for _ in range(_MOST_BISECTIONS):
+        steep = np.flatnonzero(parts.change > most)
+        if not len(steep):
+            break
+        chosen = parts.keep(steep)
+        halves = chosen.halved(ask(circle.at(chosen.middle)))
+        change = halves.change.reshape(-1, 2)
+        better = halves.keep(2 * np.arange(len(steep), dtype=np.int64) + change.argmax(axis=1))
+        parts.left[steep], parts.right[steep] = better.left, better.right
+        parts.at_left[steep], parts.at_right[steep] = better.at_left, better.at_right
+    return parts
 
 
 def _directions(

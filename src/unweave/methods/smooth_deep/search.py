@@ -18,11 +18,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from unweave.arrays import Array
-from unweave.derivatives.entangled import network_gradients
 from unweave.errors import InvalidInput
+from unweave.methods.shared.final_fit import corrected_widths, final_fits, with_final_fit
 from unweave.methods.smooth_deep.base_points import PointSource
 from unweave.methods.smooth_deep.first_layer import FirstLayerSearch
 from unweave.methods.smooth_deep.inner_layer import InnerLayerSearch
@@ -32,9 +30,8 @@ from unweave.methods.smooth_deep.options import SmoothDeepOptions
 from unweave.methods.smooth_deep.reading_frame import GradientSample, independent_outputs, reading_frame
 from unweave.networks.links import Link
 from unweave.networks.network import Network
-from unweave.networks.parameters import NetworkParameters
 from unweave.networks.saturation import ERF, TANH, as_logistic
-from unweave.networks.value_fit import OutputFit, ValueFitResult, fit_output, fit_values, points_to_fit
+from unweave.networks.value_fit import OutputFit, fit_output
 from unweave.numerics.clock import check
 from unweave.search import Candidate, Context, Evidence, GaveUp, LayerEvidence, Search
 from unweave.targets.change_of_inputs import in_own_inputs
@@ -42,7 +39,6 @@ from unweave.targets.change_of_inputs import in_own_inputs
 DEEP_ACTIVATIONS = ("tanh", "sigmoid", "erf")
 OUTPUTS = {name: Link(name) for name in ("identity", "tanh", "sigmoid")}
 """Output activations that a deep network may have, the simplest first."""
-_ROUNDING_OF_A_SUM = 0.3  # rms error of w . x in units of eps |w| |x|: the terms' roundings average out
 
 
 class SmoothDeepSearch(Search):
@@ -116,7 +112,7 @@ class SmoothDeepSearch(Search):
         if output is None:
             raise GaveUp(DeepReason.NO_END, layers=number)
         self._network = self._assembled(*output)
-        self._compare_widths()
+        self._notes.extend(corrected_widths(self.request.hidden, self._network.hidden))
         self._polish()
         if self._doubt is not None:
             raise self._doubt
@@ -224,50 +220,22 @@ class SmoothDeepSearch(Search):
         biases = [*(layer.biases for layer in layers), fit.biases]
         return Network(weights, biases, [self._known.g.name] * len(layers) + [output.name])
 
-    def _compare_widths(self) -> None:
-        assert self._network is not None
-        told, seen = self.request.hidden, self._network.hidden
-        if told is not None and told != seen:
-            self._notes.append(
-                f"hidden={list(told)} was said, {list(seen)} is what the answers show: units that do "
-                f"nothing or "
-                "do the same, and layers after which the rest is affine, cannot be seen"
-            )
-
     def _polish(self) -> None:
         assert self._network is not None
-        sigma = float(self.findings.noise.sigma_per_output.max())
-        model = NetworkParameters.from_network(self._network)
-        points, answers = np.zeros((0, model.n_inputs)), np.zeros((0, model.n_outputs))
-
-        def tell(step: int, rms: float) -> None:
-            self.journal.tell(step, None, f"steps, residual {rms:.1e}")
-
-        for _ in range(self._options.polishes):
-            with self.journal.stage("polish") as stage:
-                more = self._points.for_values(self._known, points_to_fit(self._network))
-                points = np.concatenate([points, more])
-                answers = np.concatenate([answers, self._ask(more)])
-                noise = max(sigma, _input_rounding(self._network, points))
-                fit = fit_values(model, points, answers, noise, tell)
-                stage.figures.update(residual=fit.history[-1], floor=fit.floor, steps=len(fit.history) - 1)
-            model = fit.model
-            self._network = model.to_network()
-            self._note_fit(fit)
-            settled = fit.history[-1] < self._options.settled * fit.floor
-            if settled or fit.history[-1] > self._options.hopeless * fit.history[0]:
-                break
-
-    def _note_fit(self, fit: ValueFitResult) -> None:
-        spread = float(self.findings.spread.max())
-        self._evidence = replace(
-            self._evidence,
-            fit_history=tuple(value / spread for value in fit.history),
-            fit_floor=fit.floor / spread,
-            prediction_floor=fit.prediction_floor / spread,
-            condition=fit.condition,
-            parameter_error_bar=fit.error_bar,
+        options = self._options
+        fits = final_fits(
+            self._network,
+            lambda count: self._points.for_values(self._known, count),
+            self._ask,
+            float(self.findings.noise.sigma_per_output.max()),
+            self.journal,
+            polishes=options.polishes,
+            settled=options.settled,
+            hopeless=options.hopeless,
         )
+        for fit in fits:
+            self._network = fit.model.to_network()
+            self._evidence = with_final_fit(self._evidence, fit, float(self.findings.spread.max()))
 
     def _in_inputs(self, network: Network) -> Network:
         """Turn to the target's own inputs, and to logistic units if the caller asks for them."""
@@ -287,15 +255,3 @@ def possible_outputs(answers: Array, name: str | None) -> tuple[Link, ...]:
             f"Got {name!r} instead."
         )
     return (OUTPUTS[name],)
-
-
-def _input_rounding(network: Network, points: Array) -> float:
-    """Return the rms of what rounding w . x does to the answers at ``points`` (n, D).
-
-    Where weights are nearly dependent, points at which all units act lie far out, and their pre-activations
-    are the difference of large numbers.
-    """
-    lengths = np.linalg.norm(points, axis=1)
-    slopes = np.linalg.norm(network_gradients(network, points), axis=(1, 2)) / np.sqrt(network.n_outputs)
-    rounding = _ROUNDING_OF_A_SUM * np.finfo(np.float64).eps * lengths * slopes
-    return float(np.sqrt(np.mean(rounding**2)))

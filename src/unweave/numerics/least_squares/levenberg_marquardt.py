@@ -30,7 +30,7 @@ from unweave.numerics.clock import out_of_time
 OnStep = Callable[[int, float], None]
 """Called with (accepted steps, |r|); an exception it raises ends the descent."""
 
-SolverName = Literal["auto", "dense", "gram", "conjugate gradients"]
+SolverName = Literal["auto", "dense", "gram", "conjugate gradients", "levenberg"]
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,14 @@ class Linearisation(ABC):
         """M^{-1} v for a symmetric positive definite M that resembles J^T J; here M is diagonal."""
         return np.asarray(vector * self.preconditioner_diagonal().astype(vector.dtype))
 
+    def precondition_with_ridge(self, vector: RealArray, ridge: Array) -> RealArray:
+        """M^{-1} v for an M that resembles J^T J + diag(``ridge``), (P,); here without the ridge."""
+        return self.precondition(vector)
+
+    def typical_squares(self) -> Array:
+        """Typical sizes (P,) of the diagonal of J^T J, alike for parameters that are alike."""
+        return np.asarray(1 / self.preconditioner_diagonal())
+
 
 class LeastSquares(Protocol):
     """Minimise |r(x)|^2 with r = data - model(x); J is the model's Jacobian, minus that of r."""

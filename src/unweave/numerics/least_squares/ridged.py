@@ -63,4 +63,10 @@ class _RidgedLinearisation(Linearisation):
         return self._linear.preconditioner_diagonal()
 
     def precondition(self, vector: RealArray) -> RealArray:
-        return self._linear.precondition(vector)
+        return self._linear.precondition_with_ridge(vector, np.square(self._pull, dtype=np.float64))
+
+    def precondition_with_ridge(self, vector: RealArray, ridge: Array) -> RealArray:
+        return self._linear.precondition_with_ridge(vector, ridge + self._pull**2)
+
+    def typical_squares(self) -> Array:
+        return self._linear.typical_squares()

@@ -31,6 +31,7 @@ from unweave.numerics.least_squares.levenberg_marquardt import (
     Steps,
     minimise,
 )
+from unweave.numerics.least_squares.levenberg_solver import LevenbergSolver
 from unweave.numerics.least_squares.problem import LeastSquares, Linearisation, Solver
 from unweave.numerics.memory import allowed_bytes
 
@@ -160,6 +161,8 @@ class SolvedSteps(Steps[VectorPoint]):
 def _solver(linear: Linearisation, rows: int, size: int, options: LevenbergMarquardtOptions) -> Solver:
     """The solver for a Jacobian (rows, size) like ``linear``, with which it will be used first."""
     name, inner = options.solver, (options.inner_steps, options.inner_tolerance)
+    if name == "levenberg":
+        return LevenbergSolver(*inner)
     limit = allowed_bytes() if options.max_memory is None else options.max_memory
     numbers = limit / _NUMBER_BYTES
     worthwhile = rows * size > options.small_entries and size <= options.gram_parameters

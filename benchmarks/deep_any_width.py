@@ -1,0 +1,159 @@
+"""Two hidden layers of units that level off, of any widths, with nothing told.
+
+A row is KIND:SHAPE, with "/float32" at its end for answers that are computed in float32. Kinds:
+
+- tanh, logistic, erf: random weights of norm 0.6 to 1.6 (logistic: 1.2 to 3.2), biases 0.5 N(0, 1), outgoing
+  weights N(0, 1/m2), some of which are tiny; a linear output, or after a "+" a tanh, sigmoid or softmax one;
+- policy: weights and biases uniform in +-1/sqrt(what a layer reads), as torch begins with;
+- diabetes, cancer: scikit-learn's ``MLPRegressor`` (tanh, or logistic after a "+"), fitted to the data,
+  standardized, and asked through ``predict``.
+
+Rows per parameter count all rows: the look and the verification as well. Seconds are computing time of whole
+recoveries. Parameter errors are those of `unweave.compare`.
+
+    python benchmarks/deep_any_width.py [--rows tanh:8-16-16-1,policy:8-64-64-2] [--seeds 10] [--first 0]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+
+import unweave
+from unweave.arrays import Array
+
+ROWS = (
+    "tanh:4-8-6-1",
+    "tanh:6-12-12-1",
+    "tanh:8-16-16-1",
+    "tanh:8-12-20-1",
+    "tanh:13-30-30-1",
+    "logistic:6-12-12-1",
+    "erf:6-12-12-1",
+    "tanh+tanh:6-12-12-1",
+    "tanh+sigmoid:6-12-12-1",
+    "tanh+softmax:8-10-6-3",
+    "policy:8-64-64-2",
+    "policy:4-64-64-2",
+    "policy:17-64-64-6",
+    "diabetes:10-16-16-1",
+    "diabetes:10-30-30-1",
+    "diabetes:10-50-50-1",
+    "cancer:30-16-16-1",
+    "cancer:30-30-30-1",
+    "diabetes+logistic:10-16-16-1",
+    "tanh:6-12-12-1/float32",
+    "tanh:8-16-16-1/float32",
+    "diabetes:10-16-16-1/float32",
+)
+Target = Callable[[Array], Array]
+
+
+def planted(kind: str, output: str, layers: list[int], seed: int) -> unweave.Network:
+    """Return a random network."""
+    rng = np.random.default_rng(seed)
+    activation = {"logistic": "sigmoid", "policy": "tanh"}.get(kind, kind)
+    weights, biases = [], []
+    for read, width in pairwise(layers):
+        last = len(weights) == len(layers) - 2
+        if kind == "policy":
+            bound = 1 / np.sqrt(read)
+            weights.append(rng.uniform(-bound, bound, (read, width)))
+            biases.append(rng.uniform(-bound, bound, width))
+            continue
+        drawn = rng.standard_normal((read, width))
+        norms = rng.uniform(0.6, 1.6, width) * (2 if kind == "logistic" else 1)
+        weights.append(drawn / np.sqrt(read) if last else drawn * norms / np.linalg.norm(drawn, axis=0))
+        biases.append(0.5 * rng.standard_normal(width))
+    return unweave.Network(weights, biases, [activation, activation, output])
+
+
+def trained(data: str, activation: str, hidden: list[int], seed: int) -> tuple[Target, unweave.Network]:
+    """Return ``predict`` of a trained regressor, and the network inside."""
+    from sklearn.datasets import load_breast_cancer, load_diabetes
+    from sklearn.neural_network import MLPRegressor
+
+    x, y = (load_diabetes if data == "diabetes" else load_breast_cancer)(return_X_y=True)
+    model = MLPRegressor(
+        hidden_layer_sizes=hidden, activation=activation, alpha=1e-3, max_iter=400, random_state=seed
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit((x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std())
+    return model.predict, unweave.Network(
+        model.coefs_, model.intercepts_, [activation, activation, "identity"]
+    )
+
+
+def in_single(network: unweave.Network) -> tuple[Target, unweave.Network]:
+    """Return the network as float32 computes it, and with its parameters rounded."""
+    weights = [weight.astype(np.float32) for weight in network.weights]
+    biases = [bias.astype(np.float32) for bias in network.biases]
+    functions = [unweave.networks.activations.get_activation(name) for name in network.activations]
+
+    def answer(x: Array) -> Array:
+        state = np.asarray(x, dtype=np.float32)
+        for weight, bias, function in zip(weights, biases, functions, strict=True):
+            state = function(state @ weight + bias).astype(np.float32)
+        return state.astype(np.float64)
+
+    rounded = [[part.astype(np.float64) for part in parts] for parts in (weights, biases)]
+    return answer, unweave.Network(*rounded, network.activations)
+
+
+def target_of(row: str, seed: int) -> tuple[Target, unweave.Network]:
+    """Return what is asked, and the truth."""
+    name, _, precision = row.partition("/")
+    kind, shape = name.split(":")
+    kind, _, more = kind.partition("+")
+    layers = [int(width) for width in shape.split("-")]
+    if kind in ("diabetes", "cancer"):
+        target, truth = trained(kind, more or "tanh", layers[1:-1], seed)
+    else:
+        target = truth = planted(kind, more or "identity", layers, seed)
+    return in_single(truth) if precision else (target, truth)
+
+
+def measure(row: str, seeds: range) -> None:
+    """Print one line of the table, and what failed below it."""
+    precise = 1e-3 if row.endswith("/float32") else 1e-9
+    recovered, wrong, errors, rows, seconds, failures = 0, 0, [], [], [], []
+    for seed in seeds:
+        target, truth = target_of(row, seed)
+        began = time.process_time()
+        result = unweave.recover(target, input_dim=truth.n_inputs, seed=1_000_003 + seed)
+        seconds.append(time.process_time() - began)
+        rows.append(result.queries / truth.n_parameters)
+        if result.status is unweave.Status.RECOVERED and result.network is not None:
+            recovered += 1
+            errors.append(unweave.compare(truth, result.network).parameter_error)
+            wrong += not errors[-1] < precise
+        else:
+            failures.append(f"    seed {seed}: {result.status.name}: {result.message}")
+    spread = f"{np.median(errors):.1e}, {max(errors):.1e}" if errors else "-"
+    per, cpu = (f"{np.median(each):.1f}, {max(each):.1f}" for each in (rows, seconds))
+    print(f"| {row} | {recovered} of {len(seeds)} | {wrong} | {spread} | {per} | {cpu} |", flush=True)
+    for text in failures:
+        print(text, flush=True)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", default=",".join(ROWS), help="rows of the table, with commas between them")
+    parser.add_argument("--seeds", type=int, default=10, help="number of seeds")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    arguments = parser.parse_args()
+    print("| case | recovered | wrong | parameter error | rows per parameter | CPU s |", flush=True)
+    print("|---|---|---|---|---|---|", flush=True)
+    for row in arguments.rows.split(","):
+        measure(row, range(arguments.first, arguments.first + arguments.seeds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import unweave
+from unweave.methods.shared.far_field import Crossing, Unit
+from unweave.methods.smooth_patterns.directions import CIRCLES, DirectionSearch, Hyperplanes
+from unweave.methods.smooth_patterns.far_normals import NormalOptions, far_normals
+from unweave.methods.smooth_patterns.first_layer import ProfileOptions, first_layer
+from unweave.methods.smooth_patterns.second_layer import SecondLayerOptions, SecondLayerSearch
+from unweave.methods.smooth_patterns.sign_patterns import PatternOptions, SignPatterns
+from unweave.methods.smooth_patterns.unit_kind import unit_kind
+from unweave.networks.activations import get_activation
+from unweave.networks.links import Link
+from unweave.networks.parameters import NetworkParameters
+from unweave.recovery.result import Status
+
+Array = np.ndarray
+
+
+def planted(
+    layers: list[int], activation: str = "tanh", seed: int = 1000, output: str = "identity"
+) -> unweave.Network:
+    norms = (2.0, 4.0) if activation == "sigmoid" else (0.7, 1.5)  # less, and its units are straight
+    net = unweave.random_network(layers, activation, seed=seed, outer="normal", norms=norms)
+    return unweave.Network(net.weights, net.biases, (*net.activations[:-1], output))
+
+
+def recovered(network: unweave.Network, **more: object) -> unweave.Recovery:
+    result = unweave.recover(network, **more)
+    assert result.status is Status.RECOVERED, result.message
+    assert unweave.compare(network, result.network).parameter_error < 1e-9
+    assert "layer 1 norms and biases" in [stage.name for stage in result.stages]
+    return result
+
+
+def planes_of(network: unweave.Network) -> Hyperplanes:
+    """The hyperplanes as they are."""
+    norms = np.linalg.norm(network.weights[0], axis=0)
+    return Hyperplanes((network.weights[0] / norms).T, -network.biases[0] / norms, 2 / norms)
+
+
+def behind(network: unweave.Network) -> NetworkParameters:
+    return NetworkParameters.from_network(
+        unweave.Network(network.weights[1:], network.biases[1:], network.activations[1:])
+    )
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid", "erf"])
+def test_layers_wider_than_what_they_read(activation: str) -> None:
+    network = planted([5, 7, 9, 2], activation)
+    result = recovered(network)
+    assert result.network.hidden == (7, 9)
+    assert result.queries < 30 * network.n_parameters
+
+
+@pytest.mark.parametrize("output", ["tanh", "sigmoid", "softmax"])
+def test_output_activations_are_found(output: str) -> None:
+    network = planted([5, 7, 6, 3], seed=1001, output=output)
+    assert recovered(network).network.activations[-1] == output
+
+
+def test_logistic_units_are_told_as_such_if_asked_for() -> None:
+    network = planted([5, 6, 5, 1], "sigmoid", seed=1002)
+    result = recovered(network, hidden=[6, 5], activation="sigmoid")
+    assert result.network.activations[0] == "sigmoid"
+
+
+def test_a_weak_unit_is_found() -> None:
+    network = planted([5, 8, 6, 1], seed=1003)
+    outgoing = np.array(network.weights[2])
+    outgoing[2] = 1e-3
+    weak = unweave.Network([*network.weights[:2], outgoing], network.biases, network.activations)
+    assert recovered(weak).network.hidden == (8, 6)
+
+
+def test_a_pyramid_costs_less_than_layer_by_layer() -> None:
+    network = planted([8, 6, 4, 1], seed=1004)
+    by_signs = recovered(network, method="smooth_patterns")
+    layer_by_layer = unweave.recover(network, method="smooth_deep")
+    assert by_signs.queries < layer_by_layer.queries
+
+
+def product(x: Array) -> Array:
+    """Levels off far out, and is no network of two layers: units multiply."""
+    return np.tanh(x[:, :1] + x[:, 1:2]) * np.tanh(x[:, 2:3] - 0.3) * np.tanh(x @ np.ones((4, 1)) + 0.1)
+
+
+def test_what_is_no_such_network_is_not_recovered() -> None:
+    result = unweave.recover(product, input_dim=4, method="smooth_patterns", deadline=60)
+    assert not result.status.is_recovered
+
+
+def test_three_hidden_layers_are_no_such_network() -> None:
+    result = unweave.recover(planted([5, 5, 5, 4, 1], seed=1005), method="smooth_patterns", deadline=60)
+    assert result.status is Status.FAILED
+    assert "more than two hidden layers" in result.message
+
+
+@pytest.mark.parametrize("budget", [450, 800, 1100, 1400])
+def test_a_budget_ends_it_with_a_message(budget: int) -> None:
+    result = unweave.recover(planted([5, 8, 6, 1], seed=1006), method="smooth_patterns", max_queries=budget)
+    assert result.queries <= budget
+    assert not result.status.is_recovered
+    assert result.message
+
+
+def test_a_deadline_ends_it() -> None:
+    network = planted([8, 40, 40, 1], seed=1007)
+    result = unweave.recover(network, method="smooth_patterns", deadline=2)
+    assert not result.status.is_recovered
+    assert result.seconds < 6
+
+
+def test_a_domain_is_refused() -> None:
+    result = unweave.recover(planted([5, 6, 4, 1]), method="smooth_patterns", domain=(-2, 2))
+    assert result.status is Status.FAILED
+    assert "domain" in result.message
+
+
+def test_circles_end_when_no_unit_can_be_missing() -> None:
+    network = planted([6, 14, 8, 1], seed=1008)
+    search = DirectionSearch(network, 6, np.random.default_rng(1000), CIRCLES)
+    search.run(None)
+    planes = Hyperplanes.of(search.units)
+    cosines = np.abs(planes.directions @ planes_of(network).directions.T)
+    assert planes.count == 14
+    assert sorted(cosines.argmax(axis=1)) == list(range(14))
+    assert np.abs(cosines.max(axis=1) - 1).max() < 1e-10
+
+
+def test_patterns_are_distinct_and_exact() -> None:
+    network = planted([5, 8, 6, 2], seed=1009)
+    planes = planes_of(network)
+    patterns = SignPatterns(network, planes, 2, np.random.default_rng(1000), PatternOptions())
+    signs, values = patterns.rows(Link("identity"), 150)
+    assert len(np.unique(signs, axis=0)) == len(signs) == 150
+    np.testing.assert_allclose(values, behind(network).values(signs), rtol=0, atol=1e-13)
+
+
+def test_few_patterns_end_the_draws() -> None:
+    network = planted([2, 3, 2, 1], seed=1010)
+    patterns = SignPatterns(network, planes_of(network), 1, np.random.default_rng(1000), PatternOptions())
+    signs, _ = patterns.rows(Link("identity"), 100)
+    assert 0 < len(signs) <= 6  # three lines through the origin
+
+
+def test_the_second_layers_width_is_found() -> None:
+    network = planted([1, 9, 6, 1], seed=1011)
+    signs = np.sign(np.random.default_rng(1000).standard_normal((300, 9)))
+    values = behind(network).values(signs)
+
+    def rows(count: int) -> tuple[Array, Array]:
+        return signs[:count], values[:count]
+
+    rng = np.random.default_rng(1001)
+    search = SecondLayerSearch(rows, "tanh", (9, 9, 1), 1e-16, rng, SecondLayerOptions(), None)
+    found = search.advance()
+    while search.goes_on:
+        found = search.advance()
+    assert found.model is not None
+    assert found.units == 6
+    assert unweave.compare(behind(network).to_network(), found.model.to_network()).parameter_error < 1e-9
+
+
+def test_on_too_few_rows_nothing_is_exact() -> None:
+    rng = np.random.default_rng(1000)
+    signs, values = np.sign(rng.standard_normal((40, 6))), rng.standard_normal((40, 1))
+    options = SecondLayerOptions(starts=(2, 2))
+    search = SecondLayerSearch(
+        lambda count: (signs[:count], values[:count]), "tanh", (6, 6, 1), 1e-16, rng, options, None
+    )
+    while search.goes_on:
+        assert search.advance().model is None
+
+
+def test_norms_and_biases_with_widths_that_are_off() -> None:
+    network = planted([5, 7, 5, 1], seed=1012)
+    planes = planes_of(network)
+    units = np.arange(7, dtype=np.int64)
+    off = planes.moved(units, planes.positions + 0.2, planes.widths * np.array([0.5, 1, 2, 20, 1, 1, 50]))
+    rng = np.random.default_rng(1000)
+    found = first_layer(network, off, behind(network), Link("identity"), rng, ProfileOptions())
+    assert found.misfits.max() < 1e-8
+    np.testing.assert_allclose(found.weights, network.weights[0], atol=1e-7)
+    np.testing.assert_allclose(found.biases, network.biases[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(("activation", "kind"), [("tanh", "tanh"), ("sigmoid", "tanh"), ("erf", "erf")])
+def test_steps_tell_the_activation(activation: str, kind: str) -> None:
+    network = planted([5, 7, 5, 1], activation, seed=1013)
+    assert unit_kind(network, planes_of(network), 1e-16, np.random.default_rng(1000)).name == kind
+    rounded = in_single(network)
+    assert unit_kind(rounded, planes_of(network), 1e-7, np.random.default_rng(1000)).name == kind
+
+
+def in_single(network: unweave.Network) -> Callable[[Array], Array]:
+    """The network as float32 computes it."""
+    single = [[part.astype(np.float32) for part in parts] for parts in (network.weights, network.biases)]
+    functions = [get_activation(name) for name in network.activations]
+
+    def answer(x: Array) -> Array:
+        state = np.asarray(x, dtype=np.float32)
+        for weight, bias, function in zip(*single, functions, strict=True):
+            state = np.asarray(function(state @ weight + bias), dtype=np.float32)
+        return state.astype(np.float64)
+
+    return answer
+
+
+def test_answers_in_float32() -> None:
+    network = planted([5, 8, 6, 1], seed=1014)
+    result = unweave.recover(in_single(network), input_dim=5)
+    assert result.status is Status.RECOVERED, result.message
+    assert result.network.hidden == (8, 6)
+    assert unweave.compare(network, result.network).parameter_error < 1e-4
+
+
+def test_far_normals_drop_what_is_no_unit() -> None:
+    network = planted([4, 6, 5, 1], seed=1015)
+    true = planes_of(network).directions
+    rng = np.random.default_rng(1000)
+    rough = true + 1e-3 * rng.standard_normal(true.shape)
+    directions = [*(rough / np.linalg.norm(rough, axis=1)[:, None]), np.array([0.5, 0.5, -0.5, 0.5])]
+    units = [Unit(direction, 2.0, [Crossing(np.zeros(4), 1.0)]) for direction in directions]
+    found, complete = far_normals(in_single(network), units, rng, NormalOptions(most=15))
+    assert complete
+    assert len(found) == 6
+    cosines = np.abs(np.array([unit.direction for unit in found]) @ true.T).max(axis=1)
+    assert np.abs(cosines - 1).max() < 1e-7
+    fewer, complete = far_normals(in_single(network), units[1:6], rng, NormalOptions(most=15))
+    assert len(fewer) == 5
+    assert not complete
