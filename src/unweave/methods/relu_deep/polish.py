@@ -46,7 +46,7 @@ class DeepPolishOptions:
     """Smallest diagonal of the Cholesky factor of J^T J with which squaring J loses nothing that counts."""
     open_share: float = 1e-3
     """Share of a parameter's unit vector in the null space of J above which the parameter is open."""
-    places: int = 20_000
+    places: int = 60_000
     """Points among which those are taken where an open parameter acts."""
     place_spreads: tuple[float, ...] = (1.0, 3.0, 10.0, 100.0)
     """Their standard deviations."""

@@ -66,12 +66,18 @@ class ReluDeepOptions:
     """Lines of the first kind."""
     far: float = 1e4
     """Standard deviation of points far out, where biases do not matter."""
+    first_surfaces: int = 8
+    """Surfaces that are followed for the signs of the first layer before more of its units are looked for."""
+    planes: int = 60
+    """Kinks, the most precise, that are looked at then."""
     first_lines: int = 8
     """Lines for the first layer at most."""
     lines_per_layer: int = 7
     """Lines, all together, after which the kinks that are left are tested one by one."""
-    most_lines: int = 60
-    """Lines at most while layers are found."""
+    most_lines: int = 40
+    """Lines at most while a layer is found."""
+    blank_lines: int = 5
+    """Lines after which a layer without any unit is left."""
     dry_lines: int = 2
     """Lines without a new unit after which a layer is left."""
     sample: int = 8
@@ -161,14 +167,18 @@ class ReluDeepSearch(Search):
                 self._find_next_layer()
             except GaveUp:
                 returns += 1
-                if returns > self._options.most_returns or len(self._tower.layers) < 2:
+                if returns > self._options.most_returns or not self._go_back():
                     raise
-                self._go_back()
         raise GaveUp(ReluDeepReason.TOO_DEEP, **self._so_far())
 
-    def _go_back(self) -> None:
-        """Look for more units of the last layer that seemed complete: behind it nothing fits together."""
+    def _go_back(self) -> bool:
+        """Look for more units of the last layer that seemed complete: behind it nothing fits together.
+
+        Return whether that makes sense.
+        """
         tower, options = self._tower, self._options
+        if len(tower.layers) == 1 or (len(tower.layers) == 2 and len(tower.layers) > self._signed):
+            return self._more_of_first_layer()
         if len(tower.layers) > self._signed and len(tower.layers) > 2:
             tower.layers.pop()
         depth, top = len(tower.layers), tower.top
@@ -185,6 +195,26 @@ class ReluDeepSearch(Search):
                 if not repairer.round():
                     break
             stage.figures.update(units=top.width, lines=len(self._pool.lines))
+        return True
+
+    def _more_of_first_layer(self) -> bool:
+        """Look among all kinks for units of the first layer that most of their readers hide."""
+        tower = self._tower
+        del tower.layers[1:]
+        tower.changed(1)
+        self._signed = 0
+        before = tower.top.width
+        with self.journal.stage("layer 1 again") as stage:
+            sight = tower.unsigned_sight(1)
+            kinks = [self._pool.kinks[kink] for kink in sight.open_kinks()[: self._options.planes]]
+            for row in np.flatnonzero(self._tracer.are_planes(sight.known, kinks)):
+                matrix, kink = tower.top.matrix, kinks[row]
+                if not self._is_of_first(matrix[:, :-1].T, matrix[:, -1], kink):
+                    alpha = np.append(kink.normal, -kink.normal @ kink.point)
+                    tower.top.units.append(Unit(alpha, np.zeros((len(alpha), 0)), [kink.point]))
+            tower.changed(1)
+            stage.figures.update(units=tower.top.width)
+        return tower.top.width > before
 
     def candidate(self) -> Candidate:
         """Return the network if there is one, and the layers whose signs are known."""
@@ -275,15 +305,18 @@ class ReluDeepSearch(Search):
 
     def _find_signs(self) -> None:
         """Find the signs of the last layer, adding units that it turns out to have."""
-        tower, depth = self._tower, len(self._tower.layers)
+        tower, depth, options = self._tower, len(self._tower.layers), self._options
         with self.journal.stage(f"signs of layer {depth}") as stage:
             for attempt in range(2):
-                found = self._signs_of_top()
+                found = self._signs_of_top(options.first_surfaces if depth == 1 and not attempt else None)
                 stage.figures.update(units=tower.top.width, open=int((found.votes == 0).sum()))
                 if (found.votes != 0).all():
                     break
-                if attempt or depth == 1:
+                if attempt:
                     raise GaveUp(ReluDeepReason.NO_SIGNS, **self._so_far())
+                if depth == 1:
+                    self._more_of_first_layer()
+                    continue
                 for _ in range(2):
                     self._more_kinks()
                 self._repairer().search(depth).find(thorough=True)
@@ -301,9 +334,10 @@ class ReluDeepSearch(Search):
             stage.figures.update(channels=len(tower.top.channels))
         self._signed = depth
 
-    def _signs_of_top(self) -> FoundSigns:
-        """Follow surfaces behind the last layer until they tell its signs."""
+    def _signs_of_top(self, most: int | None = None) -> FoundSigns:
+        """Follow surfaces behind the last layer, ``most`` of them, until they tell its signs."""
         tower, options = self._tower, self._options.signs
+        most = options.most_surfaces if most is None else most
         unknown = self._signed == 0 and self.request.activation is None
         slopes = {negative_slope(name): name for name in (KINKED if unknown else (self._activation,))}
         while True:
@@ -311,7 +345,7 @@ class ReluDeepSearch(Search):
             nothing = np.zeros((0, tower.top.matrix.shape[1]))
             search = InnerSigns(sight, self._tracer, tuple(slopes), nothing, options)
             lines, missing = 0, None
-            while search.tries < options.most_surfaces:
+            while search.tries < most:
                 kink = search.next_kink()
                 if kink is None:
                     if lines >= options.most_lines:
@@ -380,9 +414,11 @@ class ReluDeepSearch(Search):
         """Find the units of the layer behind those whose signs are known."""
         options, tower, depth = self._options, self._tower, len(self._tower.layers)
         search = self._repairer().search(depth + 1)
-        dry = 0
+        dry, before = 0, len(self._pool.lines)
         with self.journal.stage(f"layer {depth + 1}") as stage:
-            while len(self._pool.lines) < options.most_lines:
+            while len(self._pool.lines) < before + (
+                options.most_lines if search.units else options.blank_lines
+            ):
                 grown = search.find()
                 self.journal.tell(len(search.units), None, "units")
                 if search.units and self._explains(search):

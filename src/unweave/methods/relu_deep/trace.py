@@ -83,6 +83,10 @@ class TraceOptions:
     """Searches without a meeting after which what is open stays open."""
     most_crossings: int = 400
     """Crossings after which a surface is given up."""
+    plane_looks: int = 12
+    """Looks behind units of the first layer at a plane that may be one of them."""
+    plane_seen: int = 5
+    """Number of them that must show a kink."""
     flat_points: int = 6
     """Points of the short test for flatness, two thirds of which must show a kink."""
     flat_hits: int = 6
@@ -378,6 +382,31 @@ class Tracer:
         sightings = self._probe.have_kinks(points, normals, options.look_step * lengths)
         told = int((~sightings.dull).sum())
         return int(sightings.seen.sum()) >= max(2, 2 / 3 * told)
+
+    def are_planes(self, first: LiftedLayers, kinks: list[Kink]) -> BoolArray:
+        """Return (n,) which of the kinks lie on planes that run straight on behind units of the first layer.
+
+        That tells units of the first layer from deeper ones, which bend there, also where what reads them is
+        off nearly everywhere.
+        """
+        options, found = self._options, np.zeros(len(kinks), dtype=bool)
+        for number, kink in enumerate(kinks):
+            check()
+            gradients, heights = first.stages[0].matrix[:, :-1], first.preactivations(kink.point[None])[0]
+            ways = self._rng.standard_normal((options.plane_looks, len(kink.point)))
+            ways -= np.outer(ways @ kink.normal, kink.normal)
+            ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+            crossings = -heights[: len(gradients)] / (ways @ gradients.T)
+            crossings = np.sort(np.where(crossings > 0, crossings, np.inf), axis=1)
+            near, far = crossings[:, 0], np.minimum(crossings[:, 1], 2 * crossings[:, 0])
+            usable = np.isfinite(near) & (far - near > options.least_room)
+            lengths = ((near + far) / 2)[usable]
+            steps = options.look_step * (far - near)[usable]
+            points = kink.point + lengths[:, None] * ways[usable]
+            sightings = self._probe.have_kinks(points, np.repeat(kink.normal[None], len(points), 0), steps)
+            seen, missed = int(sightings.seen.sum()), int(sightings.missed.sum())
+            found[number] = seen >= options.plane_seen and seen >= 2 * missed
+        return found
 
     def are_flat(self, known: LiftedLayers, kinks: list[Kink]) -> BoolArray:
         """Return (n,) which of the kinks lie on pieces that are flat as far as the known units go.
