@@ -38,9 +38,8 @@ SETTINGS = (
     Setting((10, *(4 * [10]), 1)),
     Setting((10, *(6 * [8]), 1)),
     Setting((8, 64, 64, 1)),
-    Setting((6, 5, 5, 4, 1)),
 )
-QUICK = ("6-5-5-4-1",)
+QUICK = ("diabetes:10-12-12-8-1",)
 
 
 def function_error(truth: unweave.Network, network: unweave.Network | None) -> float:
