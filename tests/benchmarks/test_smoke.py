@@ -31,6 +31,7 @@ NETWORKS = (
     "deep_trained",
     "deep_unknown",
     "deep_relu",
+    "relu_any_depth",
     "relu_queries",
     "scale_out",
     "coarse_answers",

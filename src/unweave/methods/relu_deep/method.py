@@ -1,4 +1,4 @@
-"""The row of two hidden layers of kinked units in precise answers."""
+"""The row of hidden layers of kinked units in precise answers."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def cost(question: Question) -> Cost:
 METHOD = Method(
     name="relu_deep",
     aliases=("surfaces",),
-    description="two hidden layers of kinked units, the surfaces of the second followed through the first",
-    layers=(2, 2),
+    description="hidden layers of kinked units, the surfaces of each followed through those before",
+    layers=(2, None),
     activations=KINKED,
     refuses=refuses,
     cost=cost,
