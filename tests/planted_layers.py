@@ -1,4 +1,4 @@
-"""Planted networks with hidden layers of kinked units, and probes of them."""
+"""Planted networks with two hidden layers of kinked units, and probes of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from unweave import Network
 from unweave.arrays import Array
 from unweave.methods.relu_deep.probe import Kink, Probe, ProbeOptions
-from unweave.networks.lifted_layers import LiftedLayers
+from unweave.networks.lifted_layers import Layer, LiftedLayers
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
 
@@ -29,14 +29,15 @@ def probe_of(network: Network) -> Probe:
     return Probe(NormalisedQueries(queries, Region.standard(network.n_inputs)), spread, 0.0, ProbeOptions())
 
 
-def first_layer(network: Network, signed: bool) -> LiftedLayers:
+def first_layer(network: Network, signed: bool, narrow: bool = False) -> LiftedLayers:
     """The true first layer; without signs, every other unit is turned round."""
-    matrix = np.hstack([network.weights[0].T, network.biases[0][:, None]])
-    nothing = LiftedLayers(network.n_inputs, slope=slope_of(network))
+    layer = Layer(network.weights[0], network.biases[0])
     if signed:
-        return nothing.with_signed(matrix)
-    turn = np.where(np.arange(len(matrix)) % 2, -1.0, 1.0)
-    return nothing.with_unsigned(turn[:, None] * matrix)
+        return LiftedLayers(network.n_inputs, (layer,), slope=slope_of(network))
+    turn = np.where(np.arange(layer.width) % 2, -1.0, 1.0)
+    return LiftedLayers(network.n_inputs).with_unsigned(
+        Layer(layer.weights * turn, layer.biases * turn), narrow
+    )
 
 
 def slope_of(network: Network) -> float:

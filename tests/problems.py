@@ -94,6 +94,7 @@ SOLVES: dict[str, tuple[str, ...]] = {
     "one_versus_rest": ("one class against the rest",),
     "relu": ("relu", "leaky, two outputs", "relu in a box"),
     "relu_deep": ("two relu layers",),
+    "relu_layers": ("two relu layers",),
     "relu_coarse": ("relu behind a sigmoid", "relu, four decimals"),
     "smooth": ("tanh", "tanh, more units than inputs", "softplus, two outputs", "tanh in a box"),
     "smooth_coarse": ("tanh behind a sigmoid", "tanh, four decimals"),

@@ -57,6 +57,7 @@ def test_unknown_widths_are_assumed_and_named() -> None:
         "smooth_deep",
         "relu",
         "relu_deep",
+        "relu_layers",
     }
     assert any("[10], [20], [40]" in line for line in made.assumptions)
     assert any("kinks" in line for line in made.assumptions)

@@ -8,6 +8,7 @@ from unweave.methods.published.method import METHOD as PUBLISHED
 from unweave.methods.relu.method import METHOD as RELU
 from unweave.methods.relu_coarse.method import METHOD as RELU_COARSE
 from unweave.methods.relu_deep.method import METHOD as RELU_DEEP
+from unweave.methods.relu_layers.method import METHOD as RELU_LAYERS
 from unweave.methods.samples_quadratic.method import METHOD as SAMPLES_QUADRATIC
 from unweave.methods.samples_relu.method import METHODS as SAMPLES_RELU
 from unweave.methods.samples_smooth.method import METHOD as SAMPLES_SMOOTH
@@ -24,6 +25,7 @@ METHODS: tuple[Method, ...] = (
     ONE_VERSUS_REST,
     RELU,
     RELU_DEEP,
+    RELU_LAYERS,
     RELU_COARSE,
     SMOOTH,
     SMOOTH_COARSE,

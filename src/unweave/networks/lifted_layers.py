@@ -1,44 +1,40 @@
 """Known layers of kinked units as one piecewise linear map phi, in which the next layer is affine.
 
-With g(z) = z for z > 0 and p z below, phi_0 = (x, 1) and z_l = A_l phi_{l-1}, every unit of layer l + 1 is
-alpha . phi_l for one vector alpha, where
+With g(z) = z for z > 0 and p z below, h_0 = x, z_l = h_{l-1} W_l + b_l and h_l = g(z_l), every unit of layer
+l + 1 is alpha . phi(x) for one vector alpha, where
 
-    phi_l = (g(z_l), P_l phi_{l-1}, 1)      if the signs of layer l are known,
-    phi_l = (|z_l|, phi_{l-1})              if not: g(s z) = ((1-p) |z| + (1+p) s z) / 2 is affine in it.
+    phi = (h_l, 1)                   if the signs of layer l are known,
+    phi = (|z_l|, h_{l-1}, 1)        if they are not: g(s z) = ((1-p) |z| + (1+p) s z) / 2 is affine in it,
+    phi = (|z_l|, z_l, 1)            the same, *narrow*: where a layer is no wider than what it reads.
 
-P_l holds *channels*: linear functions that pass a layer because its unit is active wherever it was asked.
 In a region where no known unit changes its sign (its *pattern*), phi is affine: phi(x + v) = phi(x) + G v.
 Nothing here asks the target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unweave.arrays import Array, IntArray
+from unweave.arrays import Array
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.numerics.line_kinks import Line
-
-_MOST_REGIONS = 4000  # whose derivatives are kept: some 10 MB for 30 units behind 30 inputs
-_NO_ROW_SPACE = 1e-9  # singular values of G, relative to the largest one, that are zero
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
-    """One layer."""
+class Layer:
+    """z = h W + b."""
 
-    matrix: Array
-    """A (m, F), the constant last"""
-    channels: Array
-    """P (a, F)"""
-    signed: bool
+    weights: Array
+    """(n_in, m)"""
+    biases: Array
+    """(m,)"""
 
     @property
     def width(self) -> int:
         """m"""
-        return len(self.matrix)
+        return len(self.biases)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,59 +47,78 @@ class Crossing:
     """Number of the unit among all known ones."""
 
 
+@dataclass(frozen=True, eq=False)
 class LiftedLayers:
     """Layers from the inputs on; of the last one the signs may be open."""
 
-    def __init__(self, n_inputs: int, stages: Sequence[Stage] = (), slope: float = 0.0) -> None:
-        self.n_inputs, self.stages = n_inputs, tuple(stages)
-        self.slope = slope
-        """p"""
-        self.n_units = sum(stage.width for stage in self.stages)
-        """Number of known units, all layers together."""
-        self._derivatives: dict[bytes, tuple[Array, Array]] = {}
-        self._bases: dict[bytes, Array] = {}
+    n_inputs: int
+    layers: tuple[Layer, ...] = ()
+    signed: bool = True
+    """Whether the signs of the last layer are known; those of the others always are."""
+    slope: float = 0.0
+    """p"""
+    narrow: bool = False
+    """Whether phi holds z_l in place of h_{l-1}; only where the signs are open."""
 
     @property
-    def dimension(self) -> int:
-        """Length of phi."""
-        if not self.stages:
-            return self.n_inputs + 1
-        return self.stages[-1].width + len(self.stages[-1].channels) + 1
+    def n_units(self) -> int:
+        """Number of known units, all layers together."""
+        return sum(layer.width for layer in self.layers)
 
     @property
     def top(self) -> slice:
         """The units of the last layer among all known ones."""
-        return slice(self.n_units - (self.stages[-1].width if self.stages else 0), self.n_units)
+        return slice(self.n_units - (self.layers[-1].width if self.layers else 0), self.n_units)
 
-    def with_unsigned(self, matrix: Array) -> LiftedLayers:
-        """Add a layer (m, F) whose signs are open; those of all before it must be known."""
-        everything = np.eye(self.dimension)[:-1]
-        return LiftedLayers(self.n_inputs, (*self.stages, Stage(matrix, everything, False)), self.slope)
+    @property
+    def dimension(self) -> int:
+        """Length of phi."""
+        if not self.layers:
+            return self.n_inputs + 1
+        last = self.layers[-1]
+        if self.signed:
+            return last.width + 1
+        return last.width + 1 + (last.width if self.narrow else len(last.weights))
 
-    def with_signed(self, matrix: Array, channels: Array | None = None) -> LiftedLayers:
-        """Add a layer (m, F) with its signs, and its channels (a, F)."""
-        passed = np.zeros((0, self.dimension)) if channels is None else channels
-        return LiftedLayers(self.n_inputs, (*self.stages, Stage(matrix, passed, True)), self.slope)
+    def with_unsigned(self, layer: Layer, narrow: bool) -> LiftedLayers:
+        """Add a layer whose signs are open; those of all before it must be known."""
+        return replace(self, layers=(*self.layers, layer), signed=False, narrow=narrow)
 
-    def forward(self, points: Array) -> tuple[Array, Array]:
-        """Return phi (n, dimension) and z (n, units) of all known units at points (n, d)."""
-        one = np.ones((len(points), 1))
-        phi, found = np.hstack([points, one]), [np.zeros((len(points), 0))]
-        for stage in self.stages:
-            z = phi @ stage.matrix.T
-            found.append(z)
-            states = np.where(z > 0, z, self.slope * z) if stage.signed else np.abs(z)
-            passed = phi[:, :-1] if not stage.signed else phi @ stage.channels.T
-            phi = np.hstack([states, passed, one])
-        return phi, np.hstack(found)
+    def with_signs(self, signs: Array, slope: float) -> LiftedLayers:
+        """Give the last layer its signs (m,), and all layers the p for which they are right."""
+        last = self.layers[-1]
+        layer = Layer(last.weights * signs, last.biases * signs)
+        return LiftedLayers(self.n_inputs, (*self.layers[:-1], layer), True, slope)
 
-    def values(self, points: Array) -> Array:
-        """Return phi (n, dimension) at points (n, d)."""
-        return self.forward(points)[0]
+    def absolute_form(self, alphas: Array) -> AbsoluteForm:
+        """Return alphas^T phi for alphas (F, K) in terms of |z_l| and h_{l-1}, where signs are open."""
+        last = self.layers[-1]
+        heights, slope, offset = alphas[: last.width], alphas[last.width : -1], alphas[-1]
+        if self.narrow:
+            offset = offset + last.biases @ slope
+            slope = last.weights @ slope
+        return AbsoluteForm(last.weights, last.biases, heights, slope, offset)
 
     def preactivations(self, points: Array) -> Array:
         """Return z (n, units) of all known units at points (n, d)."""
-        return self.forward(points)[1]
+        return self._forward(points)[1]
+
+    def values(self, points: Array) -> Array:
+        """Return phi (n, dimension) at points (n, d)."""
+        return self._forward(points)[0]
+
+    def _forward(self, points: Array) -> tuple[Array, Array]:
+        state, before = points, points
+        found = [np.zeros((len(points), 0))]
+        for layer in self.layers:
+            z = state @ layer.weights + layer.biases
+            found.append(z)
+            before, state = state, np.where(z > 0, z, self.slope * z)
+        ones = np.ones((len(points), 1))
+        if self.signed:
+            return np.hstack([state, ones]), np.hstack(found)
+        parts = [np.abs(found[-1]), found[-1] if self.narrow else before, ones]
+        return np.hstack(parts), np.hstack(found)
 
     def pattern(self, point: Array) -> Array:
         """Return the signs (units,) +-1 at one point (d,)."""
@@ -111,39 +126,19 @@ class LiftedLayers:
 
     def jacobian(self, pattern: Array) -> tuple[Array, Array]:
         """Return G (dimension, d) and the gradients (units, d) of known units in the region of a pattern."""
-        key = (pattern > 0).tobytes()
-        known = self._derivatives.get(key)
-        if known is not None:
-            return known
-        zero = np.zeros((1, self.n_inputs))
-        derivative, gradients, start = np.vstack([np.eye(self.n_inputs), zero]), [zero[:0]], 0
-        for stage in self.stages:
-            gradient = stage.matrix @ derivative
-            signs = pattern[start : start + stage.width]
-            start += stage.width
+        state = before = np.eye(self.n_inputs)
+        gradients, start = [np.zeros((0, self.n_inputs))], 0
+        for layer in self.layers:
+            gradient = layer.weights.T @ state
+            signs = pattern[start : start + layer.width]
+            start += layer.width
             gradients.append(gradient)
-            factor = np.where(signs > 0, 1.0, self.slope) if stage.signed else signs
-            passed = derivative[:-1] if not stage.signed else stage.channels @ derivative
-            derivative = np.vstack([factor[:, None] * gradient, passed, zero])
-        if len(self._derivatives) >= _MOST_REGIONS:
-            self._derivatives.clear()
-        result = derivative, np.vstack(gradients)
-        self._derivatives[key] = result
-        return result
-
-    def jacobians(self, patterns: Array) -> Array:
-        """Return G (n, dimension, d) in the regions of patterns (n, units)."""
-        return np.stack([self.jacobian(pattern)[0] for pattern in patterns])
-
-    def basis(self, pattern: Array) -> Array:
-        """Return an orthonormal basis (d, r) of the gradients that anything behind can have in a region."""
-        key = (pattern > 0).tobytes()
-        if key not in self._bases:
-            if len(self._bases) >= _MOST_REGIONS:
-                self._bases.clear()
-            _, values, right = np.linalg.svd(self.jacobian(pattern)[0], full_matrices=False)
-            self._bases[key] = right[: int((values > _NO_ROW_SPACE * max(values[0], 1e-300)).sum())].T
-        return self._bases[key]
+            before, state = state, np.where(signs > 0, 1.0, self.slope)[:, None] * gradient
+        zero = np.zeros((1, self.n_inputs))
+        if self.signed:
+            return np.vstack([state, zero]), np.vstack(gradients)
+        parts = [signs[:, None] * gradients[-1], gradients[-1] if self.narrow else before, zero]
+        return np.vstack(parts), np.vstack(gradients)
 
     def first_crossing(
         self, point: Array, direction: Array, pattern: Array, skip: int | None = None
@@ -151,26 +146,16 @@ class LiftedLayers:
         """Return the first known unit that ``direction`` from ``point`` meets in the region of a pattern."""
         if not self.n_units:
             return Crossing(np.inf, -1)
-        distances, units = self.first_crossings(point, direction[None], pattern, skip)
-        return Crossing(float(distances[0]), int(units[0]))
-
-    def first_crossings(
-        self, point: Array, directions: Array, pattern: Array, skip: int | None = None
-    ) -> tuple[Array, IntArray]:
-        """Return distances (k,) and units (k,) of the first crossings in directions (k, d)."""
-        if not self.n_units:
-            return np.full(len(directions), np.inf), np.full(len(directions), -1)
         heights = self.preactivations(point[None])[0]
-        speeds = directions @ self.jacobian(pattern)[1].T
+        speeds = self.jacobian(pattern)[1] @ direction
         towards = pattern * speeds < 0
+        distances = np.full(len(heights), np.inf)
         # Rounding may have put the point on the wrong side of a surface that it lies on.
-        distances = np.full(speeds.shape, np.inf)
-        np.divide(-heights, speeds, out=distances, where=towards)
-        distances = np.maximum(distances, 0.0)
+        distances[towards] = np.maximum(-heights[towards] / speeds[towards], 0.0)
         if skip is not None:
-            distances[:, skip] = np.inf
-        units = np.argmin(distances, axis=1)
-        return distances[np.arange(len(directions)), units], units
+            distances[skip] = np.inf
+        unit = int(np.argmin(distances))
+        return Crossing(float(distances[unit]), unit)
 
     def room(self, point: Array, pattern: Array, skip: int | None = None) -> float:
         """Return the distance to the nearest surface of a known unit, seen from inside the region."""
@@ -185,19 +170,17 @@ class LiftedLayers:
 
     def places_on(self, line: Line) -> Array:
         """Return ascending t, ends of the line included, between which phi is affine."""
-        places, start = np.array([line.low, line.high]), 0
-        for depth, stage in enumerate(self.stages):
-            below = LiftedLayers(self.n_inputs, self.stages[: depth + 1], self.slope)
-            heights = below.preactivations(line.points(places))[:, start : start + stage.width]
-            start += stage.width
+        places = np.array([line.low, line.high])
+        for depth in range(1, len(self.layers) + 1):
+            below = LiftedLayers(self.n_inputs, self.layers[:depth], True, self.slope)
+            heights = below.preactivations(line.points(places))[:, below.top]
             places = np.unique(np.concatenate([places, zeros_between(places, heights)]))
         return places
 
-    def zeros_on(self, line: Line, alphas: Array) -> Array:
-        """Return ascending t where one of alphas (F,) or (F, k) times phi changes its sign on the line."""
+    def zeros_on(self, line: Line, alpha: Array) -> Array:
+        """Return ascending t where alpha . phi changes its sign on the line."""
         places = self.places_on(line)
-        heights = self.values(line.points(places)) @ alphas.reshape(self.dimension, -1)
-        return np.sort(zeros_between(places, heights))
+        return np.sort(zeros_between(places, self.values(line.points(places)) @ alpha[:, None]))
 
 
 def zeros_between(places: Array, heights: Array) -> Array:

@@ -105,11 +105,12 @@ def hear(
 def _answers_that_are_missing(network: Network, view: NormalisedQueries) -> int:
     """Count the near rows where the target had no number to give and the network has one.
 
-    Near in the region or around zero: the region may have been moved to where there are numbers. Answers
-    that the network sees overflow, too, count for nothing.
+    Near in the region or around zero: the region may have been moved to where there are numbers. What lies
+    outside a box counts for nothing, and so do answers that the network sees overflow, too.
     """
     x = view.ledger.witnesses.without_number(view.n_inputs)
-    distance = np.minimum(np.abs(view.region.to_normalised(x)), np.abs(x)).max(axis=1, initial=0.0)
+    points = view.region.to_normalised(x)
+    distance = np.minimum(np.abs(points), np.abs(x)).max(axis=1, initial=0.0)
     with np.errstate(all="ignore"):
-        values = np.abs(network(x[distance <= NEAR])).max(axis=1, initial=0.0)
-    return int((values < OVERFLOWS).sum())
+        values = np.abs(network(x[(distance <= NEAR) & view.region.contains(points)]))
+    return int((values.max(axis=1, initial=0.0) < OVERFLOWS).sum())

@@ -8,11 +8,10 @@ import pytest
 from planted_layers import first_layer, planted, probe_of, surface_kinks
 from unweave import Network
 from unweave.arrays import Array
-from unweave.methods.relu_deep.layer_units import LayerOptions, LayerUnits, Unit
-from unweave.methods.relu_deep.probe import Kink, Probe
-from unweave.methods.relu_deep.sight import KinkPool, Sight, SightOptions
+from unweave.methods.relu_deep.cross import cross, find_meeting
+from unweave.methods.relu_deep.probe import Kink
 from unweave.methods.relu_deep.surface import Surface
-from unweave.methods.relu_deep.trace import TraceOptions, Tracer, Verdict
+from unweave.methods.relu_deep.trace import is_flat, trace, vanishing
 from unweave.methods.shared.kinked.lines import random_line
 
 
@@ -52,20 +51,20 @@ def test_a_normal_that_no_unit_can_have_is_refused() -> None:
     assert Surface.through(known, wrong) is None
 
 
-def tracer_of(network: Network, seed: int) -> Tracer:
-    return Tracer(probe_of(network), np.random.default_rng(seed), TraceOptions())
-
-
 def test_where_the_surface_meets_a_known_unit_one_more_point_is_found() -> None:
     network = planted([8, 6, 5, 1], 1002)
-    known, tracer = first_layer(network, signed=True), tracer_of(network, 5)
+    known, rng = first_layer(network, signed=True), np.random.default_rng(5)
     surface = Surface.through(known, surface_kinks(network, 0, 1, 6)[0])
     assert surface is not None
-    meeting, *_ = tracer.meetings(surface)
-    assert abs(known.preactivations(meeting.point[None])[0, meeting.unit]) < 1e-9
-    crossed, far = tracer.cross(surface, meeting)
+    unit = next(
+        i for i in range(6) if surface.places[0].pattern[i] < 0 and find_meeting(surface, i, rng) is not None
+    )
+    meeting = find_meeting(surface, unit, rng)
+    assert meeting is not None
+    z = known.preactivations(meeting.point[None])[0]
+    assert abs(z[unit]) < 1e-9
+    crossed = cross(probe_of(network), surface, meeting, rng)
     assert crossed is not None
-    assert far is not False
     assert crossed.open == surface.open - 1
     alpha = np.append(network.weights[1][:, 0], network.biases[1][0])
     new = np.stack([place.point for place in crossed.places[1:]])
@@ -74,82 +73,80 @@ def test_where_the_surface_meets_a_known_unit_one_more_point_is_found() -> None:
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 @pytest.mark.parametrize(
-    ("layers", "signed"), [([8, 6, 5, 1], False), ([8, 6, 5, 1], True), ([5, 8, 6, 1], False)]
+    ("layers", "signed", "narrow"),
+    [([8, 6, 5, 1], False, True), ([8, 6, 5, 1], True, False), ([5, 8, 6, 1], False, False)],
 )
-def test_one_kink_is_enough_for_a_unit(layers: list[int], signed: bool, activation: str) -> None:
+def test_one_kink_is_enough_for_a_unit(
+    layers: list[int], signed: bool, narrow: bool, activation: str
+) -> None:
     network = planted(layers, 1003, activation)
-    tracer, known = tracer_of(network, 7), first_layer(network, signed)
+    probe, rng = probe_of(network), np.random.default_rng(7)
+    lines = [probe.scan(random_line(probe.region, 100.0, rng)) for _ in range(2)]
+    known, sent = first_layer(network, signed, narrow), probe.sent
     surface = Surface.through(known, surface_kinks(network, 1, 1, 8)[0])
     assert surface is not None
-    sight = Sight(known, KinkPool(), SightOptions())
-    surface, verdict = tracer.follow(surface, sight)
-    assert verdict is Verdict.COMPLETE
-    assert_is_unit(network, known, surface.representative, 1)
+    unit = trace(probe, surface, [], lines, rng)
+    assert unit is not None
+    assert (unit.unread, unit.denied) == ((), 0)
+    assert_is_unit(network, known, unit.alpha, 1)
+    assert probe.sent - sent < 500
 
 
-def pool_of(network: Network, kinks: list[Kink], lines: int, seed: int) -> tuple[Probe, KinkPool]:
-    probe, rng = probe_of(network), np.random.default_rng(seed)
-    scanned = [probe.scan(random_line(probe.region, 100.0, rng)) for _ in range(lines)]
-    return probe, KinkPool(scanned, kinks)
-
-
-def test_kinks_of_a_unit_are_picked_from_a_pool_and_its_zeros_on_lines_foretold() -> None:
+def test_other_kinks_of_the_unit_make_it_cheaper() -> None:
     network = planted([8, 6, 5, 1], 1004)
-    kinks = [kink for unit in range(5) for kink in surface_kinks(network, unit, 16, 10 + unit)]
-    _, pool = pool_of(network, kinks, 3, 9)
-    sight = Sight(first_layer(network, signed=True), pool, SightOptions())
-    surface = sight.surface(0)
+    probe, rng = probe_of(network), np.random.default_rng(9)
+    lines = [probe.scan(random_line(probe.region, 100.0, rng)) for _ in range(3)]
+    first, *own = surface_kinks(network, 0, 8, 10)
+    pool = own + [kink for unit in range(1, 5) for kink in surface_kinks(network, unit, 3, 11)]
+    surface = Surface.through(first_layer(network, signed=True), first)
     assert surface is not None
-    merged, members = sight.absorb(surface, range(1, 80))
-    assert members <= set(range(16))
-    assert merged.open == 0
-    assert_is_unit(network, sight.known, merged.representative, 0)
-    counts = sight.foretold(merged)
-    assert (counts.confirmed > 0, counts.denied) == (True, 0)
-    assert sight.verified(merged.representative)[0] == counts
-    left = sight.open_kinks(merged.representative[:, None])
-    assert sorted(left) == list(range(16, 80))
+    rows = []
+    for known_kinks in ([], pool):
+        sent = probe.sent
+        unit = trace(probe, surface, known_kinks, lines, rng)
+        assert unit is not None
+        assert_is_unit(network, surface.known, unit.alpha, 0)
+        rows.append(probe.sent - sent)
+    assert rows[1] < rows[0] / 2
 
 
-def test_lines_and_places_deny_what_is_no_unit() -> None:
+def test_lines_deny_what_is_no_unit() -> None:
     network = planted([8, 6, 5, 1], 1005)
+    probe, rng = probe_of(network), np.random.default_rng(12)
+    lines = [probe.scan(random_line(probe.region, 100.0, rng)) for _ in range(3)]
     other = planted([8, 6, 5, 1], 1006)  # other second-layer units behind the same first layer
     mixed = Network(
         [network.weights[0], *other.weights[1:]], [network.biases[0], *other.biases[1:]], network.activations
     )
-    probe, pool = pool_of(network, [], 3, 12)
-    sight = Sight(first_layer(network, signed=True), pool, SightOptions())
-    tracer = Tracer(probe, np.random.default_rng(13), TraceOptions())
-    search = LayerUnits(probe, sight, tracer, np.random.default_rng(14), LayerOptions())
-    for truth, accepted in ((network, True), (mixed, False)):
-        surface = Surface.through(sight.known, surface_kinks(truth, 0, 1, 13)[0])
-        for kink in surface_kinks(truth, 0, 12, 14):
-            surface = surface.with_kink(kink) or surface
-        assert surface.open == 0
-        assert (search.finished(surface) is not None) is accepted
+    surface = Surface.through(first_layer(network, signed=True), surface_kinks(mixed, 0, 1, 13)[0])
+    assert surface is not None
+    for kink in surface_kinks(mixed, 0, 12, 14):
+        surface = surface.with_kink(kink) or surface
+    assert surface.open == 0
+    assert trace(probe, surface, [], lines, rng) is None
 
 
-def test_a_kink_tells_what_was_open_of_a_unit() -> None:
-    network = planted([8, 6, 5, 1], 1008)
-    kinks = surface_kinks(network, 1, 30, 19)
-    probe, pool = pool_of(network, kinks, 1, 20)
-    sight = Sight(first_layer(network, signed=True), pool, SightOptions())
-    tracer = Tracer(probe, np.random.default_rng(21), TraceOptions())
-    alpha = np.append(network.weights[1][:, 1], network.biases[1][1])
-    free = np.eye(7)[:, :1]
-    wrong = Unit(alpha + 3 * free[:, 0], free, [kinks[0].point])
-    search = LayerUnits(probe, sight, tracer, np.random.default_rng(22), LayerOptions(), [wrong])
-    assert any(search.completed_by(kink) for kink in range(30))
-    assert wrong.open.shape[1] == 0
-    np.testing.assert_allclose(wrong.alpha, alpha, atol=1e-6)
+def test_what_a_surface_never_crosses_is_open() -> None:
+    # Unit 0 of the first layer switches far away: what the second reads of it is open.
+    network = planted([6, 4, 3, 1], 1007)
+    weights, biases = [w.copy() for w in network.weights], [b.copy() for b in network.biases]
+    weights[0][:, 0] = [4.0, 0, 0, 0, 0, 0]
+    biases[0][0] = -400.0
+    network = Network(weights, biases, network.activations)
+    known = first_layer(network, signed=True)
+    vector = vanishing(known, 0, -1.0)
+    assert vector is not None
+    assert vanishing(known, 0, 1.0) is None
+    surface = Surface.through(known, surface_kinks(network, 0, 1, 16)[0])
+    assert surface is not None
+    assert surface.is_free(vector)
 
 
 def test_flat_pieces_are_told_from_bent_ones() -> None:
     network = planted([8, 6, 5, 1], 1008)
-    tracer, kinks = tracer_of(network, 17), surface_kinks(network, 2, 6, 18)
-    known = first_layer(network, signed=True)
-    assert all(tracer.is_flat(known, kink) for kink in kinks)
-    assert tracer.are_flat(known, kinks).all()
+    probe, rng = probe_of(network), np.random.default_rng(17)
+    kinks = surface_kinks(network, 2, 6, 18)
+    assert all(is_flat(probe, first_layer(network, signed=True), kink, rng) for kink in kinks)
     # Without the first layer's units the same surface bends for no reason that is known.
     nothing = first_layer(planted([8, 1, 1, 1], 1009), signed=True)
-    assert not tracer.are_flat(nothing, kinks).all()
+    assert not all(is_flat(probe, nothing, kink, rng) for kink in kinks)

@@ -42,8 +42,6 @@ from unweave.search import Candidate, Context, GaveUp, Search
 from unweave.search.journal import OpenStage
 from unweave.targets.change_of_inputs import in_own_inputs
 
-_UNPOLISHED_ERROR = 1e-11  # of a sign equation at most: units refined on lines have 1e-13 to 1e-12
-_EASY_BITS = 6.5  # of all equations per sign from which LLL reduction finds 100 to 150 signs
 _TOLERATED_ERRORS = 1e3  # of a sign equation: far more than chance, far less than a wrong sign
 
 
@@ -55,6 +53,10 @@ class ReluOptions(LineSearchOptions):
     signs: SignOptions = field(default_factory=SignOptions)
     worst_floor: float = 1e-9
     """Relative residual of the polish that may pass for rounding."""
+    unpolished_error: float = 1e-11
+    """Error of a sign equation at most, before any polish: units refined on lines have 1e-13 to 1e-12."""
+    easy_bits: float = 6.5
+    """Bits of all equations per sign from which LLL reduction finds 100 to 150 signs with such errors."""
 
 
 class ReluSearch(Search):
@@ -154,9 +156,10 @@ class ReluSearch(Search):
         names = KINKED if self.request.activation is None else (self.request.activation,)
         signs, error, tolerance = self._options.signs, None, SIGN_TOLERANCE
         wide = form.width > max(WIDEST_ENUMERATION, signs.widest_branching * form.slope.size)
-        if wide and form.slope.size * -np.log2(_UNPOLISHED_ERROR) >= _EASY_BITS * form.width:
+        rough = self._options.unpolished_error
+        if wide and form.slope.size * -np.log2(rough) >= self._options.easy_bits * form.width:
             easy = replace(signs, largest_block=2)
-            solution = solve_signs(form, negative_slope(names[0]), options=easy, error=_UNPOLISHED_ERROR)
+            solution = solve_signs(form, negative_slope(names[0]), options=easy, error=rough)
             if solution.solved:
                 return form, solution, names[0]
         if wide and len(form.weights) <= len(lines.rows):

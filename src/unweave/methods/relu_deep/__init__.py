@@ -1,1 +1,1 @@
-"""Layers of kinked units, one after the other, from kinks on lines and the surfaces behind them."""
+"""Networks with two hidden layers of kinked units, from queries."""

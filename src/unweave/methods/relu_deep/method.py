@@ -1,4 +1,4 @@
-"""The row of hidden layers of kinked units in precise answers."""
+"""The row of two hidden layers of kinked units in precise answers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,9 @@ from itertools import pairwise
 
 from unweave.methods.relu_deep.search import ReluDeepOptions, ReluDeepSearch
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.refusals import refuses_kinked
+from unweave.methods.shared.refusals import refuses_surfaces
 from unweave.networks.signs import KINKED
-from unweave.probing.look import Findings
-from unweave.search import Cost, Method, Question, Request
-
-
-def refuses(request: Request, findings: Findings) -> str | None:
-    """Say why surfaces cannot be followed, or None."""
-    if findings.region.has_box:
-        return "it follows surfaces wherever they lead, and nothing outside the domain may be asked"
-    if "identity" not in findings.links and not findings.is_affine:
-        return f"straight pieces are bent by a {findings.links[0]}"
-    return refuses_kinked(request, findings)
+from unweave.search import Cost, Method, Question
 
 
 def cost(question: Question) -> Cost:
@@ -36,10 +26,10 @@ def cost(question: Question) -> Cost:
 METHOD = Method(
     name="relu_deep",
     aliases=("surfaces",),
-    description="hidden layers of kinked units, the surfaces of each followed through those before",
-    layers=(2, None),
+    description="two hidden layers of kinked units, the surfaces of the second followed through the first",
+    layers=(2, 2),
     activations=KINKED,
-    refuses=refuses,
+    refuses=refuses_surfaces,
     cost=cost,
     search=ReluDeepSearch,
     options=ReluDeepOptions,

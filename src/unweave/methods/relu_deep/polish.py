@@ -4,9 +4,8 @@ Away from every unit's surface f is a polynomial of its parameters, so a few ste
 
     min_delta |w (y - f - J delta)|
 
-end at the rounding of the answers. The length of every hidden unit's weights is free (what reads it makes
-up for it): the weight that matters most is held. Rows far out are weighted by 1 / (1 + |x|), as their
-rounding grows.
+end at the rounding of the answers. The length of every hidden unit's weights is free (what reads it makes up
+for it): its largest weight is held. Rows far out are weighted by 1 / (1 + |x|), as their rounding grows.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array, BoolArray, IntArray
+from unweave.methods.shared.kinked.copies import COPIES_OF_JACOBIAN
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
@@ -24,8 +24,6 @@ from unweave.numerics.clock import check, svd_flops
 from unweave.numerics.least_squares import LevenbergMarquardtOptions
 from unweave.numerics.least_squares.full_steps import take_full_steps
 from unweave.numerics.memory import require
-
-_COPIES_OF_JACOBIAN = 3  # formed, without the held parameters, and scaled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,14 +44,10 @@ class DeepPolishOptions:
     """Smallest diagonal of the Cholesky factor of J^T J with which squaring J loses nothing that counts."""
     open_share: float = 1e-3
     """Share of a parameter's unit vector in the null space of J above which the parameter is open."""
-    places: int = 60_000
+    places: int = 20_000
     """Points among which those are taken where an open parameter acts."""
     place_spreads: tuple[float, ...] = (1.0, 3.0, 10.0, 100.0)
     """Their standard deviations."""
-    places_beside: int = 500
-    """Further ones per unit with an open parameter, near points on its rarer side."""
-    beside: float = 0.3
-    """Their largest distance from these, relative to the distance from the origin."""
     rows_per_open: int = 5
     """Rows that are asked for every open parameter."""
 
@@ -85,16 +79,15 @@ def polish(
     points, answers = points[clear], answers[clear]
     weights = 1 / (1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1]))
     model = NetworkParameters.from_network(network)
+    free = _free_parameters(model)
     factors = np.repeat(weights[:, None], answers.shape[1], axis=1)
 
     def residual(candidate: NetworkParameters) -> Array:
         return np.asarray((factors * (answers - candidate.values(points))).reshape(-1))
 
     # So near the end that one Jacobian serves all steps.
-    require(_COPIES_OF_JACOBIAN * answers.size * model.size, "the Jacobian of the polish")
-    jacobian = ValueJacobian(model, points, factors).dense()
-    free = _free_parameters(model, np.linalg.norm(jacobian, axis=0))
-    solver = _Solver(jacobian[:, free], options)
+    require(COPIES_OF_JACOBIAN * answers.size * model.size, "the Jacobian of the polish")
+    solver = _Solver(ValueJacobian(model, points, factors).dense()[:, free], options)
 
     def move(candidate: NetworkParameters, left: Array) -> NetworkParameters:
         step = np.zeros(candidate.size)
@@ -159,65 +152,31 @@ def open_parameters(polished: Polished) -> list[tuple[int, int, int]]:
 
 
 def rows_for_open_parameters(
-    polished: Polished,
-    rng: np.random.Generator,
-    options: DeepPolishOptions = DEFAULT_DEEP_POLISH_OPTIONS,
-    around: Array | None = None,
+    polished: Polished, rng: np.random.Generator, options: DeepPolishOptions = DEFAULT_DEEP_POLISH_OPTIONS
 ) -> Array:
-    """Return points (n, d) where the parameters that are open act, as far as there are any.
-
-    A unit that is nearly always on, or off, is told by rows on its rarer side. They are looked for at random
-    and ``around`` points (n, d) that are known to lie there.
-    """
+    """Return points (n, d) where the parameters that are open act, as far as there are any."""
     wanted = open_parameters(polished)
-    network = polished.network
     if not wanted:
-        return np.zeros((0, network.n_inputs))
-    points = rng.standard_normal((options.places, network.n_inputs))
+        return np.zeros((0, polished.network.n_inputs))
+    points = rng.standard_normal((options.places, polished.network.n_inputs))
     spreads = np.array(options.place_spreads)
     points *= spreads[rng.integers(len(spreads), size=options.places)][:, None]
-    if around is not None:
-        points = np.concatenate([points, *_beside(network, wanted, around, rng, options)])
-    states = NetworkParameters.from_network(network).forward(points)
-    sizes = 1 + np.linalg.norm(points, axis=1)
+    states = NetworkParameters.from_network(polished.network).forward(points)
     chosen: set[int] = set()
     for layer, row, unit in wanted:
         read = states.inputs[layer]
-        on = states.slopes[layer][:, unit] == 1
-        acts = np.abs(states.slopes[layer][:, unit] * (read[:, row] if row < read.shape[1] else 1.0)) / sizes
+        acts = np.abs(states.slopes[layer][:, unit] * (read[:, row] if row < read.shape[1] else 1.0))
+        acts /= 1 + np.linalg.norm(points, axis=1)
         best = np.argsort(acts)[-options.rows_per_open :]
         chosen.update(int(index) for index in best if acts[index] > 0)
-        rarer = np.flatnonzero(on if 2 * on.sum() < len(on) else ~on)
-        chosen.update(rng.permutation(rarer)[: options.rows_per_open].tolist())
     return points[sorted(chosen)]
 
 
-def _beside(
-    network: Network,
-    wanted: list[tuple[int, int, int]],
-    around: Array,
-    rng: np.random.Generator,
-    options: DeepPolishOptions,
-) -> list[Array]:
-    """Return points near those on the rarer side of units with open parameters."""
-    heights, found = _preactivations(network, around), []
-    for layer, unit in sorted({(layer, unit) for layer, _, unit in wanted if layer < len(heights)}):
-        on = heights[layer][:, unit] > 0
-        rarer = np.flatnonzero(on if 2 * on.sum() < len(on) else ~on)
-        if len(rarer):
-            seeds = around[rng.choice(rarer, options.places_beside)]
-            steps = rng.standard_normal(seeds.shape) * np.linalg.norm(seeds, axis=1, keepdims=True)
-            found.append(seeds + options.beside * rng.random((len(seeds), 1)) * steps)
-    return found
-
-
-def _free_parameters(model: NetworkParameters, effects: Array) -> IntArray:
-    """Return all but one weight of every hidden unit: the one that matters most, given effects (P,)."""
+def _free_parameters(model: NetworkParameters) -> IntArray:
+    """Return all but the largest weight of every hidden unit."""
     held, start = [], 0
     for layer, (_, columns) in enumerate(model.shapes[:-1]):
-        weights = model.weights[layer]
-        part = effects[start : start + weights.size].reshape(weights.shape)
-        largest = np.abs(weights * part).argmax(axis=0)
+        largest = np.abs(model.weights[layer]).argmax(axis=0)
         held.append(start + largest * columns + np.arange(columns))
         start = model.ends[layer]
     return np.setdiff1d(np.arange(model.size), np.concatenate(held))

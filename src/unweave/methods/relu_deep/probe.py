@@ -1,29 +1,27 @@
 """Ask a target with kinks: whole lines, short lines, single places where a kink is expected, hyperplanes.
 
-Every answer is in units of its output's spread, and kept: rows that found the units serve to fit them. Once
-the first layer is known, inputs only act through y = Q^T x with a basis Q of what its units read; from then
-on points are given in y (`reduce`).
+Every answer is in units of its output's spread, and kept: rows that found the units serve to fit them.
 
-Gradients are measured in the subspace in which they can lie: that of the known layers in the region of the
-point, or all that any gradient has shown so far. The slope along the line checks them; where it does not
-agree, they are measured in all directions.
+The surface of a first-layer unit is a hyperplane; that of a deeper one bends wherever it meets the surface
+of a unit before it. So a kink (p, n) belongs to the first layer if there is a kink at points of the
+hyperplane n . (x - p) = 0 all over the region. A random walk of +1 for each that shows one and -2 for each
+that does not decides, at 5 rows for a hit and 3 for a miss. (Not every point must show it: what reads the
+unit may be off there.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.shared.kinked.lines import LineNoise, LineOptions, scan
-from unweave.numerics.clock import check
+from unweave.methods.shared.kinked.copies import COPIES_OF_ASKED_ROWS
+from unweave.methods.shared.kinked.lines import LineNoise, LineOptions, jumps_at_kinks, on_hyperplane, scan
+from unweave.networks.lifted_layers import Layer
 from unweave.numerics.line_kinks import Line, LineKinks, Precision, find_kinks
 from unweave.numerics.memory import require
 from unweave.targets.region import NormalisedQueries, Region
-
-_COPIES_OF_ASKED_ROWS = 3  # kept, joined and chosen from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,23 +31,19 @@ class ProbeOptions:
     lines: LineOptions = field(default_factory=LineOptions)
     clear: float = 100.0
     """Errors of an answer that a second difference must exceed to be a kink."""
-    dull: float = 4.0
-    """Errors of an answer up to which it does not move: what reads a unit is off there."""
     halves: float = 1e-2
     """Relative error up to which a kink's second difference halves with its step."""
     worst_normal: float = 1e-6
     """Error of a normal above which it says nothing: the kink may be an accident of rounding."""
-    new_direction: float = 1e-5
-    """Part of a gradient, relative to its size, that is no error of the directions seen before it."""
     plane_spreads: tuple[float, ...] = (2.0, 5.0, 10.0)
     """Standard deviations, in turn, of the points that are moved onto a hyperplane."""
     plane_step: float = 1e-3
     """Step across a hyperplane, relative to 1 + |x|."""
-    plane_hits: int = 5
-    """Kinks at which a hyperplane is a surface as a whole."""
-    plane_misses: tuple[float, float] = (4.0, 1.5)
-    """Points without one at which it is not: so many, and so many more per kink."""
-    plane_points: int = 20
+    plane_accepted: int = 5
+    """Score at which a hyperplane is a surface as a whole."""
+    plane_refused: int = -3
+    """Score at which it is not."""
+    plane_points: int = 30
     """Points after which a hyperplane in between is refused."""
 
 
@@ -77,35 +71,18 @@ class ScannedLine:
     """Whether all of its kinks could be told apart."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sightings:
-    """What single places showed."""
-
-    seen: BoolArray
-    """(n,) whether there is a kink exactly there"""
-    dull: BoolArray
-    """(n,) whether the answers do not move at all, so that a kink cannot be seen"""
-
-    @property
-    def missed(self) -> BoolArray:
-        """(n,) whether there is no kink although one would be seen."""
-        return ~self.seen & ~self.dull
-
-
 class Probe:
     """Asks the target, in normalised inputs and units of the outputs' spread."""
 
     def __init__(self, view: NormalisedQueries, spread: Array, sigma: float, options: ProbeOptions) -> None:
         self.options = options
-        self._view, self._spread, self._sigma = view, spread, sigma
+        self._view = view
+        self._spread = spread
+        self._sigma = sigma
         self._level, self._growth = 1.0, 1.0
-        self._frame: Array | None = None
         self._points: list[Array] = []
         self._answers: list[Array] = []
         self._kept = 0
-        self.visible = np.zeros((view.n_inputs, 0))
-        """(d, r) directions in which answers were seen to move, orthonormal."""
-        self._seen_all = False
         self.not_piecewise_linear = False
 
     @property
@@ -114,42 +91,28 @@ class Probe:
         return self._view.region
 
     @property
-    def frame(self) -> Array:
-        """Q (d, r), orthonormal: points y stand for x = Q y."""
-        return np.eye(self._view.n_inputs) if self._frame is None else self._frame
-
-    @property
     def n_inputs(self) -> int:
-        """Dimension of the points."""
-        return int(self._view.n_inputs if self._frame is None else self._frame.shape[1])
+        """d"""
+        return self.region.n_inputs
 
     @property
-    def is_reduced(self) -> bool:
-        """Whether points have fewer dimensions than the target has inputs."""
-        return self._frame is not None
-
-    def reduce(self, frame: Array) -> None:
-        """Give points in y from now on; earlier rows are forgotten, as the frame is only measured."""
-        self._frame = frame
-        self._points, self._answers, self._kept = [], [], 0
-        self.visible = np.eye(frame.shape[1])
+    def sent(self) -> int:
+        """Rows that were sent so far."""
+        return self._view.ledger.sent
 
     def __call__(self, points: Array) -> Array:
-        """Ask for answers (n, K) at points (n, r)."""
+        """Ask for answers (n, K) at points (n, d)."""
         self._kept += points.size
-        require(_COPIES_OF_ASKED_ROWS * self._kept, "the rows that were asked")
-        answers = self.ask_inputs(points if self._frame is None else points @ self._frame.T)
+        require(COPIES_OF_ASKED_ROWS * self._kept, "the rows that were asked")
+        answers = self._view(points) / self._spread
         self._points.append(points)
         self._answers.append(answers)
         return answers
 
-    def ask_inputs(self, inputs: Array) -> Array:
-        """Ask for answers (n, K) at normalised inputs (n, d), which are not kept."""
-        return np.asarray(self._view(inputs) / self._spread)
-
     def asked(self) -> tuple[Array, Array]:
-        """Return all points (n, r) and answers (n, K) that are kept."""
-        return np.concatenate(self._points), np.concatenate(self._answers)
+        """Return all points (n, d) and answers (n, K) so far, each point once."""
+        points, first = np.unique(np.concatenate(self._points), axis=0, return_index=True)
+        return points, np.concatenate(self._answers)[first]
 
     def error_at(self, points: Array) -> Array:
         """Return the error (n,) of an answer at points (n, d): rounding grows with the terms it sums."""
@@ -157,8 +120,6 @@ class Probe:
         lines = self.options.lines
         rounding = lines.rounding_errors * np.finfo(np.float64).eps
         return np.asarray(lines.noise_errors * self._sigma + rounding * size)
-
-    # -- lines --------------------------------------------------------------------------------------------
 
     def scan(self, line: Line) -> ScannedLine:
         """Find all kinks of a long line."""
@@ -194,128 +155,50 @@ class Probe:
         )
         return found.positions * length, found.piecewise_linear and not found.unresolved
 
-    # -- normals ------------------------------------------------------------------------------------------
+    def kinks_with_normals(self, scanned: ScannedLine, wanted: IntArray) -> list[Kink]:
+        """Measure the normals of the kinks numbered ``wanted``, as far as that can be done."""
+        line = scanned.line
+        jumps = jumps_at_kinks(
+            self, self.region, line, scanned.positions, wanted, scanned.precision, self.options.lines
+        )
+        return [
+            Kink(line.start + jump.position * line.direction, jump.normal, jump.error)
+            for jump in jumps
+            if jump.error <= self.options.worst_normal
+        ]
 
-    def kinks_with_normals(
-        self, scanned: ScannedLine, wanted: IntArray, basis_at: Callable[[Array], Array] | None = None
-    ) -> list[Kink]:
-        """Measure the normals of the kinks numbered ``wanted``, as far as that can be done.
-
-        ``basis_at`` gives the subspace (d, r) in which gradients at a point lie.
-        """
-        if not len(wanted):
-            return []
-        line, positions, options = scanned.line, scanned.positions, self.options.lines
-        beyond = max(options.least_end, options.end_share * float(positions[-1] - positions[0]))
-        outer = max(line.low, positions[0] - beyond), min(line.high, positions[-1] + beyond)
-        ends = np.concatenate([outer[:1], positions, outer[1:]])
-        beside = np.unique(np.concatenate([wanted, wanted + 1]))
-        middle, length = ((ends[1:] + ends[:-1]) / 2)[beside], np.diff(ends)[beside]
-        gradients, errors = self._gradients(scanned, middle, length, basis_at)
-        index = {segment: row for row, segment in enumerate(beside)}
-        found = []
-        for kink in wanted:
-            before, after = gradients[index[kink]], gradients[index[kink + 1]]
-            if before is None or after is None:
-                continue
-            left, values, _ = np.linalg.svd(after - before, full_matrices=False)
-            if values[0] == 0 or (len(values) > 1 and values[1] > options.rank_one * values[0]):
-                continue
-            error = np.hypot(errors[index[kink]], errors[index[kink + 1]]) / values[0]
-            if error <= self.options.worst_normal:
-                found.append(Kink(line.start + positions[kink] * line.direction, left[:, 0], float(error)))
-        return found
-
-    def _gradients(
-        self,
-        scanned: ScannedLine,
-        middle: Array,
-        length: Array,
-        basis_at: Callable[[Array], Array] | None,
-    ) -> tuple[list[Array | None], Array]:
-        """Return gradients (d, K) at places (n,) of a line, None where the check fails, and errors (n,)."""
-        options, line = self.options.lines, scanned.line
-        base = line.points(middle)
-        values = self(np.concatenate([base, line.points(middle + options.chord * length)]))
-        values, ahead = values[: len(base)], values[len(base) :]
-        slopes = (ahead - values) / (options.chord * length)[:, None]
-        precision = scanned.precision(middle)
-        found: list[Array | None] = [None] * len(base)
-        errors = np.full(len(base), np.inf)
-        for number, point in enumerate(base):
-            check()
-            steps = options.step * length[number]
-            for _ in range(options.tries):
-                for basis in self._bases(point, basis_at):
-                    moved = point + steps * basis.T
-                    gradient = basis @ ((self(moved) - values[number]) / steps)
-                    error = precision[number] / steps
-                    off = np.abs(line.direction @ gradient - slopes[number]).max()
-                    if off <= options.check_errors * error:
-                        found[number] = gradient
-                        errors[number] = error * np.sqrt(basis.shape[1])
-                        self._note_directions(gradient)
-                        break
-                if found[number] is not None:
-                    break
-                steps *= options.smaller
-        return found, errors
-
-    def _bases(self, point: Array, basis_at: Callable[[Array], Array] | None) -> list[Array]:
-        """Return subspaces in which a gradient is measured, the smallest first."""
-        everything = np.eye(len(point))
-        if basis_at is None:
-            return [self.visible, everything] if self._seen_all else [everything]
-        few = basis_at(point)
-        return [everything] if few.shape[1] >= len(point) else [few, everything]
-
-    def _note_directions(self, gradient: Array) -> None:
-        """Extend the visible directions by those of a gradient (d, K)."""
-        if self.visible.shape[1] >= len(gradient):
-            self._seen_all = False
-            return
-        rest = gradient - self.visible @ (self.visible.T @ gradient)
-        size = float(np.linalg.norm(gradient))
-        left, values, _ = np.linalg.svd(rest, full_matrices=False)
-        new = left[:, values > self.options.new_direction * size]
-        self.visible = np.hstack([self.visible, new])[:, : len(gradient)]
-        self._seen_all = not new.shape[1]  # what brings nothing new may be the last there is
-
-    # -- single places ------------------------------------------------------------------------------------
-
-    def have_kinks(self, points: Array, normals: Array, steps: Array) -> Sightings:
-        """Look for a kink exactly at points (n, d), across normals (n, d).
+    def have_kinks(self, points: Array, normals: Array, steps: Array) -> BoolArray:
+        """Return (n,) whether there is a kink exactly at points (n, d), across normals (n, d).
 
         The second difference over a step h (n,) is h times the slope's jump: it must halve with the step.
         """
         if not len(points):
-            return Sightings(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))
+            return np.zeros(0, dtype=bool)
         moves = steps[:, None] * normals
         answers = self(np.concatenate([points, points + moves, points - moves]))
         middle, after, before = answers.reshape(3, len(points), -1)
-        errors = self.error_at(points)
-        dull = np.abs(after - before).max(axis=1) <= self.options.dull * errors
         full = after + before - 2 * middle
         output = np.argmax(np.abs(full), axis=1)
         size = np.abs(full).max(axis=1)
-        found = np.asarray(size > self.options.clear * errors)
+        found = np.asarray(size > self.options.clear * self.error_at(points))
         rows = np.flatnonzero(found)
-        if len(rows):
-            halves = self(np.concatenate([points[rows] + moves[rows] / 2, points[rows] - moves[rows] / 2]))
-            after, before = halves.reshape(2, len(rows), -1)
-            half = after + before - 2 * middle[rows]
-            chosen = np.arange(len(rows)), output[rows]
-            ratio = 2 * half[chosen] / full[rows][chosen]
-            found[rows] = np.abs(ratio - 1) <= self.options.halves + 8 * errors[rows] / size[rows]
-        return Sightings(found, dull & ~found)
+        if not len(rows):
+            return found
+        halves = self(np.concatenate([points[rows] + moves[rows] / 2, points[rows] - moves[rows] / 2]))
+        after, before = halves.reshape(2, len(rows), -1)
+        half = after + before - 2 * middle[rows]
+        chosen = np.arange(len(rows)), output[rows]
+        ratio = 2 * half[chosen] / full[rows][chosen]
+        allowed = self.options.halves + 8 * self.error_at(points[rows]) / size[rows]
+        found[rows] = np.abs(ratio - 1) <= allowed
+        return found
 
     def are_hyperplanes(self, kinks: list[Kink], rng: np.random.Generator) -> BoolArray:
         """Return (n,) which of the kinks lie on a hyperplane that is a surface as a whole."""
         options = self.options
-        hits, misses = np.zeros(len(kinks)), np.zeros(len(kinks))
-        least, more = options.plane_misses
+        scores = np.zeros(len(kinks), dtype=int)
         for number in range(options.plane_points):
-            rows = np.flatnonzero((hits < options.plane_hits) & (misses < least + more * hits))
+            rows = np.flatnonzero((scores > options.plane_refused) & (scores < options.plane_accepted))
             if not len(rows):
                 break
             anchors = np.stack([kinks[row].point for row in rows])
@@ -324,10 +207,22 @@ class Probe:
             points = spread * rng.standard_normal(anchors.shape)
             points -= np.einsum("nd,nd->n", points - anchors, normals)[:, None] * normals
             steps = options.plane_step * (1 + np.abs(points).max(axis=1))
-            sightings = self.have_kinks(points, normals, steps)
-            hits[rows] += sightings.seen
-            misses[rows] += sightings.missed
-        return hits >= options.plane_hits
+            scores[rows] += np.where(self.have_kinks(points, normals, steps), 1, -2)
+        return scores >= options.plane_accepted
+
+    def with_hyperplanes(self, layer: Layer, kinks: list[Kink]) -> Layer:
+        """Add the hyperplanes of kinks that the layer does not hold yet, as units of weight one."""
+        for kink in sorted(kinks, key=lambda kink: kink.error):
+            if not self.holds(layer, kink):
+                weights = np.hstack([layer.weights, kink.normal[:, None]])
+                layer = Layer(weights, np.append(layer.biases, -float(kink.normal @ kink.point)))
+        return layer
+
+    def holds(self, layer: Layer, kink: Kink) -> bool:
+        """Return whether a kink is that of a unit of the layer, whose weights have length one."""
+        bias = -float(kink.normal @ kink.point)
+        same = on_hyperplane(layer.weights, layer.biases, kink.normal, bias, self.options.lines)
+        return bool(same.any())
 
     def _noted(self, found: LineKinks) -> LineKinks:
         self.not_piecewise_linear |= not found.piecewise_linear

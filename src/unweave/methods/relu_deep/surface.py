@@ -12,7 +12,7 @@ dimensions, so that each equation to spare is a coincidence if it is not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,45 +57,6 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class KinkEquations:
-    """What a kink says about alpha."""
-
-    matrix: Array
-    """(d + 1, F): G^T and phi, both of size one"""
-    readable: int
-    """Rank of G"""
-    pattern: Array
-    wanted: Array
-    """(d + 1,): what the matrix makes of alpha, up to a factor"""
-    allowed: float
-    """Distance from it that errors explain."""
-    rows: Array
-    """(d + 1, F) equations that alpha fulfils"""
-
-    @classmethod
-    def of(cls, known: LiftedLayers, kink: Kink, options: SurfaceOptions) -> KinkEquations | None:
-        """Return the equations of a kink; None where nothing that is known moves."""
-        pattern = known.pattern(kink.point)
-        jacobian = known.jacobian(pattern)[0].T
-        phi = known.values(kink.point[None])[0]
-        values = np.linalg.svd(jacobian, compute_uv=False)
-        if values[0] == 0:
-            return None
-        jacobian, phi = jacobian / values[0], phi / np.linalg.norm(phi)
-        tangents = jacobian - np.outer(kink.normal, kink.normal @ jacobian)
-        full = options.full_weight
-        weight = np.clip(full / max(kink.error, full), options.least_weight, 1.0)
-        return cls(
-            np.vstack([jacobian, phi]),
-            int((values > options.rank * values[0]).sum()),
-            pattern,
-            np.append(kink.normal, 0.0),
-            max(options.seen, options.normal_errors * kink.error),
-            np.vstack([weight * tangents, phi]),
-        )
-
-
-@dataclass(frozen=True, eq=False)
 class Surface:
     """Equations of alpha, and what they leave open."""
 
@@ -108,29 +69,15 @@ class Surface:
     """N (F, F - rank), orthonormal"""
     places: tuple[Place, ...]
     options: SurfaceOptions
-    _normals: dict[bytes, Array | None] = field(default_factory=dict)
 
     @classmethod
     def through(
         cls, known: LiftedLayers, kink: Kink, options: SurfaceOptions = DEFAULT_SURFACE_OPTIONS
     ) -> Surface | None:
         """Return the surface through a kink; None if no unit of the next layer can have that normal there."""
-        equations = KinkEquations.of(known, kink, options)
-        if equations is None:
-            return None
         dimension = known.dimension
         empty = cls(known, np.zeros((0, dimension)), 0, np.eye(dimension), (), options)
-        return empty.with_equations(equations, kink.point, spare=0)
-
-    @classmethod
-    def spanned(
-        cls, known: LiftedLayers, null: Array, points: list[Array], options: SurfaceOptions
-    ) -> Surface:
-        """Return the surface of which alpha lies in the span of ``null`` (F, k), and some of its points."""
-        basis, count = np.linalg.qr(null)[0], null.shape[1]
-        equations = np.linalg.svd(basis.T)[2][count:]
-        places = tuple(Place(point, known.pattern(point)) for point in points)
-        return cls(known, equations, known.dimension - count, basis, places, options)
+        return empty.with_kink(kink, spare=0)
 
     @property
     def open(self) -> int:
@@ -142,39 +89,37 @@ class Surface:
         """The member of N (F,) that acts most where the surface was seen: alpha if nothing is open."""
         if self.open == 0:
             return self.null[:, 0]
-        gram = np.zeros((self.null.shape[1], self.null.shape[1]))
-        for place in self.places:
-            acts = self.known.jacobian(place.pattern)[0].T @ self.null
-            gram += acts.T @ acts
-        return np.asarray(self.null @ np.linalg.eigh(gram)[1][:, -1])
+        gradients = [self.known.jacobian(place.pattern)[0].T @ self.null for place in self.places]
+        return np.asarray(self.null @ np.linalg.svd(np.vstack(gradients))[2][0])
 
-    @property
-    def open_directions(self) -> Array:
-        """(F, open): what may be added to the representative."""
-        chosen = self.representative
-        rest = self.null - np.outer(chosen, chosen @ self.null) / (chosen @ chosen)
-        left, values, _ = np.linalg.svd(rest, full_matrices=False)
-        return np.asarray(left[:, values > 0.5])  # they are zero or one
-
-    def with_equations(self, kink: KinkEquations, point: Array, spare: int | None = None) -> Surface | None:
+    def with_kink(self, kink: Kink, spare: int | None = None) -> Surface | None:
         """Add one more of the surface's kinks; return None if it is of another unit, or cannot be told.
 
         ``spare`` is the number of equations that it must fulfil by chance if it is of another unit.
         """
-        spare = self.options.coincidences if spare is None else spare
-        left, values, _ = np.linalg.svd(kink.matrix @ self.null, full_matrices=False)
-        rank = int((values > self.options.rank).sum())
-        if rank == 0 or kink.readable + 1 - rank < spare:
+        options = self.options
+        spare = options.coincidences if spare is None else spare
+        pattern = self.known.pattern(kink.point)
+        jacobian = self.known.jacobian(pattern)[0]
+        phi = self.known.values(kink.point[None])[0]
+        size = np.linalg.norm(jacobian, ord=2)
+        if size == 0:
             return None
-        off = kink.wanted - left[:, :rank] @ (left[:, :rank].T @ kink.wanted)
-        if np.linalg.norm(off) > kink.allowed:
+        readable = int((np.linalg.svd(jacobian / size, compute_uv=False) > options.rank).sum())
+        image = np.vstack([jacobian.T / size, phi / np.linalg.norm(phi)]) @ self.null
+        left, values, _ = np.linalg.svd(image, full_matrices=False)
+        rank = int((values > options.rank).sum())
+        if rank == 0 or readable + 1 - rank < spare:
             return None
-        return self._with(kink.rows, self.rank + rank - 1, Place(point, kink.pattern))
-
-    def with_kink(self, kink: Kink, spare: int | None = None) -> Surface | None:
-        """Add a kink, as `with_equations`."""
-        equations = KinkEquations.of(self.known, kink, self.options)
-        return None if equations is None else self.with_equations(equations, kink.point, spare)
+        wanted = np.append(kink.normal, 0.0)
+        off = wanted - left[:, :rank] @ (left[:, :rank].T @ wanted)
+        if np.linalg.norm(off) > max(options.seen, options.normal_errors * kink.error):
+            return None
+        tangents = (jacobian.T - np.outer(kink.normal, kink.normal @ jacobian.T)) / size
+        full = options.full_weight
+        weight = np.clip(full / max(kink.error, full), options.least_weight, 1.0)
+        rows = np.vstack([weight * tangents, phi / np.linalg.norm(phi)])
+        return self._with(rows, self.rank + rank - 1, Place(kink.point, pattern))
 
     def with_point(self, point: Array, pattern: Array) -> Surface:
         """Add one more point, known to be the surface's own."""
@@ -186,7 +131,8 @@ class Surface:
     def fitted(self, points: Array) -> Surface:
         """Add equations of more of its points (n, d), which cannot change what is open."""
         phi = self.known.values(points)
-        return self._with(phi / np.linalg.norm(phi, axis=1, keepdims=True), self.rank)
+        rows = phi / np.linalg.norm(phi, axis=1, keepdims=True)
+        return self._with(rows, self.rank)
 
     def holds(self, point: Array) -> bool:
         """Return whether a point is on the surface whatever alpha is."""
@@ -195,13 +141,12 @@ class Surface:
 
     def normal(self, pattern: Array) -> Array | None:
         """Return the normal (d,) of the surface in a region; None if it is open, or nothing is seen there."""
-        key = (pattern > 0).tobytes()
-        if key not in self._normals:
-            normals = self.known.jacobian(pattern)[0].T @ self.null
-            left, values, _ = np.linalg.svd(normals, full_matrices=False)
-            one = len(values) < 2 or values[1] <= self.options.one_normal * values[0]
-            self._normals[key] = left[:, 0] if values[0] > self.options.rank and one else None
-        return self._normals[key]
+        normals = self.known.jacobian(pattern)[0].T @ self.null
+        left, values, _ = np.linalg.svd(normals, full_matrices=False)
+        one = len(values) < 2 or values[1] <= self.options.one_normal * values[0]
+        if values[0] <= self.options.rank or not one:
+            return None
+        return np.asarray(left[:, 0])
 
     def is_free(self, direction: Array) -> bool:
         """Return whether a vector (F,) lies in N."""
@@ -210,8 +155,6 @@ class Surface:
 
     def _with(self, rows: Array, rank: int, place: Place | None = None) -> Surface:
         equations = np.vstack([self.equations, rows])
-        if len(equations) > 2 * equations.shape[1]:
-            equations = np.asarray(np.linalg.qr(equations, mode="r"))
         null = np.linalg.svd(equations)[2][rank:].T
         places = self.places if place is None else (*self.places, place)
-        return replace(self, equations=equations, rank=rank, null=null, places=places, _normals={})
+        return replace(self, equations=equations, rank=rank, null=null, places=places)

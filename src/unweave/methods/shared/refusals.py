@@ -62,3 +62,12 @@ def refuses_kinked(request: Request, findings: Findings) -> str | None:
     if findings.noise.kind != "float64" or findings.noise.relative > COARSEST_FOR_KINKS:
         return too_coarse(findings, COARSEST_FOR_KINKS)
     return None
+
+
+def refuses_surfaces(request: Request, findings: Findings) -> str | None:
+    """Say why surfaces of kinked units cannot be followed, or None."""
+    if findings.region.has_box:
+        return "it follows surfaces wherever they lead, and nothing outside the domain may be asked"
+    if "identity" not in findings.links and not findings.is_affine:
+        return f"straight pieces are bent by a {findings.links[0]}"
+    return refuses_kinked(request, findings)

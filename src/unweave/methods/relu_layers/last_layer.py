@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unweave.arrays import Array, IntArray
-from unweave.methods.relu_deep.inner_signs import signs_beside_channels
-from unweave.methods.relu_deep.tower import Tower
-from unweave.networks.lifted_layers import LiftedLayers
+from unweave.methods.relu_layers.inner_signs import signs_beside_channels
+from unweave.methods.relu_layers.lifted import LiftedLayers
+from unweave.methods.relu_layers.tower import Tower
 from unweave.networks.network import Network
 from unweave.networks.signs import SignSolution, solve_sign_system
 from unweave.numerics.clock import check

@@ -15,14 +15,14 @@ import numpy as np
 import scipy.optimize
 
 from unweave.arrays import Array
-from unweave.methods.relu_deep.inner_signs import InnerSignOptions, InnerSigns
-from unweave.methods.relu_deep.layer_units import LayerOptions, LayerUnits, Unit
-from unweave.methods.relu_deep.probe import Probe, ScannedLine
-from unweave.methods.relu_deep.sight import Sight
-from unweave.methods.relu_deep.surface import Surface
-from unweave.methods.relu_deep.tower import Tower
-from unweave.methods.relu_deep.trace import Tracer
-from unweave.networks.lifted_layers import LiftedLayers
+from unweave.methods.relu_layers.inner_signs import InnerSignOptions, InnerSigns
+from unweave.methods.relu_layers.layer_units import LayerOptions, LayerUnits, Unit
+from unweave.methods.relu_layers.lifted import LiftedLayers
+from unweave.methods.relu_layers.probe import Probe, ScannedLine
+from unweave.methods.relu_layers.sight import Sight
+from unweave.methods.relu_layers.surface import Surface
+from unweave.methods.relu_layers.tower import Tower
+from unweave.methods.relu_layers.trace import Tracer
 from unweave.numerics.clock import check
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.relu_deep.layer_units import Unit
-from unweave.methods.relu_deep.sight import KinkPool, Sight, SightOptions
-from unweave.networks.lifted_layers import LiftedLayers
+from unweave.methods.relu_layers.layer_units import Unit
+from unweave.methods.relu_layers.lifted import LiftedLayers
+from unweave.methods.relu_layers.sight import KinkPool, Sight, SightOptions
 
 
 @dataclass(eq=False)

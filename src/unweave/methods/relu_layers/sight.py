@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.relu_deep.probe import Kink, ScannedLine
-from unweave.methods.relu_deep.surface import KinkEquations, Surface, SurfaceOptions
+from unweave.methods.relu_layers.lifted import LiftedLayers
+from unweave.methods.relu_layers.probe import Kink, ScannedLine
+from unweave.methods.relu_layers.surface import KinkEquations, Surface, SurfaceOptions
 from unweave.methods.shared.kinked.lines import unexplained
-from unweave.networks.lifted_layers import LiftedLayers
 from unweave.numerics.clock import check
 
 

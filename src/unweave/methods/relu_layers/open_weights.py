@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.relu_deep.tower import Tower
+from unweave.methods.relu_layers.tower import Tower
 from unweave.networks.network import Network
 from unweave.networks.signs import negative_slope
 from unweave.numerics.clock import check

@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.relu_deep.sight import Sight
-from unweave.methods.relu_deep.surface import Surface
-from unweave.methods.relu_deep.trace import Tracer, Verdict
+from unweave.methods.relu_layers.sight import Sight
+from unweave.methods.relu_layers.surface import Surface
+from unweave.methods.relu_layers.trace import Tracer, Verdict
 from unweave.networks.signs import SignSolution, solve_sign_system
 from unweave.numerics.clock import check
 from unweave.numerics.sign_search import SignOptions

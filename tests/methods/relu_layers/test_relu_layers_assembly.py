@@ -1,0 +1,207 @@
+"""From units to a network, its polish and its checks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unweave
+from planted_towers import planted, probe_of, second_preactivations, slope_of
+from unweave import Network
+from unweave.methods.relu_layers.complete import check_points
+from unweave.methods.relu_layers.frame import FrameOptions, in_all_inputs
+from unweave.methods.relu_layers.last_layer import (
+    LastLayerOptions,
+    OutputFit,
+    assemble,
+    fit_outputs,
+    take_back,
+)
+from unweave.methods.relu_layers.layer_units import Unit
+from unweave.methods.relu_layers.open_weights import OpenWeightOptions, resolve_open_weights
+from unweave.methods.relu_layers.polish import (
+    clear_of_kinks,
+    enough_rows,
+    open_parameters,
+    polish,
+    rows_for_open_parameters,
+)
+from unweave.methods.relu_layers.sight import KinkPool, SightOptions
+from unweave.methods.relu_layers.tower import FoundLayer, Tower
+
+
+def tower_of(network: Network, turned: bool = True) -> Tower:
+    """The true layers; every other unit of the last one is turned round."""
+    tower = Tower(network.n_inputs, KinkPool(), SightOptions(), slope_of(network))
+    for weights, biases in zip(network.weights[:-1], network.biases[:-1], strict=True):
+        rows = np.hstack([weights.T, biases[:, None]])
+        units = [Unit(row, np.zeros((len(row), 0)), []) for row in rows]
+        tower.layers.append(FoundLayer(units, np.zeros((0, rows.shape[1]))))
+    for unit in tower.top.units[1::2] if turned else ():
+        unit.alpha = -unit.alpha
+    return tower
+
+
+def fitted(tower: Tower, points: np.ndarray, answers: np.ndarray) -> OutputFit:
+    lifted = tower.unsigned_sight(len(tower.layers)).known
+    return fit_outputs(lifted, points, answers, np.random.default_rng(0), LastLayerOptions())
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+@pytest.mark.parametrize("layers", [[6, 5, 4, 1], [4, 7, 5, 2], [8, 7, 7, 5, 1]])
+def test_layers_without_the_last_signs_become_the_network(layers: list[int], activation: str) -> None:
+    network = planted(layers, 1009, activation)
+    tower, points = tower_of(network), 3 * np.random.default_rng(1).standard_normal((300, layers[0]))
+    fit = fitted(tower, points, network(points))
+    assert fit.misfits.max() < 1e-10
+    assembled = assemble(tower, fit, activation, LastLayerOptions())
+    assert (assembled.signs.solved, assembled.always_active) == (True, 0)
+    assert unweave.compare(network, assembled.network).parameter_error < 1e-9
+    take_back(tower, assembled.network, assembled.signs.signs, points)
+    assert fitted(tower, points, network(points)).misfits.max() < 1e-10
+
+
+def test_rows_that_a_missing_unit_changes_are_told() -> None:
+    network = planted([6, 5, 4, 1], 1001)
+    points = 3 * np.random.default_rng(2).standard_normal((400, 6))
+    active = second_preactivations(network, points)[:, 1] > 0
+    points = np.concatenate([points[~active], points[active][:10]])
+    tower = tower_of(network)
+    del tower.top.units[1]
+    fit = fitted(tower, points, network(points))
+    assert (fit.misfits[:-10] < 1e-7).all()
+    assert (fit.misfits[-10:] > 1e-5).all()
+
+
+def test_an_affine_rest_is_explained_wherever_it_is_asked() -> None:
+    network = planted([6, 5, 4, 1], 1002)
+    biases = [network.biases[0], np.append(network.biases[1][:-1], 1e3), network.biases[2]]
+    network = Network(network.weights, biases, network.activations)  # the last unit is always active
+    tower, points = tower_of(network, turned=False), np.random.default_rng(3).standard_normal((300, 6))
+    del tower.top.units[-1]
+    assembled = assemble(tower, fitted(tower, points, network(points)), "relu", LastLayerOptions())
+    assert assembled.always_active > 0
+    np.testing.assert_allclose(assembled.network(points), network(points), atol=1e-9)
+
+
+def test_channels_are_units_that_are_always_active() -> None:
+    network = planted([8, 7, 7, 5, 1], 1050)
+    biases = [network.biases[0], np.append(network.biases[1][:-1], 1e3), *network.biases[2:]]
+    network = Network(network.weights, biases, network.activations)
+    tower, points = tower_of(network), np.random.default_rng(4).standard_normal((300, 8))
+    second = tower.layers[1]
+    second.channels = second.units.pop().alpha[None]
+    assembled = assemble(tower, fitted(tower, points, network(points)), "relu", LastLayerOptions())
+    assert assembled.always_active == 1
+    assert assembled.network.hidden == (7, 7, 5)
+    np.testing.assert_allclose(assembled.network(points), network(points), atol=1e-8)
+
+
+def test_rows_tell_what_is_open_of_a_unit() -> None:
+    network = planted([6, 5, 4, 1], 1010)
+    tower, points = tower_of(network, turned=False), 3 * np.random.default_rng(5).standard_normal((600, 6))
+    states = tower.below(1).values(points)
+    unit = tower.top.units[0]
+    free = np.eye(6)[:, 2:3]
+    unit.open, unit.alpha = free, unit.alpha + 0.5 * free[:, 0]
+    wrong = states @ np.stack([each.alpha for each in tower.top.units]).T
+    guess = Network(
+        [
+            *network.weights[:1],
+            np.stack([each.alpha[:-1] for each in tower.top.units], axis=1),
+            network.weights[2],
+        ],
+        network.biases,
+        network.activations,
+    )
+    assert not np.allclose(wrong[:, 0], second_preactivations(network, points)[:, 0])
+    rng = np.random.default_rng(6)
+    options = OpenWeightOptions()
+    assert resolve_open_weights(tower, guess, np.ones(4), points, network(points), rng, options)
+    np.testing.assert_allclose(unit.alpha[:-1], network.weights[1][:, 0], atol=1e-8)
+
+
+def test_the_frame_is_put_right_from_rows_beside_it() -> None:
+    network = planted([30, 4, 3, 1], 1011)
+    probe = probe_of(network)
+    exact = np.linalg.qr(network.weights[0])[0]
+    frame = np.linalg.qr(exact + 1e-7 * np.random.default_rng(7).standard_normal(exact.shape))[0]
+    probe.reduce(frame)
+    weights = [frame.T @ network.weights[0], *network.weights[1:]]
+    spread = network(np.random.default_rng(0).standard_normal((500, 30))).std(axis=0)
+    weights[-1], last = weights[-1] / spread, network.biases[-1] / spread
+    inside = Network(weights, [*network.biases[:-1], last], network.activations)
+    whole = in_all_inputs(inside, probe, np.random.default_rng(8), FrameOptions())
+    assert np.abs(frame @ inside.weights[0] - network.weights[0]).max() > 1e-8
+    np.testing.assert_allclose(whole.weights[0], network.weights[0], atol=1e-12)
+
+
+def perturbed(network: Network, size: float) -> Network:
+    rng = np.random.default_rng(5)
+    weights = [w + size * rng.standard_normal(w.shape) for w in network.weights]
+    biases = [b + size * rng.standard_normal(b.shape) for b in network.biases]
+    return Network(weights, biases, network.activations)
+
+
+def test_a_polish_ends_at_rounding_with_honest_error_bars() -> None:
+    network = planted([6, 5, 4, 1], 1005)
+    points = 2 * np.random.default_rng(6).standard_normal((400, 6))
+    polished = polish(perturbed(network, 1e-7), points, network(points))
+    error = unweave.compare(network, polished.network).parameter_error
+    assert polished.history[0] > 1e-9
+    assert error < 1e-12
+    assert polished.history[-1] < 1e-15
+    assert error < 100 * polished.error_bar < 1e-9
+    assert open_parameters(polished) == []
+
+
+def test_what_no_row_determines_is_open_and_rows_for_it_are_found() -> None:
+    network = planted([6, 5, 4, 1], 1004)
+    points = 2 * np.random.default_rng(7).standard_normal((600, 6))
+    z = points @ network.weights[0] + network.biases[0]
+    second = second_preactivations(network, points)
+    apart = ~((z[:, 2] > 0) & (second[:, 1] > 0))  # units 2 and 1 are never active together
+    polished = polish(network, points[apart], network(points[apart]))
+    assert (1, 2, 1) in open_parameters(polished)
+    more = rows_for_open_parameters(polished, np.random.default_rng(8))
+    together = ((more @ network.weights[0] + network.biases[0])[:, 2] > 0) & (
+        second_preactivations(network, more)[:, 1] > 0
+    )
+    assert together.any()
+    rows = np.concatenate([points[apart], more])
+    assert open_parameters(polish(network, rows, network(rows))) == []
+
+
+def test_rows_near_a_kink_are_left_out() -> None:
+    network = planted([6, 5, 4, 1], 1005)
+    normal = network.weights[0][:, 0] / np.linalg.norm(network.weights[0][:, 0])
+    point = np.random.default_rng(9).standard_normal(6)
+    foot = point - (point @ normal + network.biases[0][0] / np.linalg.norm(network.weights[0][:, 0])) * normal
+    near = np.stack([foot + 1e-7 * normal, foot + 1e-2 * normal])
+    assert clear_of_kinks(network, near).tolist() == [False, True]
+
+
+def test_rows_on_the_rare_side_of_a_unit_are_taken() -> None:
+    network = planted([6, 5, 4, 1], 1006)
+    points = np.random.default_rng(10).standard_normal((5000, 6))
+    active = second_preactivations(network, points)[:, 0] > 0
+    points = np.concatenate([points[~active][:2000], points[active][:5]])
+    chosen = enough_rows(network, points, 50, np.random.default_rng(11))
+    assert set(range(len(points) - 5, len(points))) <= set(chosen.tolist())
+    assert len(chosen) < 500
+
+
+def test_check_points_see_rare_units_more_often_than_random_ones() -> None:
+    # A network whose last unit of the second layer is active on one far point in a thousand or less.
+    rng = np.random.default_rng(12)
+    far = 100 * rng.standard_normal((20_000, 10))
+    for seed in range(2000, 2200):
+        network = planted([10, 15, 15, 1], seed)
+        share = (second_preactivations(network, far) > 0).mean(axis=0)
+        rare = np.flatnonzero((share > 2e-4) & (share < 1e-3))
+        if len(rare):
+            break
+    points = check_points(network, 4000, rng)
+    seen = (second_preactivations(network, points)[:, rare[0]] > 0).mean()
+    assert points.shape == (4000, 10)
+    assert seen > 2 * share[rare[0]]
