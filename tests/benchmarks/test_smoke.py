@@ -64,6 +64,7 @@ SUBSPACES = (
 )
 TABLES = {
     "signs": ["--rows", "4-20-1:signed"],
+    "many_inputs": ["--rows", "relu:300-2-3"],
     "many_outputs": ["--rows", "tanh:6-4-12"],
     "many_units": ["--rows", "tanh:6-20-1"],
     "tight_budgets": [],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,10 @@ from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
 
+MANY_OUTPUTS = 0.25
+"""Outputs per unit of one hidden layer from which a row shows so much of every unit that conjugate gradients
+take few steps."""
+_LARGEST_GRAM = 3000  # parameters beyond which they are then quicker than a factored J^T J
 _NEAR_RESIDUAL = 1e-2  # rms residual over that of the answers, below which full Gauss-Newton steps succeed
 _DAMPING_NEAR = 1e-9  # first damping of a near start, relative: next to none
 _DAMPING_FAR = 1e-3  # the same of a far start: keeps the first step where the linear model holds
@@ -98,6 +102,13 @@ class ValueFitResult:
             error_bar = max(fit.rms, floor) * float(np.sqrt(fit.covariance_diagonal.max()))
         amplified = float(np.sqrt(model.size / max(equations - model.size, 1)))
         return cls(model, fit.history, floor, floor * amplified, fit.condition, error_bar)
+
+
+def suited_to(model: NetworkParameters, options: LevenbergMarquardtOptions) -> LevenbergMarquardtOptions:
+    """Return ``options`` with the solver that is quickest for networks like ``model``."""
+    if model.depth == 2 and model.n_outputs >= MANY_OUTPUTS * model.width:
+        return replace(options, gram_parameters=_LARGEST_GRAM)
+    return options
 
 
 def fit_values(

@@ -35,7 +35,7 @@ from unweave.methods.smooth.slice_fit import SliceFitter
 from unweave.methods.smooth.slice_route import SliceResult, SliceRoute, SliceRouteOptions
 from unweave.methods.smooth.span_members import MemberFinder
 from unweave.networks.activations import get_activation
-from unweave.networks.value_fit import ValueFitResult
+from unweave.networks.value_fit import MANY_OUTPUTS, ValueFitResult
 from unweave.numerics.clock import check
 from unweave.subspace.collector import RankOneDirections
 from unweave.subspace.hessian_span import CLEAR_GAP
@@ -61,7 +61,7 @@ class LatticeOptions(SliceRouteOptions):
     def is_quick(self, width: int, dimension: int, outputs: int) -> bool:
         """Return whether all parameters on a slice of ``dimension`` directions are fitted in little time."""
         small = slice_parameters(width, dimension, outputs) <= self.largest_fit
-        return small or outputs >= self.fit.many_outputs * width
+        return small or outputs >= MANY_OUTPUTS * width
 
 
 class LatticeRoute(SliceRoute):

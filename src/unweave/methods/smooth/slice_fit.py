@@ -24,7 +24,7 @@ from unweave.methods.smooth.jet_profiles import (
 )
 from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
-from unweave.networks.value_fit import ValueFit, ValueFitResult
+from unweave.networks.value_fit import ValueFit, ValueFitResult, suited_to
 from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
 
 
@@ -46,11 +46,6 @@ class SliceFitOptions:
     """First damping of a start below this residual."""
     damping_far: float = 1e-3
     """First damping of any other start."""
-    many_outputs: float = 0.25
-    """Outputs per unit from which a row shows so much of every unit that conjugate gradients take few
-    steps, ..."""
-    largest_gram: int = 3000
-    """... and number of parameters beyond which they are then quicker than a factored J^T J."""
 
 
 class SliceFitter:
@@ -116,10 +111,8 @@ class SliceFitter:
             rounding=self._noise,
             acceleration=True,
         )
-        if start.n_outputs >= options.many_outputs * start.width:
-            schedule = replace(schedule, gram_parameters=options.largest_gram)
         problem = ValueFit(start, points, answers)
-        fit = levenberg_marquardt(problem, start.to_vector(), schedule, on_step)
+        fit = levenberg_marquardt(problem, start.to_vector(), suited_to(start, schedule), on_step)
         return start.from_vector(fit.vector), fit
 
 

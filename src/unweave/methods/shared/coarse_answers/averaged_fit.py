@@ -28,7 +28,7 @@ from unweave.errors import OutOfTime
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.parameters import NetworkParameters
-from unweave.networks.value_fit import ValueFit
+from unweave.networks.value_fit import ValueFit, suited_to
 from unweave.numerics.clock import check
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.variable_projection.prune import OnStep
@@ -76,7 +76,7 @@ def fit_averaged(
     )
     with np.errstate(over="ignore", invalid="ignore"):  # a fit that runs away ends with a large misfit ...
         try:
-            fit = levenberg_marquardt(problem, model.to_vector(), options, on_step)
+            fit = levenberg_marquardt(problem, model.to_vector(), suited_to(model, options), on_step)
         except ValueError:  # ... or so far out that there is no Jacobian any more
             return AveragedFit(model, np.inf, None, np.inf, (), answers.size)
     misfit = fit.rms * float(np.sqrt(answers.size / _free(answers.size, model)))
