@@ -263,15 +263,18 @@ for count, line in enumerate(sys.stdin):
     print(line, end="", flush=True)
 """
     with CommandTarget(python(code), input_dim=3) as target:
-        ledger = Queries(target, 3)
+        ledger, over = Queries(target, 3), threading.Event()
 
         def interrupt() -> None:
-            time.sleep(0.5)
-            signal.raise_signal(signal.SIGINT)
+            while not over.wait(0.5):  # again, should the first one end in a destructor, which ignores it
+                signal.raise_signal(signal.SIGINT)
 
         threading.Thread(target=interrupt, daemon=True).start()
-        with pytest.raises(KeyboardInterrupt):
-            ledger(ROWS[:10])
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                ledger(ROWS[:10])
+        finally:
+            over.set()
         assert ledger.sent <= 5  # 5 unless the process was slow to start
         np.testing.assert_array_equal(ledger(ROWS[:5]), ROWS[:5])
         assert ledger.sent == 5
