@@ -4,7 +4,8 @@ Targets compute in float32: in NumPy, in torch or in onnxruntime. Rows count eve
 parameter, the median and the most; seconds are computing time of whole recoveries. Errors are those of
 `unweave.compare` against the float32 parameters.
 
-    python benchmarks/many_inputs.py [--rows relu:784-32-10] [--runtimes numpy,torch,onnx] [--seeds 10]
+    python benchmarks/many_inputs.py [--rows relu:784-32-10] [--runtimes numpy,torch,onnx]
+        [--seeds 10] [--first 0]
 """
 
 from __future__ import annotations
@@ -79,12 +80,12 @@ def in_onnx(network: unweave.Network) -> Callable[[Array], Array]:
 TARGETS = {"numpy": in_numpy, "torch": in_torch, "onnx": in_onnx}
 
 
-def measure(row: str, runtime: str, seeds: int, deadline: float | None) -> None:
+def measure(row: str, runtime: str, first: int, seeds: int, deadline: float | None) -> None:
     """Print one line of the table, and what failed below it."""
     kind, shape = row.split(":")
     layers = [int(width) for width in shape.split("-")]
     recovered, errors, rows, seconds, failures = 0, [], [], [], []
-    for seed in range(seeds):
+    for seed in range(first, first + seeds):
         planted = unweave.random_network(layers, kind, seed=seed, outer="normal")
         single = [[part.astype(np.float32) for part in parts] for parts in (planted.weights, planted.biases)]
         truth = unweave.Network(*single, planted.activations)
@@ -114,13 +115,14 @@ def main() -> None:
     parser.add_argument("--rows", default=",".join(ROWS))
     parser.add_argument("--runtimes", default=",".join(RUNTIMES))
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--deadline", type=float)
     options = parser.parse_args()
     print("| network | recovered | worst error | rows per parameter | CPU s |")
     print("|---|---|---|---|---|")
     for row in options.rows.split(","):
         for runtime in options.runtimes.split(","):
-            measure(row, runtime, options.seeds, options.deadline)
+            measure(row, runtime, options.first, options.seeds, options.deadline)
 
 
 if __name__ == "__main__":

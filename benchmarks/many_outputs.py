@@ -3,7 +3,8 @@
 Rows count everything that was asked, per parameter; memory is the peak of the whole process; seconds are
 computing time of whole recoveries. float32 targets compute and answer in single precision.
 
-    python benchmarks/many_outputs.py [--rows gelu:64-128-64] [--precisions float64,float32] [--seeds 5]
+    python benchmarks/many_outputs.py [--rows gelu:64-128-64] [--precisions float64,float32]
+        [--seeds 5] [--first 0]
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ def single(network: unweave.Network) -> Callable[[Array], Array]:
     return answer
 
 
-def measure(row: str, precision: str, seeds: int, deadline: float | None) -> None:
+def measure(row: str, precision: str, first: int, seeds: int, deadline: float | None) -> None:
     """Print one line of the table, and what failed below it."""
     kind, shape = row.split(":")
     layers = [int(width) for width in shape.split("-")]
     recovered, errors, rows, seconds, failures = 0, [], [], [], []
-    for seed in range(seeds):
+    for seed in range(first, first + seeds):
         truth = unweave.random_network(layers, kind, seed=seed, outer="normal")
         target = truth if precision == "float64" else single(truth)
         began = time.process_time()
@@ -69,13 +70,14 @@ def main() -> None:
     parser.add_argument("--rows", default=",".join(ROWS))
     parser.add_argument("--precisions", default=",".join(PRECISIONS))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--deadline", type=float)
     options = parser.parse_args()
     print("| network | recovered | worst error | rows per parameter | CPU s | peak GB |")
     print("|---|---|---|---|---|---|")
     for row in options.rows.split(","):
         for precision in options.precisions.split(","):
-            measure(row, precision, options.seeds, options.deadline)
+            measure(row, precision, options.first, options.seeds, options.deadline)
 
 
 if __name__ == "__main__":

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
+from planted_layers import planted, second_preactivations, slope_of
 from unweave import Network
-from unweave.arrays import Array
 from unweave.methods.relu_layers.lifted import LiftedLayers
 from unweave.methods.relu_layers.probe import Kink, Probe, ProbeOptions
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
 
-
-def planted(layers: list[int], seed: int, activation: str = "relu") -> Network:
-    """Normal weights of variance 2 / n_in, normal biases."""
-    rng = np.random.default_rng(seed)
-    weights = [rng.standard_normal(shape) * np.sqrt(2 / shape[0]) for shape in pairwise(layers)]
-    biases = [rng.standard_normal(width) * (0.5 if number else 1) for number, width in enumerate(layers[1:])]
-    return Network(weights, biases, [activation] * (len(layers) - 2) + ["identity"])
+__all__ = ["first_layer", "planted", "probe_of", "second_preactivations", "slope_of", "surface_kinks"]
 
 
 def probe_of(network: Network) -> Probe:
@@ -37,16 +29,6 @@ def first_layer(network: Network, signed: bool) -> LiftedLayers:
         return nothing.with_signed(matrix)
     turn = np.where(np.arange(len(matrix)) % 2, -1.0, 1.0)
     return nothing.with_unsigned(turn[:, None] * matrix)
-
-
-def slope_of(network: Network) -> float:
-    return 0.01 if network.activations[0] == "leaky_relu" else 0.0
-
-
-def second_preactivations(network: Network, points: Array) -> Array:
-    """(n, m) of the second layer."""
-    first = Network(network.weights[:1], network.biases[:1], network.activations[:1])
-    return first(points) @ network.weights[1] + network.biases[1]
 
 
 def surface_kinks(network: Network, unit: int, count: int, seed: int) -> list[Kink]:

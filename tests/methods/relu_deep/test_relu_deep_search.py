@@ -11,8 +11,9 @@ import unweave
 from planted_layers import planted, second_preactivations
 from searches import looked
 from unweave import Network, Recovery, Status
-from unweave.methods.relu_deep.complete import CheckOptions, CompletionOptions
+from unweave.methods.relu_deep.complete import CompletionOptions
 from unweave.methods.relu_deep.search import ReluDeepOptions
+from unweave.methods.shared.kinked.check_rows import CheckOptions
 
 
 def assert_recovered(network: Network, result: Recovery, tolerance: float = 1e-9) -> None:

@@ -13,8 +13,9 @@ import unweave
 from planted_towers import planted, second_preactivations
 from searches import looked
 from unweave import Network, Recovery, Status
-from unweave.methods.relu_layers.complete import CheckOptions, CompletionOptions
-from unweave.methods.relu_layers.search import ReluLayersOptions
+from unweave.methods.relu_layers.complete import CompletionOptions
+from unweave.methods.relu_layers.options import ReluLayersOptions
+from unweave.methods.shared.kinked.check_rows import CheckOptions
 
 recover = partial(unweave.recover, method="relu_layers")
 """Two layers are first tried by the method for them."""

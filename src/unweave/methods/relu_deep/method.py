@@ -6,9 +6,16 @@ from itertools import pairwise
 
 from unweave.methods.relu_deep.search import ReluDeepOptions, ReluDeepSearch
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.refusals import refuses_surfaces
+from unweave.methods.shared.refusals import MANY_INPUTS_OF_LAYERS, refuses_surfaces
 from unweave.networks.signs import KINKED
-from unweave.search import Cost, Method, Question
+from unweave.probing.look import Findings
+from unweave.search import Cost, Likelihood, Method, Question, Request
+
+
+def likelihood(request: Request, findings: Findings) -> Likelihood:
+    """Leave many inputs to the method that reduces them to what the first layer reads."""
+    many = findings.region.n_inputs >= MANY_INPUTS_OF_LAYERS
+    return Likelihood.POSSIBLE if many else Likelihood.LIKELY
 
 
 def cost(question: Question) -> Cost:
@@ -30,6 +37,7 @@ METHOD = Method(
     layers=(2, 2),
     activations=KINKED,
     refuses=refuses_surfaces,
+    likelihood=likelihood,
     cost=cost,
     search=ReluDeepSearch,
     options=ReluDeepOptions,

@@ -29,7 +29,10 @@ from unweave.methods.relu_layers.last_layer import (
     take_back,
 )
 from unweave.methods.relu_layers.open_weights import OpenWeightOptions, resolve_open_weights
-from unweave.methods.relu_layers.polish import (
+from unweave.methods.relu_layers.probe import Probe
+from unweave.methods.relu_layers.tower import Tower
+from unweave.methods.shared.kinked.check_rows import CheckOptions, check_points
+from unweave.methods.shared.kinked.deep_polish import (
     DeepPolishOptions,
     Polished,
     enough_rows,
@@ -37,35 +40,10 @@ from unweave.methods.relu_layers.polish import (
     polish,
     rows_for_open_parameters,
 )
-from unweave.methods.relu_layers.probe import Probe
-from unweave.methods.relu_layers.tower import Tower
 from unweave.networks.network import Network
 from unweave.networks.signs import negative_slope, solve_sign_system
 from unweave.numerics.clock import out_of_time
 from unweave.search.journal import Journal
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckOptions:
-    """Where a network that was found is checked, in normalised inputs."""
-
-    near: tuple[float, ...] = (1.0, 3.0, 10.0)
-    """Standard deviations of rows that are not far out."""
-    far: float = 100.0
-    """Standard deviation of rows far out, where biases hardly matter."""
-    candidates: int = 20_000
-    """Directions among which extreme ones are looked for."""
-    extreme: float = 0.05
-    """Share of them that counts as extreme."""
-    fewest: int = 2000
-    """Rows at least."""
-    parts: int = 4
-    """Parts in which they are asked; one that does not agree is the last."""
-    per_parameter: float = 3.0
-    """Rows per parameter, without those of the first layer that only make the frame."""
-
-
-DEFAULT_CHECK_OPTIONS = CheckOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +53,8 @@ class CompletionOptions:
     last_layer: LastLayerOptions = field(default_factory=LastLayerOptions)
     polish: DeepPolishOptions = field(default_factory=DeepPolishOptions)
     check: CheckOptions = field(default_factory=CheckOptions)
+    check_parts: int = 4
+    """Parts in which the rows of a check are asked; one that does not agree is the last."""
     frame: FrameOptions = field(default_factory=FrameOptions)
     open_weights: OpenWeightOptions = field(default_factory=OpenWeightOptions)
     explained: float = 1e-4
@@ -318,7 +298,7 @@ class Completion:
         count = max(check.fewest, int(check.per_parameter * network.n_parameters))
         points = self._rng.permutation(check_points(network, count, self._rng, check))
         asked, errors = points[:0], np.zeros(0)
-        for part in np.array_split(points, check.parts):
+        for part in np.array_split(points, self._options.check_parts):
             asked = np.concatenate([asked, part])
             errors = np.append(errors, self._errors(network, part, self._probe(part))[1])
             if (errors > self._options.agrees).any():
@@ -370,29 +350,3 @@ class Completion:
             "prediction_floor": min(max(polished.history[-1], floor), self._options.worst_floor),
             "parameter_error_bar": float(finite.max(initial=0.0)),
         }
-
-
-def check_points(
-    network: Network, count: int, rng: np.random.Generator, options: CheckOptions = DEFAULT_CHECK_OPTIONS
-) -> Array:
-    """Return rows (count, d): half at random, near and far; half far out in extreme directions."""
-    quarter, near = count // 4, np.array(options.near)
-    candidates = options.far * rng.standard_normal((options.candidates, network.n_inputs))
-    extreme = max(quarter, int(options.extreme * len(candidates)))
-    chosen = [
-        rng.permutation(np.argsort(values)[:extreme])[:quarter]
-        for values in _unusualness(network, candidates)
-    ]
-    rest = count - 2 * quarter
-    spreads = np.where(rng.random(rest) < 0.5, options.far, near[rng.integers(len(near), size=rest)])
-    usual = spreads[:, None] * rng.standard_normal((rest, network.n_inputs))
-    return np.concatenate([usual, *(candidates[rows] for rows in chosen)])
-
-
-def _unusualness(network: Network, points: Array) -> tuple[Array, Array]:
-    """Return size and cosine to the mean direction of what the last hidden layer reads, (n,) each."""
-    below = Network(network.weights[:-2], network.biases[:-2], network.activations[:-2])
-    states = below(points)
-    sizes = np.linalg.norm(states, axis=1)
-    directions = states / np.where(sizes > 0, sizes, 1.0)[:, None]
-    return sizes / np.linalg.norm(points, axis=1), directions @ directions.mean(axis=0)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from unweave.methods.relu_layers.search import ReluLayersOptions, ReluLayersSearch
+from unweave.methods.relu_layers.options import ReluLayersOptions
+from unweave.methods.relu_layers.search import ReluLayersSearch
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.refusals import refuses_surfaces
+from unweave.methods.shared.refusals import MANY_INPUTS_OF_LAYERS, refuses_surfaces
 from unweave.networks.signs import KINKED
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
-    """Leave two hidden layers to the method for them first: it takes fewer rows."""
+    """Leave two hidden layers behind few inputs to the method for them first: it takes fewer rows."""
     deeper = request.hidden is not None and len(request.hidden) > 2
-    return Likelihood.LIKELY if deeper else Likelihood.POSSIBLE
+    first = deeper or findings.region.n_inputs >= MANY_INPUTS_OF_LAYERS
+    return Likelihood.LIKELY if first else Likelihood.POSSIBLE
 
 
 def cost(question: Question) -> Cost:

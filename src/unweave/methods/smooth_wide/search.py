@@ -28,11 +28,7 @@ from unweave.search import Candidate, Context, Evidence, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
 _NEGLIGIBLE_SKIP = 1e-9  # of the answers' spread: an affine part that rounding explains
-_FAR = 1e4  # in normalised inputs: units of any usual steepness are saturated, or straight, this far out
-_FAR_POINTS = 12  # at which answers are compared along rays
-_LINES = 12  # on which bending is measured, at every scale
 _ALONG = np.linspace(-1.5, 1.5, 9)  # places on a line, in units of the scale
-_SAME_FAR = 1e-3  # change along a ray, relative to what it would be, that most rays keep
 SATURATING = ("tanh", "sigmoid", "erf")
 STRAIGHT = ("softplus", "gelu", "swish")
 
@@ -64,6 +60,14 @@ class WideOptions:
     """Sizes of the region, in units of its scale, of which the smallest is taken where the target bends."""
     bent: float = 0.7
     """Misfit of parabolas, relative to the largest at any scale, with which it does."""
+    lines: int = 12
+    """Lines on which bending is measured, at every scale."""
+    far_distance: float = 1e4
+    """Distance in normalised inputs at which units of any usual steepness are saturated, or straight."""
+    far_points: int = 12
+    """Rays along which answers are compared at that distance."""
+    same_far: float = 1e-3
+    """Relative change along a ray up to which a far answer counts as constant, or as straight."""
 
     def rows_for(self, units: int, inputs: int, outputs: int) -> int:
         """Return the number of rows of a fit."""
@@ -195,14 +199,14 @@ class SmoothWideSearch(Search):
         if self.findings.region.has_box:
             return 1.0
         shares: list[float] = []
-        lines = self.rng.standard_normal((2, _LINES, 1, self._points.shape[1]))
+        lines = self.rng.standard_normal((2, self._options.lines, 1, self._points.shape[1]))
         points = lines[0] + _ALONG[:, None] * lines[1]
         for scale in self._options.scales:
             try:
                 answers = self.context.view(scale * points.reshape(-1, points.shape[2]))
             except NonFiniteAnswers:
                 break
-            shares.append(_bent_share(answers.reshape(_LINES, len(_ALONG), -1)))
+            shares.append(_bent_share(answers.reshape(self._options.lines, len(_ALONG), -1)))
         enough = self._options.bent * max(shares, default=0.0)
         return next(
             (s for s, share in zip(self._options.scales, shares, strict=False) if share >= enough), 1.0
@@ -213,16 +217,18 @@ class SmoothWideSearch(Search):
         names = self.request.activations_among(SMOOTH_ACTIVATIONS)
         if len(names) == 1 or self.findings.region.has_box:
             return names
-        points = _FAR * self.rng.standard_normal((_FAR_POINTS, self._points.shape[1]))
+        points = self._options.far_distance * self.rng.standard_normal(
+            (self._options.far_points, self._points.shape[1])
+        )
         try:
             one, two, three = np.split(self.context.view(np.concatenate([points, 2 * points, 3 * points])), 3)
         except NonFiniteAnswers:
             return names
         size = np.abs(one).max()
         change, bend = np.abs(two - one).max(axis=1), np.abs(three - 2 * two + one).max(axis=1)
-        if np.median(change) <= _SAME_FAR * size:
+        if np.median(change) <= self._options.same_far * size:
             return tuple(name for name in names if name in SATURATING)
-        if np.median(bend) <= _SAME_FAR * np.median(change):
+        if np.median(bend) <= self._options.same_far * np.median(change):
             return tuple(name for name in names if name in STRAIGHT)
         return tuple(name for name in names if name not in SATURATING + STRAIGHT)
 

@@ -1,0 +1,57 @@
+"""Rows on which a network of kinked layers is checked: many of them where a missing unit would show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.networks.network import Network
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """Where a network that was found is checked, in normalised inputs."""
+
+    near: tuple[float, ...] = (1.0, 3.0, 10.0)
+    """Standard deviations of rows that are not far out."""
+    far: float = 100.0
+    """Standard deviation of rows far out, where biases hardly matter."""
+    candidates: int = 20_000
+    """Directions among which extreme ones are looked for."""
+    extreme: float = 0.05
+    """Share of them that counts as extreme."""
+    fewest: int = 2000
+    """Rows at least."""
+    per_parameter: float = 3.0
+    """Rows per parameter."""
+
+
+DEFAULT_CHECK_OPTIONS = CheckOptions()
+
+
+def check_points(
+    network: Network, count: int, rng: np.random.Generator, options: CheckOptions = DEFAULT_CHECK_OPTIONS
+) -> Array:
+    """Return rows (count, d): half at random, near and far; half far out in extreme directions."""
+    quarter, near = count // 4, np.array(options.near)
+    candidates = options.far * rng.standard_normal((options.candidates, network.n_inputs))
+    extreme = max(quarter, int(options.extreme * len(candidates)))
+    chosen = [
+        rng.permutation(np.argsort(values)[:extreme])[:quarter]
+        for values in _unusualness(network, candidates)
+    ]
+    rest = count - 2 * quarter
+    spreads = np.where(rng.random(rest) < 0.5, options.far, near[rng.integers(len(near), size=rest)])
+    usual = spreads[:, None] * rng.standard_normal((rest, network.n_inputs))
+    return np.concatenate([usual, *(candidates[rows] for rows in chosen)])
+
+
+def _unusualness(network: Network, points: Array) -> tuple[Array, Array]:
+    """Return size and cosine to the mean direction of what the last hidden layer reads, (n,) each."""
+    below = Network(network.weights[:-2], network.biases[:-2], network.activations[:-2])
+    states = below(points)
+    sizes = np.linalg.norm(states, axis=1)
+    directions = states / np.where(sizes > 0, sizes, 1.0)[:, None]
+    return sizes / np.linalg.norm(points, axis=1), directions @ directions.mean(axis=0)
