@@ -6,7 +6,7 @@
 - **brute force**: random labels against all 2^N patterns per unit, every sign, on recomputed losses;
 - **certified**: noisy labels. Recovered: certified; never worse than the planted network. Programs, bounds
   and the tuples of patterns that exhaustive search would have to solve;
-- **random labels**: nothing to find, the hardest case; **other losses**: absolute, Huber, logistic.
+- **random labels**: nothing to find, the hardest case; **other losses**: absolute, Huber, hinge, logistic.
 """
 
 from __future__ import annotations
@@ -43,7 +43,13 @@ NOISY = (
     (2, 3, 25),
 )
 RANDOM = ((1, 2, 40), (2, 2, 20), (2, 2, 30))
-LOSSES = (("absolute", 2, 2, 20), ("huber", 2, 2, 20), ("logistic", 2, 2, 10), ("logistic", 2, 1, 30))
+LOSSES = (
+    ("absolute", 2, 2, 20),
+    ("huber", 2, 2, 20),
+    ("hinge", 2, 2, 10),
+    ("logistic", 2, 2, 10),
+    ("logistic", 2, 1, 30),
+)
 NOISE = 0.1
 EXACT = 1e-9  # parameter error of a recovered network
 AGREES = 2e-9  # difference of losses over |y|^2: the certificate's gap, and brute force's rounding
@@ -202,7 +208,7 @@ def random_row(inputs: int, width: int, samples: int, seeds: Sequence[int]) -> R
 def loss_row(loss: str, inputs: int, width: int, samples: int, seeds: Sequence[int]) -> Row:
     def one(seed: int) -> Run:
         _, x, y = plant(inputs, width, samples, NOISE, seed)
-        if loss == "logistic":
+        if loss in ("hinge", "logistic"):
             chance = np.random.default_rng(search_seed(seed)).random(samples)
             y = np.where(chance < 1 / (1 + np.exp(-2 * y)), 1.0, -1.0)
         return timed(seed, lambda: certified(x, y, width, seed, None, loss))

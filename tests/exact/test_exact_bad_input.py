@@ -25,7 +25,7 @@ REFUSED = {
     "tolerance": (X, Y, {"tolerance": 0.0}, "tolerance must be between"),
     "starts": (X, Y, {"starts": 0}, "starts must be at least 1"),
     "time limit": (X, Y, {"time_limit": 0.0}, "time_limit must be positive"),
-    "unknown loss": (X, Y, {"loss": "hinge"}, "loss must be one of squared"),
+    "unknown loss": (X, Y, {"loss": "unheard of"}, "loss must be one of squared"),
     "labels of the logistic loss": (X, Y, {"loss": "logistic"}, "only -1 and 1"),
     "labels too small": (X, 1e-200 * Y, {}, "Divide them"),
     "labels too large": (X, 1e160 * Y, {}, "Divide them"),

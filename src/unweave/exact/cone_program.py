@@ -29,7 +29,8 @@ from scipy.optimize import linprog
 
 from unweave.arrays import Array, BoolArray
 from unweave.exact.cone_projection import nonnegative_least_squares, project_on_cone
-from unweave.exact.losses import Absolute, ConvexLoss, Squared, dual_bounds
+from unweave.exact.linear_losses import PiecewiseLinear
+from unweave.exact.losses import ConvexLoss, Squared, dual_bounds
 
 _OPTIMUM_REACH = 4.0  # norm of the optimum over that of the answer or of the labels: a safe upper limit
 _IMBALANCE_ROUNDING = 1e-7  # imbalance of the multipliers over the terms summed: smaller ones are rounding
@@ -43,18 +44,46 @@ _NEGLIGIBLE_GAIN = 1e-5  # predicted gain over the precision: a smaller one ends
 
 @dataclass(frozen=True, eq=False)
 class ConeProgram:
-    """One choice of patterns and signs."""
+    """Predictions A c that are linear in c, within the cone C c >= 0."""
 
     design: Array
-    """A, (n, w q)."""
+    """A, (n, p)."""
     conditions: Array
-    """C, (w n, w q), rows of unit length."""
+    """C, (m, p), rows of unit length."""
+    y: Array
+    """(n,)."""
+
+    def predictions(self, point: Array) -> Array:
+        """Predictions (n,) at c (p,)."""
+        return np.asarray(self.design @ point)
+
+
+@dataclass(frozen=True, eq=False)
+class PatternProgram(ConeProgram):
+    """One choice of patterns and signs; p = w q and m = w n."""
+
     signs: Array
     """(w,)."""
     z: Array
     """(n, q)."""
-    y: Array
-    """(n,)."""
+
+    def units(self, point: Array) -> Array:
+        """(w, q): a_i = s_i c_i."""
+        return np.asarray(self.signs[:, None] * point.reshape(len(self.signs), -1))
+
+    def predictions(self, point: Array) -> Array:
+        """Predictions of the network, which an infeasible point does not have in common with A c."""
+        return predictions(self.units(point), self.signs, self.z)
+
+
+@dataclass(frozen=True, eq=False)
+class ConeOptimum:
+    """A point with the loss of its predictions, and a bound that holds for all points of the program."""
+
+    point: Array
+    """(p,)."""
+    loss: float
+    lower_bound: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +98,7 @@ class ConeFit:
     lower_bound: float
 
 
-def cone_program(active: BoolArray, signs: Array, z: Array, y: Array) -> ConeProgram:
+def cone_program(active: BoolArray, signs: Array, z: Array, y: Array) -> PatternProgram:
     """The program of patterns (w, n) with signs (w,), points z (n, q), labels (n,)."""
     n, q = z.shape
     width = len(signs)
@@ -80,14 +109,22 @@ def cone_program(active: BoolArray, signs: Array, z: Array, y: Array) -> ConePro
         part = slice(i * q, (i + 1) * q)
         design[:, part] = active[i][:, None] * z
         conditions[i * n : (i + 1) * n, part] = np.where(active[i], sign, -sign)[:, None] * (z / length)
-    return ConeProgram(design, conditions, signs, z, y)
+    return PatternProgram(design, conditions, y, signs, z)
 
 
-def solve(program: ConeProgram, loss: ConvexLoss, precision: float, cutoff: float = np.inf) -> ConeFit:
+def solve(program: PatternProgram, loss: ConvexLoss, precision: float, cutoff: float = np.inf) -> ConeFit:
     """Solve to a gap between loss and bound of at most ``precision``, if arithmetic allows.
 
     A bound beyond ``cutoff`` ends the work as well: such a program is of no interest.
     """
+    best = minimize_over_cone(program, loss, precision, cutoff)
+    return ConeFit(program.units(best.point), program.signs, best.loss, best.lower_bound)
+
+
+def minimize_over_cone(
+    program: ConeProgram, loss: ConvexLoss, precision: float, cutoff: float = np.inf
+) -> ConeOptimum:
+    """Minimize sum_j l(f_j, y_j) over the cone, as `solve` does."""
     a, y, c = program.design, program.y, program.conditions
     if isinstance(loss, Squared):
         point, multipliers = project_on_cone(a, y, c) or (np.zeros(a.shape[1]), np.zeros(len(c)))
@@ -97,8 +134,8 @@ def solve(program: ConeProgram, loss: ConvexLoss, precision: float, cutoff: floa
     if _closed(fit, precision, cutoff):
         return fit
     fit = _better(fit, _judged(program, loss, *_from_the_end(program, loss, point)))
-    if isinstance(loss, Absolute) and not _closed(fit, precision, cutoff):
-        fit = _better(fit, _judged(program, loss, *_linear_program(program)))
+    if isinstance(loss, PiecewiseLinear) and not _closed(fit, precision, cutoff):
+        fit = _better(fit, _judged(program, loss, *_linear_program(program, loss)))
     return fit
 
 
@@ -107,22 +144,23 @@ def predictions(units: Array, signs: Array, z: Array) -> Array:
     return np.asarray(np.maximum(z @ units.T, 0.0) @ signs)
 
 
-def _judged(program: ConeProgram, loss: ConvexLoss, point: Array, v: Array, multipliers: Array) -> ConeFit:
-    """Loss of the network at ``point`` (w q,), and the bound that v (n,), multipliers (w n,) >= 0 give.
+def _judged(
+    program: ConeProgram, loss: ConvexLoss, point: Array, v: Array, multipliers: Array
+) -> ConeOptimum:
+    """Loss of the predictions at ``point`` (p,), and the bound that v (n,), multipliers (m,) >= 0 give.
 
     First move v by the least amount that makes A^T v = C^T lambda hold. The imbalance that remains is charged
     to the bound if it is rounding; otherwise the bound is zero.
     """
     a, y = program.design, program.y
-    units = program.signs[:, None] * point.reshape(len(program.signs), -1)
-    reached = float(np.sum(loss.value(predictions(units, program.signs, program.z), y)))
+    reached = float(np.sum(loss.value(program.predictions(point), y)))
     pull = program.conditions.T @ multipliers
     dual = v + np.linalg.lstsq(a.T, pull - a.T @ v, rcond=None)[0]
     left_over = float(np.linalg.norm(a.T @ dual - pull))
     at_zero = np.abs(loss.derivative(np.zeros(len(y)), y))
     terms = float(np.linalg.norm(np.abs(a).T @ np.maximum(np.abs(dual), at_zero)))
     if left_over > _IMBALANCE_ROUNDING * terms:
-        return ConeFit(units, program.signs, reached, 0.0)
+        return ConeOptimum(point, reached, 0.0)
     charge = _OPTIMUM_REACH * left_over * max(float(np.linalg.norm(point)), float(np.linalg.norm(y)))
     value, multiple = dual_bounds(loss, dual[None, :], y)
     bounds = [0.0, float(value[0] - multiple[0] * charge)]
@@ -132,18 +170,17 @@ def _judged(program: ConeProgram, loss: ConvexLoss, point: Array, v: Array, mult
         largest = max(1.0, float(np.abs(a @ point).max()))
         charge += _OPTIMUM_REACH * float(np.abs(inside - dual).sum()) * largest
         bounds.append(-float(np.sum(loss.conjugate(inside, y))) - charge)
-    return ConeFit(units, program.signs, reached, max(bounds))
+    return ConeOptimum(point, reached, max(bounds))
 
 
-def _closed(fit: ConeFit, precision: float, cutoff: float) -> bool:
+def _closed(fit: ConeOptimum, precision: float, cutoff: float) -> bool:
     return fit.loss - fit.lower_bound <= precision or fit.lower_bound > cutoff
 
 
-def _better(first: ConeFit, second: ConeFit) -> ConeFit:
-    """The better network with the better bound."""
-    network = first if first.loss <= second.loss else second
-    bound = max(first.lower_bound, second.lower_bound)
-    return ConeFit(network.units, network.signs, network.loss, bound)
+def _better(first: ConeOptimum, second: ConeOptimum) -> ConeOptimum:
+    """The better point with the better bound."""
+    best = first if first.loss <= second.loss else second
+    return ConeOptimum(best.point, best.loss, max(first.lower_bound, second.lower_bound))
 
 
 def _from_the_end(program: ConeProgram, loss: ConvexLoss, point: Array) -> tuple[Array, Array, Array]:
@@ -155,21 +192,24 @@ def _from_the_end(program: ConeProgram, loss: ConvexLoss, point: Array) -> tuple
     return point, v, multipliers
 
 
-def _linear_program(program: ConeProgram) -> tuple[Array, Array, Array]:
-    """The absolute loss: minimize sum t with -t <= A c - y <= t; its multipliers come with it."""
+def _linear_program(program: ConeProgram, loss: PiecewiseLinear) -> tuple[Array, Array, Array]:
+    """Minimize sum t with t_j >= slope_kj (A c)_j + offset_kj for all lines k; multipliers come with it."""
     n, p = program.design.shape
-    none, eye = np.zeros((len(program.conditions), n)), np.eye(n)
+    slopes, offsets = loss.lines(program.y)
+    above = np.vstack([np.hstack([slope[:, None] * program.design, -np.eye(n)]) for slope in slopes])
+    inside = np.hstack([-program.conditions, np.zeros((len(program.conditions), n))])
     answer = linprog(
         np.concatenate([np.zeros(p), np.ones(n)]),
-        A_ub=np.block([[program.design, -eye], [-program.design, -eye], [-program.conditions, none]]),
-        b_ub=np.concatenate([program.y, -program.y, np.zeros(len(program.conditions))]),
+        A_ub=np.vstack([above, inside]),
+        b_ub=np.concatenate([-offsets.ravel(), np.zeros(len(inside))]),
         bounds=[(None, None)] * p + [(0, None)] * n,
         method="highs",
     )
     if answer.status != 0:
         return np.zeros(p), np.zeros(n), np.zeros(len(program.conditions))
     prices = -answer.ineqlin.marginals
-    return np.asarray(answer.x[:p]), prices[:n] - prices[n : 2 * n], np.maximum(prices[2 * n :], 0.0)
+    v = np.sum(slopes * prices[: len(above)].reshape(slopes.shape), axis=0)
+    return np.asarray(answer.x[:p]), v, np.maximum(prices[len(above) :], 0.0)
 
 
 def sequential_projections(

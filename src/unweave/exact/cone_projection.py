@@ -110,6 +110,8 @@ def _polished(
 
 def nonnegative_least_squares(matrix: Array, right: Array) -> Array | None:
     """x (m,) for A (p, m), b (p,), columns of any length; None if no answer satisfies the conditions."""
+    if not matrix.shape[1]:  # SciPy's solver crashes without columns
+        return np.zeros(0)
     length = np.linalg.norm(matrix, axis=0)
     unit = matrix / np.where(length > 0, length, 1.0)
     tolerance = _ZERO_GRADIENT * float(np.linalg.norm(right))

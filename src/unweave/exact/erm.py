@@ -18,7 +18,8 @@ import numpy as np  # noqa: F401 (used by the example)
 from numpy.typing import ArrayLike
 
 from unweave.exact.branch_and_bound import ExactOptions, Search
-from unweave.exact.losses import Absolute, ConvexLoss, Squared, loss_named
+from unweave.exact.linear_losses import PiecewiseLinear
+from unweave.exact.losses import ConvexLoss, Squared, loss_named
 from unweave.exact.result import ExactFit, ExactProgress
 from unweave.exact.search import Executor, Serial
 
@@ -40,9 +41,10 @@ def exact_erm(
 
     Args:
         width: hidden units, 1 to 3. A unit may turn out to be superfluous.
-        loss: "squared", "absolute", "huber", "logistic" (labels -1 and 1), or a `ConvexLoss`.
-        tolerance: certified gap, relative to the loss of the zero network. 1e-9 for the squared and absolute
-            losses, 1e-6 for others, whose optima may lie at infinity. Below 1e-10, rounding decides.
+        loss: "squared", "absolute", "huber", "hinge" or "logistic" (labels -1 and 1), any `PiecewiseLinear`,
+            or another `ConvexLoss`.
+        tolerance: certified gap, relative to the loss of the zero network. 1e-9 for squared and piecewise
+            linear losses, 1e-6 for others, whose optima may lie at infinity. Below 1e-10, rounding decides.
         time_limit: seconds after which the best so far is returned, with a lower bound, not certified.
         starts: starts of the local search that provides the first upper bound.
         executor: maps blocks of patterns and programs; in this process by default.
@@ -63,6 +65,6 @@ def exact_erm(
     """
     kind = loss_named(loss)
     if tolerance is None:
-        tolerance = 1e-9 if isinstance(kind, Squared | Absolute) else 1e-6
+        tolerance = 1e-9 if isinstance(kind, Squared | PiecewiseLinear) else 1e-6
     options = ExactOptions(tolerance, time_limit, starts, seed, executor or Serial(), progress)
     return Search(x, y, width, kind, options).run()

@@ -15,8 +15,8 @@ from scipy.special import expit, xlogy
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.exact.linear_losses import Absolute, Hinge
 
-_KINK_RESIDUAL = 1e-6  # residual below which the weight of an absolute value stops growing
 _FLAT_LOG_ODDS = 1e-3  # |f| below which the logistic weight equals its limit to 1e-7
 _DUAL_MULTIPLES = (0.5, 0.8, 0.95, 1.0)  # t tried, over the largest admissible t, or for v itself
 
@@ -84,37 +84,6 @@ class Squared(_Regression):
     def dual_range(self, y: Array) -> tuple[Array, Array]:
         """Everything."""
         return np.full(y.shape, -np.inf), np.full(y.shape, np.inf)
-
-
-@dataclass(frozen=True)
-class Absolute(_Regression):
-    """|f - y|."""
-
-    strictly_convex: bool = False
-
-    def value(self, f: Array, y: Array) -> Array:
-        """|f - y|."""
-        return np.abs(f - y)
-
-    def derivative(self, f: Array, y: Array) -> Array:
-        """Sign of f - y."""
-        return np.sign(f - y)
-
-    def curvature(self, f: Array, y: Array) -> Array:
-        """0."""
-        return np.zeros(np.broadcast(f, y).shape)
-
-    def weight(self, f: Array, y: Array) -> Array:
-        """1 / |f - y|."""
-        return np.asarray(1 / np.maximum(np.abs(f - y), _KINK_RESIDUAL))
-
-    def conjugate(self, v: Array, y: Array) -> Array:
-        """v y."""
-        return np.asarray(v * y)
-
-    def dual_range(self, y: Array) -> tuple[Array, Array]:
-        """From -1 to 1."""
-        return np.full(y.shape, -1.0), np.full(y.shape, 1.0)
 
 
 @dataclass(frozen=True)
@@ -201,6 +170,7 @@ class Logistic:
 _NAMED: dict[str, ConvexLoss] = {
     "squared": Squared(),
     "absolute": Absolute(),
+    "hinge": Hinge(),
     "huber": Huber(),
     "logistic": Logistic(),
 }
@@ -213,7 +183,7 @@ def loss_named(loss: str | ConvexLoss) -> ConvexLoss:
     if loss not in _NAMED:
         raise InvalidInput(
             f"loss must be one of {', '.join(_NAMED)} or a ConvexLoss. Got {loss!r} instead. "
-            f"Huber(threshold) sets the threshold."
+            f"Huber(threshold) sets the threshold, PiecewiseLinear takes any lines."
         )
     return _NAMED[loss]
 
