@@ -98,7 +98,7 @@ def parity_net(k: int, exact: bool = False) -> Network:
         [0.0, 1.0]
     """
     _require_count(k, 1, "k")
-    inner, shifts, outer = _parity_gates(k)
+    inner, shifts, outer = parity_gates(k)
     return Network(
         [array(inner, exact), array(outer, exact)], [array(shifts, exact), zeros(1, exact)], [RELU, IDENTITY]
     )
@@ -157,7 +157,7 @@ def andreev_net(n: int, exact: bool = False) -> Network:
     """
     layout = AndreevLayout.of(n)
     addresses = 1 << layout.rows
-    inner, shifts, parity = _parity_gates(layout.columns)
+    inner, shifts, parity = parity_gates(layout.columns)
     width = addresses + layout.rows * layout.columns
     first, first_bias = np.zeros((n, width), dtype=int), np.zeros(width, dtype=int)
     first[np.arange(addresses), np.arange(addresses)] = 1  # bits are not negative: relu passes them on
@@ -178,7 +178,7 @@ def andreev_net(n: int, exact: bool = False) -> Network:
     )
 
 
-def _parity_gates(k: int) -> tuple[IntArray, IntArray, IntArray]:
+def parity_gates(k: int) -> tuple[IntArray, IntArray, IntArray]:
     """Weights (k, k), biases (k,) and output weights (k, 1) of parity on k bits."""
     outer = np.array([1] + [2 * (-1) ** j for j in range(1, k)])
     return np.ones((k, k), dtype=np.int64), -np.arange(k), outer[:, None]

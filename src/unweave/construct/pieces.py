@@ -75,7 +75,7 @@ def pieces_on_line(
     ``point`` and ``direction`` of shape (n_inputs,), any finite numbers. Cost: per piece, one product of
     integers for every weight behind the first layer; their length grows by some 60 bits per layer of floats.
     """
-    _require_relu(network)
+    require_relu(network)
     network = as_exact(network)
     start, step = (
         _checked_vector(v, network, name) for v, name in ((point, "point"), (direction, "direction"))
@@ -114,7 +114,7 @@ def affine_map_at(network: Network, x: Any) -> tuple[AnyArray, AnyArray]:
 
     At a kink, the piece where the units that are zero at x stay zero.
     """
-    _require_relu(network)
+    require_relu(network)
     network = as_exact(network)
     point = _checked_vector(x, network, "x")
     n = network.n_inputs
@@ -193,7 +193,8 @@ def _checked_ends(low: Any, high: Any) -> tuple[Fraction | None, Fraction | None
     return left, right
 
 
-def _require_relu(network: Network) -> None:
+def require_relu(network: Network) -> None:
+    """Raise `InvalidInput` unless the network is piecewise affine."""
     if set(network.activations) - {RELU, IDENTITY} or network.activations[-1] != IDENTITY:
         raise InvalidInput(
             f"network must have relu (or identity) units and an identity output. Got {network!r} instead. "

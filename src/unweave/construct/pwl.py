@@ -17,9 +17,9 @@ exact arithmetic the other subsets are searched too, as long as that is cheap.
 
 **Several variables** (Thm. 2.2.1): f = sum_j s_j max_{i in S_j} (<a_i, x> + b_i) with s_j = +-1, as a sum
 of trees of maxima, of ceil(log2 max |S_j|) hidden layers. Every continuous piecewise linear function on R^n
-has such a form with |S_j| <= n + 1; finding it is not part of the theorem, and not of this module.
+has such a form with |S_j| <= n + 1; `construct.flatten` finds it for a network.
 
-**Maximum** of n numbers: ceil(log2 n) hidden layers (Lemma 2.A.3). One maximum of two takes three gates,
+**Maximum** of n numbers: ceil(log2 n) hidden layers (Lemma 2.A.4). One maximum of two takes three gates,
 
     max(x, y) = relu(x) - relu(-x) + relu(y - x),
 
