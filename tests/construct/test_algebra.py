@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import unweave
+from unweave import construct
 from unweave.construct import (
     add,
     affine_network,
@@ -20,6 +22,7 @@ from unweave.construct import (
     stack,
 )
 from unweave.errors import InvalidInput
+from unweave.networks.activations import get_activation
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
 
@@ -121,3 +124,17 @@ def test_maximum_of_a_hundred_is_exact(gates: int) -> None:
 def test_bad_input_is_named(call, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         call()
+
+
+def test_a_single_filter_is_a_mean_over_views() -> None:
+    rng = np.random.default_rng(1000)
+    matrices, weights = rng.standard_normal((4, 3, 6)), rng.standard_normal(3)
+    x = rng.standard_normal((10, 6))
+    net = construct.single_filter_net(matrices, weights, "leaky_relu")
+    gates = [get_activation("leaky_relu")(x @ (weights @ matrix)) for matrix in matrices]
+    np.testing.assert_allclose(net(x)[:, 0], np.mean(gates, axis=0), atol=1e-14)
+    assert construct.windows(6, 3, 2).shape == (2, 3, 6)
+    with pytest.raises(unweave.UnweaveError, match="matrices"):
+        construct.single_filter_net(matrices, weights[:2])
+    with pytest.raises(unweave.UnweaveError, match="width"):
+        construct.windows(3, 4)

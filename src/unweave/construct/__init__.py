@@ -10,6 +10,7 @@ from unweave.construct.algebra import add, affine_network, compose, pad, stack
 from unweave.construct.boolean import AndreevLayout, andreev, andreev_net, ltf_gate, parity_net, vertex_net
 from unweave.construct.cones import Cone, arrangement_cones, zonotope_maps
 from unweave.construct.exactness import as_exact, as_float, depth, size
+from unweave.construct.filters import single_filter_net, windows
 from unweave.construct.flatten import difference_of_maxima, flatten, signed_maxima
 from unweave.construct.fourier import boolean_net, fourier_coefficients, fourier_net, min_threshold_gates
 from unweave.construct.pieces import Piece, affine_map_at, distinct_maps, pieces_1d, pieces_on_line
@@ -50,8 +51,10 @@ __all__ = [
     "restrictions",
     "sign_rank",
     "signed_maxima",
+    "single_filter_net",
     "size",
     "stack",
     "vertex_net",
+    "windows",
     "zonotope_maps",
 ]

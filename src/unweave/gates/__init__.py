@@ -13,7 +13,7 @@ Each has a class with `partial_fit` behind it, for data that does not fit into m
 
 from unweave.gates.common import gate_network
 from unweave.gates.constants import GateConstants, GateMoments, error_curve, error_floor, gate_constants
-from unweave.gates.glm_tron import LIPSCHITZ, GlmTron, GlmTronFit, glm_tron
+from unweave.gates.glm_tron import LIPSCHITZ, BenignNoise, GlmTron, GlmTronFit, benign_noise, glm_tron
 from unweave.gates.least_squares import GateLeastSquares, ReluGateLeastSquares, relu_gate_ols
 from unweave.gates.noisy_descent import (
     Confinement,
@@ -36,6 +36,7 @@ from unweave.gates.stochastic import (
 __all__ = [
     "LIPSCHITZ",
     "Attack",
+    "BenignNoise",
     "Confinement",
     "GateConstants",
     "GateFit",
@@ -48,6 +49,7 @@ __all__ = [
     "NoisyDescentOptions",
     "ReluGateLearner",
     "ReluGateLeastSquares",
+    "benign_noise",
     "confinement",
     "error_curve",
     "error_floor",

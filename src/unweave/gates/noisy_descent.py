@@ -5,17 +5,18 @@ Clean labels y_i = relu(w* . x_i), |x_i| <= C. Per step, one pass over all S sam
     g = -(1/S) sum_i 1{w . x_i >= 0} (y_i - relu(w . x_i)) x_i,
     w <- w - eta (g + u) + sqrt(eta) v,
 
-u uniform on the ball of radius S1, v normal with variance s^2 < 1 per coordinate. g never points away from
-w*, <w - w*, g> >= 0, and |g| <= C^2 |w - w*|. With D_t = |w_t - w*|^2, a = eta^2 C^4 and
-c = eta^2 E|u|^2 + eta n s^2,
+eta, the step, and the noise may change: u uniform on the ball of radius S1, v normal with standard deviations
+s_k < 1 of its coordinates. g never points away from w*, <w - w*, g> >= 0, and |g| <= C^2 |w - w*|. With
+D_t = |w_t - w*|^2, a_t = eta_t^2 C^4 and c_t = eta_t^2 E|u|^2 + eta_t sum_k s_k^2,
 
-    E[D_{t+1} | w_t] <= (1 + a) D_t + c,
+    E[D_{t+1} | w_t] <= (1 + a_t) D_t + c_t,
 
-so (1 + a)^{-t} D_t plus the noise still to come is a supermartingale, and by Ville's inequality
+so D_t over the product of (1 + a), plus the noise still to come, is a supermartingale, and by Ville's
+inequality the solution d_T of d_{t+1} = (1 + a_t) d_t + c_t, d_0 = D_0, bounds
 
-    P[some t <= T has |w_t - w*| > r] <= ((1 + a)^T D_0 + c ((1 + a)^T - 1)/a) / r^2.        (maximal)
+    P[some t <= T has |w_t - w*| > r] <= d_T / r^2.                                           (maximal)
 
-Thm. 3.4.1 bounds the same probability through bounded differences, for
+Thm. 3.4.1 bounds the same probability for one step eta through bounded differences, for
 r^2 = (margin + D_0 + T (eta n + 2 eta^2 S1^2)) / (1 - 2 T eta^2 C^4) and any b < sqrt(n), by
 
     T (P[|v| > b] + exp(-margin^2 / (2 T k^2))),                                              (azuma)
@@ -48,12 +49,12 @@ class NoisyDescentOptions:
     """Steps and noise."""
 
     steps: int = 1000
-    step: float | None = None
-    """eta; half of 1/(C^2 sqrt(2 steps)) if not given."""
+    step: float | tuple[float, ...] | None = None
+    """eta, or one for every step; half of 1/(C^2 sqrt(2 steps)) if not given."""
     bounded_noise: float = 0.1
     """S1, the radius of u."""
-    diffusion: float = 0.1
-    """s, the standard deviation of v per coordinate, below one."""
+    diffusion: float | tuple[float, ...] = 0.1
+    """s, the standard deviation of v, of all coordinates or one for each; below one."""
     margin: float = 5.0
     """Of the confinement radius; larger ones make leaving it less likely."""
 
@@ -66,7 +67,7 @@ class Confinement:
     maximal: float
     """Ville's bound on the probability of leaving within all steps; one at most."""
     azuma: float
-    """That of [mathematics] Thm. 3.4.1; one at most."""
+    """That of [mathematics] Thm. 3.4.1; one at most, and one where steps differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +84,7 @@ class NoisyDescentFit(GateResult):
     distances: Array | None
     """(steps + 1,) |w_t - w*|, the start first; None if w* is not known."""
     step: float
+    """The longest one."""
 
 
 class NoisyDescent:
@@ -106,19 +108,29 @@ class NoisyDescent:
     ) -> None:
         self._options = options = options or NoisyDescentOptions()
         self._radius = checked_positive(radius, "radius", "a bound on |x| over all rows")
-        if options.steps < 1 or options.bounded_noise < 0 or not 0 <= options.diffusion < 1:
+        self._weights = checked_vector(start, None, "start")
+        spread = np.asarray(options.diffusion, dtype=np.float64)
+        if (
+            options.steps < 1
+            or options.bounded_noise < 0
+            or spread.shape not in ((), (len(self._weights),))
+            or not np.all((spread >= 0) & (spread < 1))
+        ):
             raise InvalidInput(
-                f"options must have steps >= 1, bounded_noise >= 0 and 0 <= diffusion < 1. Got {options} "
-                f"instead. Change those."
+                f"options must have steps >= 1, bounded_noise >= 0 and 0 <= diffusion < 1, one or for each "
+                f"input. Got {options} instead. Change those."
             )
         longest = 1 / (self._radius**2 * math.sqrt(2 * options.steps))
-        self._step = longest / 2 if options.step is None else options.step
-        if not 0 < self._step < longest:
+        given = np.asarray(longest / 2 if options.step is None else options.step, dtype=np.float64)
+        fits = given.shape in ((), (options.steps,))
+        self._lengths = np.broadcast_to(given, (options.steps,)) if fits else np.zeros(1)
+        too_long = 2 * self._radius**4 * float(np.sum(self._lengths**2)) >= 1
+        if too_long or not np.all(self._lengths > 0):
             raise InvalidInput(
-                f"step must be above 0 and below 1/(C^2 sqrt(2 steps)) = {longest:g}. Got {self._step:g} "
-                f"instead. Leave it out, or take fewer steps."
+                f"step must be above 0 and below 1/(C^2 sqrt(2 steps)) = {longest:g}, or as many steps whose "
+                f"squares add up to less than 1/(2 C^4). Got {options.step!r} instead. Leave it out, or take "
+                f"fewer steps."
             )
-        self._weights = checked_vector(start, None, "start")
         self._truth = None if truth is None else checked_vector(truth, len(self._weights), "truth")
         self._rng = rng
         self._best: tuple[float, Array] | None = None
@@ -149,9 +161,10 @@ class NoisyDescent:
         n, options = len(self._weights), self._options
         direction = self._rng.standard_normal(n)
         direction *= options.bounded_noise * self._rng.random() ** (1 / n) / np.linalg.norm(direction)
-        normal = options.diffusion * self._rng.standard_normal(n)
+        normal = np.asarray(options.diffusion) * self._rng.standard_normal(n)
         gradient = self._sum / self._rows
-        self._weights = self._weights - self._step * (gradient + direction) + math.sqrt(self._step) * normal
+        step = float(self._lengths[min(len(self._losses), len(self._lengths)) - 1])
+        self._weights = self._weights - step * (gradient + direction) + math.sqrt(step) * normal
         self._measure()
         self._clear()
         return self
@@ -167,11 +180,11 @@ class NoisyDescent:
             losses=np.array(self._losses),
             confinement=self._confinement() if known else None,
             distances=np.array(self._distances) if known else None,
-            step=self._step,
+            step=float(self._lengths.max()),
         )
 
     def _confinement(self) -> Confinement:
-        return confinement(len(self._weights), self._distances[0], self._radius, self._step, self._options)
+        return confinement(len(self._weights), self._distances[0], self._radius, self._lengths, self._options)
 
     def _measure(self) -> None:
         if self._truth is not None:
@@ -183,28 +196,35 @@ class NoisyDescent:
 
 
 def confinement(
-    inputs: int, distance: float, radius: float, step: float, options: NoisyDescentOptions
+    inputs: int, distance: float, radius: float, step: float | Array, options: NoisyDescentOptions
 ) -> Confinement:
-    """The ball of [mathematics] Thm. 3.4.1 for |w_0 - w*| = distance, |x| <= radius; both probabilities."""
-    n, eta, steps, s1 = inputs, step, options.steps, options.bounded_noise
+    """The ball of [mathematics] Thm. 3.4.1 for |w_0 - w*| = distance, |x| <= radius; both probabilities.
+
+    ``step`` is one for all steps of ``options``, or one for each.
+    """
+    n, s1 = inputs, options.bounded_noise
+    eta = np.broadcast_to(np.asarray(step, dtype=np.float64), (options.steps,))
     growth = eta**2 * radius**4
-    squared = (options.margin + distance**2 + steps * (eta * n + 2 * eta**2 * s1**2)) / (
-        1 - 2 * steps * growth
+    squared = (options.margin + distance**2 + float(np.sum(eta * n + 2 * eta**2 * s1**2))) / (
+        1 - 2 * float(growth.sum())
     )
     r = math.sqrt(squared)
     # E|u|^2 = S1^2 n/(n+2) on the ball.
-    noise = eta**2 * s1**2 * n / (n + 2) + eta * n * options.diffusion**2
-    grown = math.expm1(steps * math.log1p(growth))
-    maximal = ((1 + grown) * distance**2 + noise * grown / growth) / squared
-    return Confinement(r, min(1.0, maximal), min(1.0, _azuma(n, r, radius, step, options)))
+    diffused = float(np.sum(np.broadcast_to(np.asarray(options.diffusion, dtype=np.float64), (n,)) ** 2))
+    noise = eta**2 * s1**2 * n / (n + 2) + eta * diffused
+    # d_T = (product of all 1 + a) D_0 + sum_t c_t (product of the 1 + a after t).
+    grown = np.exp(np.cumsum(np.log1p(growth)))
+    reached = float(grown[-1] * (distance**2 + np.sum(noise / grown)))
+    azuma = _azuma(n, r, radius, float(eta[0]), options) if np.all(eta == eta[0]) else 1.0
+    return Confinement(r, min(1.0, reached / squared), min(1.0, azuma))
 
 
 def _azuma(n: int, r: float, radius: float, eta: float, options: NoisyDescentOptions) -> float:
     s1, steps, c2 = options.bounded_noise, options.steps, radius**2
     jumps = _JUMP_GRID * math.sqrt(n)
-    spread = options.diffusion or np.finfo(np.float64).tiny
+    spread = float(np.max(options.diffusion)) or np.finfo(np.float64).tiny
     with np.errstate(over="ignore"):
-        tails = gammaincc(n / 2, (jumps / spread) ** 2 / 2)  # |v|^2/s^2 is chi-squared
+        tails = gammaincc(n / 2, (jumps / spread) ** 2 / 2)  # |v|^2/s^2 is chi-squared, or smaller
     k = 2 * math.sqrt(eta) * jumps * (r + eta * (c2 * r + s1)) + eta * (
         2 * s1 * r + n + 2 * c2 * r**2 + 2 * eta * (c2**2 * r**2 + s1**2)
     )
