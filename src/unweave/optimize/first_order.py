@@ -1,8 +1,9 @@
-"""NAG, RMSProp and ADAM, in the forms of the convergence theorems.
+"""NAG, heavy ball, RMSProp and ADAM, in the forms of the convergence theorems.
 
 With g_t the gradient at x_t:
 
     NAG       v <- mu v + g,                                    x <- x - alpha (g + mu v);
+    heavy ball  v <- mu v + g,                                  x <- x - alpha v;
     RMSProp   v <- beta2 v + (1 - beta2)(g^2 + xi),             x <- x - alpha_t g / sqrt(v);
     ADAM      m <- beta1 m + (1 - beta1) g,
               v <- beta2 v + (1 - beta2) g^2,                   x <- x - alpha_t m / (sqrt(v) + xi),
@@ -83,6 +84,23 @@ class NesterovGradient(_FromRest):
         velocity = self.momentum * state.first + gradient
         x = state.x - self.step_size * (gradient + self.momentum * velocity)
         return replace(state, x=x, first=velocity, time=state.time + 1)
+
+
+@dataclass(frozen=True)
+class HeavyBall(_FromRest):
+    """Gradient descent with step alpha and momentum mu, taken along the running sum."""
+
+    step_size: float
+    momentum: float = 0.9
+
+    def __post_init__(self) -> None:
+        _check_positive(self.step_size, "step_size")
+        _check_share(self.momentum, "momentum")
+
+    def step(self, state: State, gradient: Array) -> State:
+        """One step."""
+        velocity = self.momentum * state.first + gradient
+        return replace(state, x=state.x - self.step_size * velocity, first=velocity, time=state.time + 1)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from f(x') <= f(x) - alpha <g, p> + L alpha^2 |p|^2/2 for a step x' = x - alpha 
 | RMSProp, published ([mathematics] Thm. 5.4.1) | (1-b2) xi/(L s) | 2 L s^2 Delta/((1-b2) xi eps^2) |
 | RMSProp, sharper | sqrt(1-b2^t) xi/(L s) | 2 L s^2 Delta/(xi eps^2) |
 | RMSProp without shift | sqrt(2 (1-b2) Delta/(L d T)) | 2 L d sigma^2 Delta/((1-b2) eps^4) |
+| the same, falling step (Thm. 5.4.2) | sqrt((1-b2) R/(L d t)) | 4 L d sigma^2 R/((1-b2) eps^4) |
 | stochastic RMSProp (Thm. 5.3.3) | sqrt(2 xi (1-b2) Delta/(L T))/sigma | RMSProp's times sigma^2/eps^2 |
 | ADAM, published (Thm. 5.4.3) | 4 eps |g|^2/(3 L (1-b1^t)^2 e^2) | (9/2) L e^4 Delta/eps^6 |
 | ADAM, sharper | c xi^2 |g|^2/(L (1-b1^t)^2 sigma^2) | 2 L sigma^2 Delta/(c^2 xi^2 eps^4) |
@@ -24,6 +25,11 @@ eps^-6.
 The sharper RMSProp uses (1-b2^t) xi <= v <= (1-b2^t) s^2, which is ADAM's correction of v: 1/(1-b2) times
 fewer steps. The stochastic line needs all component gradients in one orthant at every point, |g| <= sigma
 for each, and bounds the expectation of |grad f|.
+
+The falling step a / sqrt(t) of Thm. 5.4.2 needs no T in advance, but a range R = sup f - inf f. With inf f
+= 0, sum_t (sqrt(t)/a)(f_t - f_{t+1}) <= R sqrt(T)/a, and the second sum is at most
+L d a sqrt(T)/(1-b2), so that min |grad f|^2 <= sigma (R/a + L d a/(1-b2)) / sqrt(T); a balances the two. (The
+printed bound has (sqrt(T) - 2)/2 in place of 2 (sqrt(T) - 1), and constants B_l, B_u that need not vanish.)
 """
 
 from __future__ import annotations
@@ -38,7 +44,14 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.optimize.first_order import Adam, NesterovGradient, RMSProp, StepRule
 
-StepKind = Literal["gradient descent", "rmsprop", "rmsprop without shift", "stochastic rmsprop", "adam"]
+StepKind = Literal[
+    "gradient descent",
+    "rmsprop",
+    "rmsprop without shift",
+    "rmsprop with falling step",
+    "stochastic rmsprop",
+    "adam",
+]
 
 
 @dataclass(frozen=True)
@@ -81,12 +94,12 @@ def certified_step(
         kind: the method.
         smoothness: L.
         gradient_bound: sigma.
-        gap: Delta, or a bound on it.
+        gap: Delta, or a bound on it; for a falling step the range sup f - inf f.
         accuracy: eps.
         beta2: 0.9 for RMSProp and 0.999 for ADAM unless given.
         shift: xi; for ADAM 2 sigma unless given, for RMSProp sigma^2, with which T is twice the least one.
         beta1: of ADAM; eps/(eps + 2 sigma) unless given.
-        dimension: d, for RMSProp without shift.
+        dimension: d, for RMSProp without shift and with a falling step.
         sharper: whether to take the sharper line where there are two.
 
     Example:
@@ -109,8 +122,8 @@ def certified_step(
     if kind == "adam":
         return _adam(smoothness, gradient_bound, gap, accuracy, beta1, beta2, shift, sharper)
     beta2 = 0.9 if beta2 is None else beta2
-    if kind == "rmsprop without shift":
-        return _unshifted(smoothness, gradient_bound, gap, accuracy, beta2, dimension)
+    if kind in ("rmsprop without shift", "rmsprop with falling step"):
+        return _unshifted(kind, smoothness, gradient_bound, gap, accuracy, beta2, dimension)
     shift = gradient_bound**2 if shift is None else shift
     if not (np.isfinite(shift) and shift > 0):
         raise InvalidInput(
@@ -134,7 +147,13 @@ def certified_step(
 
 
 def _unshifted(
-    smoothness: float, sigma: float, gap: float, accuracy: float, beta2: float, dimension: int | None
+    kind: StepKind,
+    smoothness: float,
+    sigma: float,
+    gap: float,
+    accuracy: float,
+    beta2: float,
+    dimension: int | None,
 ) -> CertifiedStep:
     """|g/sqrt(v)|^2 <= d/(1 - beta2) and <g, g/sqrt(v)> >= |g|^2/sigma; alpha balances the two sums."""
     if dimension is None or dimension < 1:
@@ -143,8 +162,11 @@ def _unshifted(
             f"of x."
         )
     steps = 2 * smoothness * dimension * sigma**2 * gap / ((1 - beta2) * accuracy**4)
+    if kind == "rmsprop with falling step":
+        first = math.sqrt((1 - beta2) * gap / (smoothness * dimension))
+        return CertifiedStep(kind, lambda time, gradient: first / math.sqrt(time), 2 * steps, 0.0, beta2, 0.0)
     step = math.sqrt(2 * (1 - beta2) * gap / (smoothness * dimension * steps))
-    return CertifiedStep("rmsprop without shift", step, steps, 0.0, beta2, 0.0)
+    return CertifiedStep(kind, step, steps, 0.0, beta2, 0.0)
 
 
 def _adam(
