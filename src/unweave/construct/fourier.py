@@ -45,7 +45,7 @@ def fourier_coefficients(values: Any, exact: bool | None = None) -> dict[tuple[i
     for axis in range(n):
         low, high = np.moveaxis(sums, axis, 0)  # at x_i = -1 and x_i = 1
         sums = np.stack([high + low, high - low], axis=axis)
-    flat = sums.ravel() * (Fraction(1, 1 << n) if exact else 1.0 / (1 << n))
+    flat = (sums.ravel() * (Fraction(1, 1 << n) if exact else 1.0 / (1 << n))).tolist()
     least = 0 if exact else _ROUNDING * float(np.abs(table).max())
     return {
         tuple(i for i in range(n) if code >> (n - 1 - i) & 1): flat[code]
