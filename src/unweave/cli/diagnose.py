@@ -11,10 +11,10 @@ from unweave.cli.exits import DONE
 from unweave.cli.option_groups import TargetOptions
 from unweave.cli.options import AsJson, MaxQueries, TargetArgument
 from unweave.cli.output.console import stdout_console
-from unweave.cli.output.diagnosis import Choice, show_findings, show_methods, show_network
+from unweave.cli.output.diagnosis import Choice, show_findings, show_layers, show_methods, show_network
 from unweave.cli.output.document import print_json
 from unweave.cli.output.progress import watching
-from unweave.diagnose import diagnose_network
+from unweave.diagnose import diagnose_layers, diagnose_network
 from unweave.methods.table import METHODS
 from unweave.networks.activations import get_activation
 from unweave.probing.look import Findings, look
@@ -36,8 +36,8 @@ class DiagnoseOptions(TargetOptions):
 def run_diagnose(options: DiagnoseOptions) -> int:
     """Look at TARGET for a few hundred queries: precision, region, kinks, and which methods would be tried.
 
-    For a file with one hidden layer, also how hard its weights are to recover: coherence, conditioning, and
-    whether the hypotheses of the theory hold.
+    For a file with a network, also how hard its weights are to recover: coherence, conditioning, and whether
+    the hypotheses of the theory hold, layer by layer.
 
     \b
     Example:
@@ -51,15 +51,18 @@ def run_diagnose(options: DiagnoseOptions) -> int:
     choices = _choices(Request(checked_widths(told["hidden"]), activation), findings)
     network = target.network
     weights = diagnose_network(network) if network is not None and len(network.hidden) == 1 else None
+    layers = diagnose_layers(network) if network is not None and network.hidden else None
     if options.as_json:
         found = {"target": options.target, **_findings_dict(findings)}
-        print_json({**found, "methods": choices, "network": weights})
+        print_json({**found, "methods": choices, "network": weights, "layers": layers})
         return DONE
     console = stdout_console()
     show_findings(console, options.target, findings)
     show_methods(console, choices)
     if weights is not None:
         show_network(console, weights)
+    if layers is not None:
+        show_layers(console, layers)
     return DONE
 
 

@@ -1,5 +1,6 @@
 """Checkable figures: how hard a network is to recover, and what the theory promises about a result."""
 
+from unweave.diagnose.deep import DeepDiagnostics, LayerDiagnostics, diagnose_layers
 from unweave.diagnose.frame_theory import (
     CountOfMaximisers,
     DirectionCertificates,
@@ -16,6 +17,18 @@ from unweave.diagnose.frame_theory import (
     power_method_guarantee,
     spectral_ascent_guarantee,
     subspace_error,
+)
+from unweave.diagnose.hypotheses import (
+    ActivationHypotheses,
+    Independence,
+    ShiftBasin,
+    activation_hypotheses,
+    hessians_needed,
+    independence,
+    inputs_needed,
+    isometry_bracket,
+    shift_basin,
+    span_error_bound,
 )
 from unweave.diagnose.incoherence import Incoherence, hadamard_gram, incoherence, unit_columns, welch_bound
 from unweave.diagnose.learnability import (
@@ -35,19 +48,26 @@ from unweave.diagnose.shifts import (
 from unweave.diagnose.weights import WeightDiagnostics, diagnose_network
 
 __all__ = [
+    "ActivationHypotheses",
     "CountOfMaximisers",
+    "DeepDiagnostics",
     "DirectionCertificates",
     "DistanceToWeight",
     "FrameTheory",
     "Incoherence",
+    "Independence",
+    "LayerDiagnostics",
     "Learnability",
     "MaximiserNearWeight",
+    "ShiftBasin",
     "ShiftProblem",
     "TwoLevels",
     "WeightDiagnostics",
     "WeightErrorTerms",
+    "activation_hypotheses",
     "count_guarantee",
     "derivative_gram",
+    "diagnose_layers",
     "diagnose_network",
     "direction_certificates",
     "direction_distance",
@@ -56,12 +76,18 @@ __all__ = [
     "frame_theory",
     "hadamard_gram",
     "hermite_tail",
+    "hessians_needed",
     "incoherence",
+    "independence",
+    "inputs_needed",
+    "isometry_bracket",
     "learnability_estimate",
     "maximiser_guarantee",
     "power_method_guarantee",
+    "shift_basin",
     "shift_gram",
     "shift_problem",
+    "span_error_bound",
     "spectral_ascent_guarantee",
     "subspace_error",
     "unit_columns",

@@ -11,7 +11,7 @@ from rich.text import Text
 from unweave.arrays import Array
 from unweave.cli.output.console import Cell, print_line, print_pairs, print_table
 from unweave.cli.output.recovery import figure
-from unweave.diagnose import WeightDiagnostics
+from unweave.diagnose import DeepDiagnostics, WeightDiagnostics
 from unweave.probing.look import Findings
 from unweave.targets.region import Region
 
@@ -56,6 +56,28 @@ def show_network(console: Console, weights: WeightDiagnostics) -> None:
     theory = [(name, marks[holds], promise) for name, holds, promise in _theory(weights)]
     title = "Theorems for nearly tight frames (sufficient, not necessary)"
     print_table(console, title, ("theorem", "applies", "promises"), theory)
+
+
+def show_layers(console: Console, layers: DeepDiagnostics) -> None:
+    """Print which hypotheses of the identification theorems every hidden layer meets."""
+    marks = {True: Text("yes", style="green"), False: Text("no", style="dim")}
+    columns = ("layer", "shape", "coherence", "cond. G2", "spark", "unique", "SNM", "DNM")
+    rows = [
+        (
+            str(number),
+            f"{layer.incoherence.dimension}-{layer.incoherence.width}",
+            figure(layer.incoherence.coherence),
+            figure(layer.incoherence.gram2_condition),
+            f">= {layer.independence.spark_at_least}",
+            marks[layer.independence.only_rank_ones],
+            marks[layer.activation.shallow],
+            marks[layer.activation.deep],
+        )
+        for number, layer in enumerate(layers.layers, start=1)
+    ]
+    print_table(console, "Hypotheses, layer by layer (sufficient, not necessary)", columns, rows)
+    shape = "pyramidal" if layers.pyramidal else "not pyramidal: a layer is wider than what it reads"
+    print_line(console, f"{layers.units} hidden units, Hessians have room for {layers.shown}; {shape}.")
 
 
 def _shape(findings: Findings) -> str:
