@@ -21,7 +21,9 @@ lambda_min(G) s^4 is a barrier of the samples at hand, with certainty instead of
 
     |W W^T - M|_F <= |grad Lhat(W)|_F / (4 sigma_min(W) lambda_min(G)),
 
-so a full-rank stationary point is the truth, and a small gradient bounds how far it is.
+so a full-rank stationary point is the truth, and a small gradient bounds how far it is. Without a span,
+Lhat = pack(S)^T G^+ pack(S) is still at most |S|_F^2 over the least positive eigenvalue of G: a full-rank
+stationary point fits all labels, however few.
 
 **Descent** W <- W - eta grad Lhat(W) begins at W0 W0^T = t I, eta by backtracking
 (`unweave.optimize.armijo`). If the truth W* (d, m) has i.i.d. entries of variance one, W* W*^T is close to m
@@ -78,7 +80,7 @@ class StationaryCertificate:
     distance_bound: float
     """Bound of |W W^T - M|_F; inf where one of the two above is zero."""
     risk_bound: float
-    """Bound of Lhat(W) by the same argument, |S|_F |A|_F."""
+    """Bound of Lhat(W): |S|_F^2 over the least positive eigenvalue of G, for any number of samples."""
 
 
 def population_risk(difference: Array, moments: InputMoments = GAUSSIAN) -> float:
@@ -147,10 +149,18 @@ def stationary_certificate(x: Array, y: Array, weights: Array) -> StationaryCert
     wide = weights.shape[1] >= len(weights)
     singular = float(np.linalg.svd(weights, compute_uv=False)[-1]) if wide else 0.0
     curvature = smallest_curvature(x)
-    if singular == 0 or curvature == 0:
+    if singular == 0:
         return StationaryCertificate(gradient, singular, curvature, np.inf, np.inf)
     half = gradient / (4 * singular)  # bounds |S|_F
-    return StationaryCertificate(gradient, singular, curvature, half / curvature, half**2 / curvature)
+    seen = curvature or _least_positive_curvature(x)
+    distance = half / curvature if curvature else np.inf
+    return StationaryCertificate(gradient, singular, curvature, distance, half**2 / seen if seen else 0.0)
+
+
+def _least_positive_curvature(x: Array) -> float:
+    """The least positive eigenvalue of G, of samples that need not span."""
+    found = rank_of(packed_rows(x), x.shape)
+    return float(found.spectrum[found.rank - 1]) ** 2 / len(x) if found.rank else 0.0
 
 
 @dataclass(frozen=True)
