@@ -176,3 +176,38 @@ def test_bad_arguments() -> None:
         support_rates(atoms.T, np.zeros((3, 4)), np.zeros((2, 8)), 1.0)
     model = gen_sparse_model(5, 9, 2, 1.0, 2.0, rng=np.random.default_rng(1005))
     assert (model.n_inputs, model.n_atoms) == (5, 9)
+
+
+@pytest.mark.parametrize("shape", [(1.0, 1.0), (0.3, 3.0), (2.0, 5.0)])
+def test_moments_of_other_laws(shape):
+    model = SparseModel(spikes_and_waves(16), 2, 1.0, 9.0, shape)
+    codes = model.codes(100_000, np.random.default_rng(1000))
+    values = codes[codes > 0]
+    assert values.min() >= 1.0
+    assert values.max() <= 9.0
+    assert values.mean() == pytest.approx(model.mean, rel=0.02)
+    assert (values**2).mean() == pytest.approx(model.mean_square, rel=0.03)
+
+
+def test_the_probability_of_the_theorem_matters_where_most_values_are_small():
+    atoms = spikes_and_waves(1024)
+    model = SparseModel(atoms, 1, 1.0, 20.0, (0.2, 4.0))
+    found = certify_support_recovery(atoms.T, atoms, 1, 1.0, 20.0, mean=model.mean)
+    assert found.theorem_holds
+    assert 2 * model.mean < 20.0
+    codes = model.codes(4000, np.random.default_rng(1000))
+    rates = support_rates(atoms.T, model.signals(codes), codes, found.theorem_bias)
+    assert rates.missed == 0
+    assert 0 < rates.false <= np.exp(-2 * model.mean**2 / 19.0**2)
+    uniform = SparseModel(atoms, 1, 1.0, 20.0)
+    codes = uniform.codes(4000, np.random.default_rng(1000))
+    certain = certify_support_recovery(atoms.T, atoms, 1, 1.0, 20.0).theorem_bias
+    assert support_rates(atoms.T, uniform.signals(codes), codes, certain).false == 0
+
+
+def test_impossible_laws_are_refused():
+    atoms = spikes_and_waves(16)
+    with pytest.raises(InvalidInput, match="shape"):
+        SparseModel(atoms, 1, 1.0, 2.0, (0.0, 1.0))
+    with pytest.raises(InvalidInput, match="mean"):
+        certify_support_recovery(atoms.T, atoms, 1, 1.0, 2.0, mean=3.0)

@@ -78,12 +78,12 @@ class SupportCertificate:
 
 
 def certify_support_recovery(
-    encoder: Any, dictionary: Any, sparsity: int, low: float, high: float
+    encoder: Any, dictionary: Any, sparsity: int, low: float, high: float, mean: float | None = None
 ) -> SupportCertificate:
     """Certify rows ``encoder`` W (h, n) for codes of at most ``sparsity`` entries in [low, high].
 
-    ``dictionary`` A is (n, h). The mean m1 of the theorem is that of uniform values. Cost: a product
-    (h, n, h) and a partial sort of its rows.
+    ``dictionary`` A is (n, h); ``mean`` is m1 of the theorem, that of uniform values unless given. Cost: a
+    product (h, n, h) and a partial sort of its rows.
 
     Example:
         >>> from unweave.sparse_coding import spikes_and_waves
@@ -102,7 +102,11 @@ def certify_support_recovery(
     off = high * _largest(products, min(sparsity, h - 1))
     on = np.where(own >= 0, low, high) * own - high * _largest(-products, sparsity - 1)
     distance = float(np.linalg.norm(encoder.T - dictionary, axis=0).max())
-    mu, mean = coherence(dictionary), (low + high) / 2
+    mu, mean = coherence(dictionary), (low + high) / 2 if mean is None else mean
+    if not low <= mean <= high:
+        raise InvalidInput(
+            f"mean must be within [{low:g}, {high:g}]. Got {mean!r} instead. It is that of x_i."
+        )
     blur = sparsity * (distance + mu)
     needs = (high + 2 * mean) * blur / (1 - distance) if distance < 1 else math.inf
     spread = math.exp(-2 * sparsity * mean**2 / (high - low) ** 2) if high > low else 0.0
