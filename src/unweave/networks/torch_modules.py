@@ -32,7 +32,7 @@ class _Named(nn.Module):
 
 
 class Elementwise(_Named):
-    """One of the functions that torch has no module for: erf, exp, sine, squared_relu, quadratic, cubic."""
+    """One of the functions that torch has no module for, such as erf, sine and the powers."""
 
     FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {  # noqa: RUF012  (a table, never changed)
         "erf": torch.erf,
@@ -41,6 +41,8 @@ class Elementwise(_Named):
         "squared_relu": lambda z: torch.relu(z) ** 2,
         "quadratic": lambda z: z**2,
         "cubic": lambda z: z**3,
+        "arctan": torch.atan,
+        "gaussian": lambda z: torch.exp(-(z**2)),
     }
 
     def forward(self, z: Tensor) -> Tensor:
@@ -98,6 +100,13 @@ MODULES: dict[str, Callable[[], nn.Module]] = {
     "swish": nn.SiLU,
     "relu": nn.ReLU,
     "leaky_relu": lambda: nn.LeakyReLU(LEAKY_SLOPE),
+    "mish": nn.Mish,
+    "elu": nn.ELU,
+    "selu": nn.SELU,
+    "softsign": nn.Softsign,
+    "hard_tanh": nn.Hardtanh,
+    "relu6": nn.ReLU6,
+    "hard_sigmoid": nn.Hardsigmoid,
     "identity": nn.Identity,
     "softmax": lambda: nn.Softmax(dim=-1),
 }
@@ -138,6 +147,14 @@ ACTIVATIONS: dict[type[nn.Module], tuple[str, Callable[[Any], bool]]] = {
     nn.LeakyReLU: ("leaky_relu", lambda layer: layer.negative_slope == LEAKY_SLOPE),
     nn.GELU: ("gelu", lambda layer: layer.approximate == "none"),
     nn.SiLU: ("swish", lambda layer: True),
+    nn.Mish: ("mish", lambda layer: True),
+    nn.ELU: ("elu", lambda layer: layer.alpha == 1),
+    nn.CELU: ("elu", lambda layer: layer.alpha == 1),
+    nn.SELU: ("selu", lambda layer: True),
+    nn.Softsign: ("softsign", lambda layer: True),
+    nn.Hardtanh: ("hard_tanh", lambda layer: (layer.min_val, layer.max_val) == (-1, 1)),
+    nn.ReLU6: ("relu6", lambda layer: True),
+    nn.Hardsigmoid: ("hard_sigmoid", lambda layer: True),
     # Beyond its threshold torch's softplus is z itself, which is 2e-9 off at the default of 20.
     nn.Softplus: ("softplus", lambda layer: layer.beta == 1),
     nn.Softmax: (SOFTMAX, lambda layer: layer.dim in (-1, 1)),

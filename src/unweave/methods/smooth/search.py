@@ -25,7 +25,7 @@ from unweave.derivatives.active_subspace import SPARE_GRADIENTS, active_subspace
 from unweave.derivatives.jet_sources import LARGEST_MISMATCH, derivative_mismatch, difference_steps
 from unweave.derivatives.stencils import Jets
 from unweave.derivatives.truncation import difference_gradients
-from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
+from unweave.methods.shared.profiles.profiles import FURTHER_ACTIVATIONS, SMOOTH_ACTIVATIONS
 from unweave.methods.smooth.evidence import FoundSoFar, SmoothEvidence, SmoothReason
 from unweave.methods.smooth.frame_search import FrameSearch
 from unweave.methods.smooth.frame_target import FrameTarget, lift
@@ -53,7 +53,7 @@ class SmoothSearch(Search):
         super().__init__(context)
         view, findings = context.view, self.findings
         self._options: SmoothOptions = context.options
-        self._activations = self.request.activations_among((*SMOOTH_ACTIVATIONS, *POLYNOMIALS))
+        self._activations = self.request.activations_among((*SMOOTH_ACTIVATIONS, *FURTHER_ACTIVATIONS, *POLYNOMIALS))
         self._region, self._scale = findings.region, findings.spread
         self._noise = float(np.max(findings.noise.sigma_per_output / self._scale))
         self._finder = MemberFinder(self._options.members, self.journal, self.rng, view.executor)

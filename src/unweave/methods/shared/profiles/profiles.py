@@ -45,6 +45,10 @@ PROFILE_SCHEDULE = LevenbergMarquardtOptions(
 SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
 """Activations tried when none is told; tanh stands for the logistic function too."""
 
+FURTHER_ACTIVATIONS = ("mish", "elu", "selu", "softsign", "arctan", "gaussian")
+"""Activations tried besides in precise answers: behind coarse ones they would imitate the others, and cost as
+much time."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileOptions:
