@@ -88,6 +88,11 @@ class Activation:
         return self.reflection == Reflection(-1)
 
     @property
+    def has_sides(self) -> bool:
+        """Whether g'' tells z from -z beyond a sign; of others, Hessians do not show which way units point."""
+        return self.reflection is None
+
+    @property
     def is_even(self) -> bool:
         """Whether g(-z) = g(z)."""
         return self.reflection == Reflection(1)
