@@ -85,6 +85,11 @@ class FrameSearch:
         self.profiles: ProfileSamples | None = None
         """Samples of the units' own profiles, once there are directions."""
 
+    @property
+    def largest_hessian(self) -> float:
+        """Norm of the largest Hessian over that of the median one; 0 without Hessians."""
+        return self._directions.largest_hessian
+
     def run(self) -> None:
         """Find the network."""
         found, pencil = self._found, self._directions.by_pencils()

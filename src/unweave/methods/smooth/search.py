@@ -19,6 +19,8 @@ to remove, and they take about 1.15 for m > D, and less for m << D.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from unweave.derivatives.active_subspace import SPARE_GRADIENTS, active_subspace
@@ -35,6 +37,7 @@ from unweave.methods.smooth.options import SmoothOptions
 from unweave.methods.smooth.pencil_route import PencilRoute
 from unweave.methods.smooth.slice_route import SliceResult
 from unweave.methods.smooth.span_members import MemberFinder
+from unweave.networks.activations import get_activation
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.search import Candidate, Context, GaveUp, Search
@@ -93,12 +96,9 @@ class SmoothSearch(Search):
         if self.request.autodiff:
             self._check_derivatives()
         gradients = self._enter_active_subspace()
-        frame = self._in_frame(gradients)
-        try:
-            frame.run()
-            gave_up = None
-        except GaveUp as error:
-            gave_up = error
+        frame, gave_up = self._searched_in_frame(gradients)
+        if not self._found.at_floor and self._may_have_kinks(frame):
+            frame, gave_up = self._searched_between_kinks(gradients, frame, gave_up)
         if self._target.reduced and not self._lift_fits(gradients):
             # A direction was missing: few gradients happened to lie along it, or a unit is very weak.
             self._leave_active_subspace()
@@ -118,6 +118,41 @@ class SmoothSearch(Search):
                 floor=found.evidence.fit_floor,
                 what_else=self._what_else(frame.profiles),
             )
+
+    def _searched_in_frame(self, gradients: Jets) -> tuple[FrameSearch, GaveUp | None]:
+        """Search once; return the search, and why it gave up."""
+        frame = self._in_frame(gradients)
+        try:
+            frame.run()
+        except GaveUp as error:
+            return frame, error
+        return frame, None
+
+    def _may_have_kinks(self, frame: FrameSearch) -> bool:
+        """Whether second derivatives seem to jump: the likeliest units have kinks, or Hessians are uneven."""
+        if self.request.autodiff or self._target.between_kinks:
+            return False
+        residuals = self._found.evidence.activation_residuals or {}
+        kinked = [left for name, left in residuals.items() if get_activation(name).kinks]
+        likely = bool(kinked) and min(kinked) <= self._options.kinks_likely * min(residuals.values())
+        return likely or frame.largest_hessian > self._options.frame.directions.largest_between_kinks
+
+    def _searched_between_kinks(
+        self, gradients: Jets, frame: FrameSearch, gave_up: GaveUp | None
+    ) -> tuple[FrameSearch, GaveUp | None]:
+        """Search again with Hessians over short steps; keep the better network."""
+        usual, target = self._found.snapshot(), self._target
+        for _ in range(self._options.searches_between_kinks):
+            self._target = replace(target, between_kinks=True)
+            again, stopped = self._searched_in_frame(gradients)
+            if self._found.at_floor:
+                return again, stopped
+            if usual.residual <= self._found.residual:
+                self._found.restore(usual)
+                continue
+            usual, frame, gave_up = self._found.snapshot(), again, stopped
+        self._target = target
+        return frame, gave_up
 
     def _in_frame(self, gradients: Jets) -> FrameSearch:
         return FrameSearch(
