@@ -46,8 +46,10 @@ SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
 """Activations tried when none is told; tanh stands for the logistic function too."""
 
 FURTHER_ACTIVATIONS = ("mish", "elu", "selu", "softsign", "arctan", "gaussian")
-"""Activations tried besides in precise answers: behind coarse ones they would imitate the others, and cost as
-much time."""
+"""Activations tried besides in precise answers, where none of the others fits: behind coarse answers they
+would imitate them."""
+FITS_WELL = 3e-4
+"""Relative misfit of profiles from which no further activation is tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +112,13 @@ class Profiles:
     def pooled_residual(self) -> float:
         """Return the root mean square of the misfits: how well the activation explains all units."""
         return pooled(self.residuals)
+
+
+def in_turns(names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return ``names`` in two groups: usual activations, and those that are tried only if none of them fits."""
+    usual = tuple(name for name in names if name not in FURTHER_ACTIVATIONS)
+    further = tuple(name for name in names if name in FURTHER_ACTIVATIONS)
+    return [group for group in (usual, further) if group]
 
 
 def pooled(residuals: Array) -> float:
