@@ -160,7 +160,8 @@ class ReluSearch(Search):
             self._ambiguity = self._slopes_told(form) or (
                 "the units are known up to signs, and no signs were found that explain the affine part: it "
                 "is given as a skip matrix (units that are active everywhere, pairs of units on one "
-                "hyperplane, a skip connection, or more units than sign search can handle"
+                "hyperplane, a skip connection, units with a slope of their own below zero (PReLU), or more "
+                "units than sign search can handle"
                 f"{': ' if solution.reason else ''}{solution.reason})"
             )
         elif not solution.unique:

@@ -15,7 +15,7 @@ from unweave.arrays import Array, BoolArray
 from unweave.derivatives.sobolev_fit import SobolevFit
 from unweave.derivatives.stencils import Jets
 from unweave.derivatives.truncation import difference_gradients
-from unweave.methods.smooth.evidence import FoundSoFar
+from unweave.methods.smooth.evidence import FoundSoFar, SmoothReason
 from unweave.methods.smooth.frame_directions import DirectionFinder, DirectionOptions, Directions
 from unweave.methods.smooth.frame_target import FrameTarget
 from unweave.methods.smooth.frame_units import ProfileSamples, UnitFitter, UnitOptions
@@ -54,6 +54,8 @@ class FrameOptions:
 
     rival_ratio: float = 10.0
     """Also try the second best activation if its profiles fit within this factor of the best one's."""
+    unexplained: float = 0.15
+    """Misfit of all activations from which Hessians that are uneven are not fitted."""
     directions: DirectionOptions = field(default_factory=DirectionOptions)
     units: UnitOptions = field(default_factory=UnitOptions)
     final_fit: FinalFitOptions = field(default_factory=FinalFitOptions)
@@ -108,6 +110,12 @@ class FrameSearch:
         """Fit a network along directions; try the next best activation if the best does not fit."""
         found, previous = self._found, self._found.snapshot()
         self.profiles, ranking = self._units.rank_activations(directions)
+        misfit = found.evidence.activation_residuals[ranking[0]]
+        kinks_expected = self._target.between_kinks or self._target.source.exact
+        if misfit > self._options.unexplained and not kinks_expected:
+            largest = self._directions.largest_hessian
+            if largest > self._options.directions.largest_between_kinks:
+                raise GaveUp(SmoothReason.UNEVEN_HESSIANS, largest=largest, misfit=misfit)
         for rank, name in enumerate(ranking[:2]):
             if rank and (found.at_floor or not self._is_rival(ranking[0], name)):
                 break

@@ -56,6 +56,8 @@ class JetProfileOptions:
     """Damping of a refinement."""
     voters: int = 64
     """Units on which activations are compared."""
+    further_voters: int = 12
+    """Units on which further activations are fitted, where none of the usual ones fits."""
 
 
 @dataclass(frozen=True, eq=False)

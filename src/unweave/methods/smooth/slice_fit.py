@@ -69,10 +69,10 @@ class SliceFitter:
         if len(names) == 1:
             return {names[0]: np.nan}
         voters = np.sort(rng.permutation(len(self._directions))[: self._profile_options.voters])
-        samples = self._samples.only(voters)
         options = self._profile_options
         residuals: dict[str, float] = {}
-        for group in in_turns(names):
+        for turn, group in enumerate(in_turns(names)):
+            samples = self._samples.only(voters[: options.further_voters] if turn else voters)
             for name in group:
                 fitted = fit_jet_profiles(samples, get_activation(name), options)
                 # The median: a direction that is no unit's fits no activation.
