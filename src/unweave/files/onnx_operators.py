@@ -88,7 +88,9 @@ _WITH_ATTRIBUTES: dict[str, Callable[[Array, Attributes], Array]] = {
     "Elu": lambda z, found: np.where(z > 0, z, found.get("alpha", 1.0) * np.expm1(np.minimum(z, 0))),
     "Celu": _celu,
     "Selu": _selu,
-    "HardSigmoid": lambda z, found: np.clip(_sixth(found.get("alpha", 0.2)) * z + found.get("beta", 0.5), 0, 1),
+    "HardSigmoid": lambda z, found: np.clip(
+        _sixth(found.get("alpha", 0.2)) * z + found.get("beta", 0.5), 0, 1
+    ),
 }
 
 

@@ -56,7 +56,9 @@ class SmoothSearch(Search):
         super().__init__(context)
         view, findings = context.view, self.findings
         self._options: SmoothOptions = context.options
-        self._activations = self.request.activations_among((*SMOOTH_ACTIVATIONS, *FURTHER_ACTIVATIONS, *POLYNOMIALS))
+        self._activations = self.request.activations_among(
+            (*SMOOTH_ACTIVATIONS, *FURTHER_ACTIVATIONS, *POLYNOMIALS)
+        )
         self._region, self._scale = findings.region, findings.spread
         self._noise = float(np.max(findings.noise.sigma_per_output / self._scale))
         self._finder = MemberFinder(self._options.members, self.journal, self.rng, view.executor)
