@@ -17,12 +17,12 @@ paid for, by the rules of `unweave.derivatives.gradient_rules`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, BoolArray
 from unweave.derivatives.gradient_rules import GradientRule, pair_gradient, pair_incidence
 from unweave.errors import InvalidInput
 from unweave.numerics.axis_moves import answers_along_axes, one_call_is_enough
@@ -69,6 +69,17 @@ class Jets:
             return 1.0
         averaged = max(self.sites.shape[1] - 1, 1) if self.rule == "pairs" else 1
         return float(1 / (self.step * np.sqrt(2 * averaged)))
+
+    def keep(self, chosen: BoolArray) -> Jets:
+        """Keep some of the sites."""
+        hessians = None if self.hessians is None else self.hessians[chosen]
+        return replace(
+            self,
+            sites=self.sites[chosen],
+            values=self.values[chosen],
+            gradients=self.gradients[chosen],
+            hessians=hessians,
+        )
 
     @staticmethod
     def concatenate(parts: list[Jets]) -> Jets:

@@ -7,9 +7,10 @@ or (at this operator set) LeakyRelu, whose slope would be rounded to float32 any
     swish(z)    = z / (1 + exp(-z))
     gelu(z)     = max(z, 0) - |z| Phi(-|z|),     Phi(-|z|) = exp(-a^2) erfcx(a) / 2,  a = |z| / sqrt 2
     erf(z)      = z P(z^2) for |z| < 1,          sign(z) (1 - exp(-a^2) erfcx(a)) beyond, a = |z|
+    arctan(z)   = 2 t R(t^2) for |z| <= 1,       sign(z) pi/2 - arctan(1/z) beyond, t = z / (1 + sqrt(1 + z^2))
 
 with log1p(e) = e log(w) / (w - 1) for w = 1 + e, which keeps all digits of a small e, and with polynomials
-for the two functions that are left: P, and erfcx(a) = (1 + u) / 2 * Q(u), u = (c - a) / (c + a), which covers
+for the functions that are left: P, R, and erfcx(a) = (1 + u) / 2 * Q(u), u = (c - a) / (c + a), which covers
 [0, inf). Nothing overflows, and every error is a few units in the last place of max(1, |g(z)|). In float32
 the operators Erf and Softplus exist and are used.
 """
@@ -28,16 +29,19 @@ from scipy.special import erf, erfcx
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.activations import SOFTMAX
-from unweave.networks.activations.catalogue import LEAKY_SLOPE
+from unweave.networks.activations.catalogue import LEAKY_SLOPE, SELU_ALPHA, SELU_SCALE
 
 ERFCX_SCALE = 3.0
 """c of the map from [0, inf) to (-1, 1]; between 2.5 and 4 the coefficients fall fastest."""
 
-ERFCX_DEGREE, ERF_DEGREE = 22, 10
+ERFCX_DEGREE, ERF_DEGREE, ARCTAN_DEGREE = 22, 10, 11
 """Least degrees at which the polynomials are as good as float64 allows."""
 
 ERF_REACH = 1.0
 """Up to here erf is computed from its odd series: 1 - erfc would lose the digits of small values."""
+
+TANGENT_REACH = math.sqrt(2) - 1
+"""Tangent of half the angle whose tangent is 1."""
 
 
 class GraphBuilder:
@@ -116,6 +120,61 @@ def _gelu(graph: GraphBuilder, z: str) -> str:
     return graph.add("Sub", graph.add("Relu", z), graph.add("Mul", graph.add("Mul", size, 0.5), tail))
 
 
+def _mish(graph: GraphBuilder, z: str) -> str:
+    # tanh(softplus(z)) = u (u + 2) / (u (u + 2) + 2) for u = exp(z), and with v = exp(-z) where that overflows:
+    # (1 + 2 v) / (1 + 2 v + 2 v^2).
+    small = graph.add("Exp", graph.add("Neg", graph.add("Abs", z)))
+    twice, square = graph.add("Add", small, small), graph.add("Mul", small, small)
+    below = graph.add("Add", square, twice)
+    left = graph.add("Div", below, graph.add("Add", below, 2.0))
+    above = graph.add("Add", twice, 1.0)
+    right = graph.add("Div", above, graph.add("Add", above, graph.add("Add", square, square)))
+    return graph.add("Mul", z, graph.add("Where", graph.add("Less", z, 0.0), left, right))
+
+
+def _exponential_linear(scale: float, alpha: float) -> Formula:
+    def formula(graph: GraphBuilder, z: str) -> str:
+        # exp(z) - 1 = 2 t / (1 - t) with t = tanh(z / 2), which keeps the digits of a small z.
+        t = graph.add("Tanh", graph.add("Mul", graph.add("Min", z, 0.0), 0.5))
+        curve = graph.add("Div", graph.add("Add", t, t), graph.add("Sub", 1.0, t))
+        if alpha != 1:
+            curve = graph.add("Mul", curve, alpha)
+        value = graph.add("Add", graph.add("Relu", z), curve)
+        return value if scale == 1 else graph.add("Mul", value, scale)
+
+    return formula
+
+
+def _softsign(graph: GraphBuilder, z: str) -> str:
+    return graph.add("Div", z, graph.add("Add", graph.add("Abs", z), 1.0))
+
+
+def _arctan(graph: GraphBuilder, z: str) -> str:
+    if graph.dtype == "float32":
+        return graph.add("Atan", z)
+    size = graph.add("Abs", z)
+    is_large = graph.add("Greater", size, 1.0)
+    t = graph.add("Where", is_large, graph.add("Div", 1.0, size), size)
+    root = graph.add("Sqrt", graph.add("Add", graph.add("Mul", t, t), 1.0))
+    half = graph.add("Div", t, graph.add("Add", root, 1.0))  # tangent of half the angle
+    v = graph.add("Sub", graph.add("Mul", graph.add("Mul", half, half), 2 / TANGENT_REACH**2), 1.0)
+    angle = graph.add("Mul", graph.add("Mul", half, 2.0), _polynomial(graph, v, _odd_arctan()))
+    whole = graph.add("Where", is_large, graph.add("Sub", math.pi / 2, angle), angle)
+    return graph.add("Mul", graph.add("Sign", z), whole)
+
+
+def _gaussian(graph: GraphBuilder, z: str) -> str:
+    return graph.add("Exp", graph.add("Neg", graph.add("Mul", z, z)))
+
+
+def _clipped(low: float, high: float) -> Formula:
+    return lambda graph, z: graph.add("Max", graph.add("Min", z, high), low)
+
+
+def _hard_sigmoid(graph: GraphBuilder, z: str) -> str:
+    return _clipped(0.0, 1.0)(graph, graph.add("Add", graph.add("Mul", z, 1 / 6), 0.5))
+
+
 def _erf(graph: GraphBuilder, z: str) -> str:
     if graph.dtype == "float32":
         return graph.add("Erf", z)
@@ -158,6 +217,17 @@ def _odd_erf() -> tuple[float, ...]:
     return _interpolated(lambda half: erf(np.cos(half)) / np.cos(half), ERF_DEGREE)
 
 
+@lru_cache(maxsize=1)
+def _odd_arctan() -> tuple[float, ...]:
+    """Return coefficients of P with arctan(t) = t P(v), v = 2 t^2 / T^2 - 1, for |t| <= T."""
+
+    def values(half: Array) -> Array:
+        t = TANGENT_REACH * np.cos(half)
+        return np.asarray(np.arctan(t) / t)
+
+    return _interpolated(values, ARCTAN_DEGREE)
+
+
 def _interpolated(values: Callable[[Array], Array], degree: int) -> tuple[float, ...]:
     """Interpolate ``values(theta / 2)`` at the Chebyshev points cos(theta); return power coefficients."""
     odd = 2 * np.arange(degree + 1) + 1
@@ -179,6 +249,15 @@ FORMULAS: dict[str, Formula] = {
     "gelu": _gelu,
     "swish": _swish,
     "sine": _operator("Sin"),
+    "mish": _mish,
+    "elu": _exponential_linear(1.0, 1.0),
+    "selu": _exponential_linear(SELU_SCALE, SELU_ALPHA),
+    "softsign": _softsign,
+    "arctan": _arctan,
+    "gaussian": _gaussian,
+    "hard_tanh": _clipped(-1.0, 1.0),
+    "relu6": _clipped(0.0, 6.0),
+    "hard_sigmoid": _hard_sigmoid,
     "exp": _operator("Exp"),
     "relu": _operator("Relu"),
     "leaky_relu": lambda graph, z: graph.add("Max", z, graph.add("Mul", z, LEAKY_SLOPE)),

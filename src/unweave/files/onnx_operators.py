@@ -21,6 +21,7 @@ from unweave.files.onnx_chain import (
     as_curve,
 )
 from unweave.networks.activations import get_activation
+from unweave.networks.activations.catalogue import SELU_ALPHA, SELU_SCALE
 
 Attributes = Mapping[str, Any]
 Rule = Callable[[Chain, Sequence[Value], Attributes], Value]
@@ -33,6 +34,24 @@ def _gelu(z: Array, attributes: Attributes) -> Array:
     return get_activation("gelu")(z)
 
 
+def _celu(z: Array, attributes: Attributes) -> Array:
+    alpha = attributes.get("alpha", 1.0)
+    return np.where(z > 0, z, alpha * np.expm1(np.minimum(z, 0) / alpha))
+
+
+def _selu(z: Array, attributes: Attributes) -> Array:
+    # Attributes are float32: those nearest to the published constants mean them.
+    given = (attributes.get("gamma", SELU_SCALE), attributes.get("alpha", SELU_ALPHA))
+    if not np.array_equal(np.float32(given), np.float32((SELU_SCALE, SELU_ALPHA))):
+        raise NotAChain(f"its constants {given} are not those of the selu of unweave")
+    return get_activation("selu")(z)
+
+
+def _sixth(slope: float) -> float:
+    """Return 1/6 for the float32 nearest to it, which is what an attribute can hold."""
+    return 1 / 6 if np.float32(slope) == np.float32(1 / 6) else slope
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Tanh": np.tanh,
     "Sigmoid": expit,
@@ -42,6 +61,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Exp": np.exp,
     "Log": np.log,
     "Sin": np.sin,
+    "Atan": np.arctan,
+    "Mish": get_activation("mish"),
+    "Softsign": get_activation("softsign"),
     "Abs": np.abs,
     "Sign": np.sign,
     "Sqrt": np.sqrt,
@@ -63,6 +85,12 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 _WITH_ATTRIBUTES: dict[str, Callable[[Array, Attributes], Array]] = {
     "LeakyRelu": lambda z, attributes: np.where(z < 0, attributes.get("alpha", 0.01) * z, z),
     "Gelu": _gelu,
+    "Elu": lambda z, found: np.where(z > 0, z, found.get("alpha", 1.0) * np.expm1(np.minimum(z, 0))),
+    "Celu": _celu,
+    "Selu": _selu,
+    "HardSigmoid": lambda z, found: np.clip(
+        _sixth(found.get("alpha", 0.2)) * z + found.get("beta", 0.5), 0, 1
+    ),
 }
 
 
@@ -266,9 +294,22 @@ def _reshape(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> V
     return value
 
 
+def _clip(chain: Chain, inputs: Sequence[Value], attributes: Attributes) -> Value:
+    """Return values between two bounds, which older files have as attributes."""
+    bounds = [attributes.get("min"), attributes.get("max")]
+    for place, bound in enumerate(inputs[1:]):
+        if bound is not None:
+            bounds[place] = float(np.ravel(_constant_matrix(bound))[0])
+    low, high = (
+        end if bound is None else bound for bound, end in zip(bounds, (-np.inf, np.inf), strict=True)
+    )
+    return _entrywise(lambda z: np.clip(z, low, high), inputs[:1])
+
+
 RULES: dict[str, Rule] = {
     **{name: _elementwise(function) for name, function in _FUNCTIONS.items()},
     **{name: _elementwise_with_attributes(function) for name, function in _WITH_ATTRIBUTES.items()},
+    "Clip": _clip,
     "Add": _add,
     "Sub": _sub,
     "Mul": _mul,

@@ -170,10 +170,14 @@ class Network:
 
         save(self, path, dtype)
 
-    def to_torch(self) -> Any:
-        """Return a double-precision torch.nn.Sequential (a small Module if there is a skip). Needs torch."""
+    def to_torch(self, structure: bool = False) -> Any:
+        """Return a double-precision torch.nn.Sequential (a small Module if there is a skip). Needs torch.
+
+        With ``structure=True`` a first layer that is a convolution becomes a Conv1d or Conv2d; the module
+        takes flat rows all the same.
+        """
         self.require_floats("to_torch")
-        return _torch_modules("to_torch").to_torch(self)
+        return _torch_modules("to_torch").to_torch(self, structure)
 
     @staticmethod
     def from_torch(module: Any) -> Network:

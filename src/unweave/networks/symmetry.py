@@ -3,7 +3,8 @@
 Different parameters can describe one function. What is removed here, per hidden unit a g(<w, x> + b):
 
 - a unit without incoming weights is a constant, without outgoing ones nothing, and two equal ones are one;
-- sigmoid(z) = (1 + tanh(z/2)) / 2, so that the two are one family;
+- sigmoid(z) = (1 + tanh(z/2)) / 2, so that the two are one family, and so are hard tanh, ReLU6 and hard
+  sigmoid (`clipped_units`);
 - a reflection g(-z) = s g(z) + c + m z lets (w, b) change sign; the affine rest c + m z moves on into the
   next bias and, if the unit reads the inputs and feeds the outputs, into the skip matrix;
 - a homogeneous g lets the length of (w, b) move into a; sine lets b move by half turns;
@@ -22,6 +23,7 @@ import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.networks.activations import SOFTMAX, Activation, Reflection, get_activation
+from unweave.networks.clipped_units import CLIPPED
 from unweave.networks.network import Network
 
 SAME = 1e-12
@@ -47,6 +49,7 @@ def canonical(network: Network) -> Network:
     layers.center_classes()
     for index in layers.hidden:
         layers.rewrite_sigmoid(index)
+        layers.rewrite_clipped(index)
     links = None
     # What dies in one layer may kill units of its neighbours, so passes go on while links get fewer.
     while links != (links := layers.count_links()):
@@ -170,6 +173,17 @@ class Layers:
         self.biases[index] /= 2
         self.weights[index + 1] /= 2
         self.biases[index + 1] += self.weights[index + 1].sum(axis=0)
+
+    def rewrite_clipped(self, index: int) -> None:
+        """Turn a layer of ReLU6 or hard sigmoid units into one of hard tanh units."""
+        kind = CLIPPED.get(self.activations[index])
+        if kind is None or self.activations[index] == "hard_tanh":
+            return
+        self.activations[index] = "hard_tanh"
+        self.biases[index] = kind.stretch * self.biases[index] + kind.shift
+        self.weights[index] *= kind.stretch
+        self.biases[index + 1] += kind.constant * self.weights[index + 1].sum(axis=0)
+        self.weights[index + 1] *= kind.height
 
     def drop_dead(self, index: int) -> None:
         """Drop units without outgoing weights or, their constant moving on, without incoming ones.

@@ -14,6 +14,7 @@ from unweave.errors import InvalidInput, UnweaveError
 from unweave.networks.activations import MAX_ORDER, SOFTMAX, get_activation
 from unweave.networks.activations.catalogue import LEAKY_SLOPE
 from unweave.networks.network import Network
+from unweave.networks.structure import Convolution, find_convolution
 
 SOFTPLUS_THRESHOLD = 40.0
 """From here on softplus(z) = z to the last bit; torch's own default of 20 would be wrong by 2e-9."""
@@ -32,7 +33,7 @@ class _Named(nn.Module):
 
 
 class Elementwise(_Named):
-    """One of the functions that torch has no module for: erf, exp, sine, squared_relu, quadratic, cubic."""
+    """One of the functions that torch has no module for, such as erf, sine and the powers."""
 
     FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {  # noqa: RUF012  (a table, never changed)
         "erf": torch.erf,
@@ -41,6 +42,8 @@ class Elementwise(_Named):
         "squared_relu": lambda z: torch.relu(z) ** 2,
         "quadratic": lambda z: z**2,
         "cubic": lambda z: z**3,
+        "arctan": torch.atan,
+        "gaussian": lambda z: torch.exp(-(z**2)),
     }
 
     def forward(self, z: Tensor) -> Tensor:
@@ -98,19 +101,52 @@ MODULES: dict[str, Callable[[], nn.Module]] = {
     "swish": nn.SiLU,
     "relu": nn.ReLU,
     "leaky_relu": lambda: nn.LeakyReLU(LEAKY_SLOPE),
+    "mish": nn.Mish,
+    "elu": nn.ELU,
+    "selu": nn.SELU,
+    "softsign": nn.Softsign,
+    "hard_tanh": nn.Hardtanh,
+    "relu6": nn.ReLU6,
+    "hard_sigmoid": nn.Hardsigmoid,
     "identity": nn.Identity,
     "softmax": lambda: nn.Softmax(dim=-1),
 }
 
 
-def to_torch(network: Network) -> nn.Module:
-    """Return the network as a double-precision nn.Sequential, or as a `SkipNetwork` if it has a skip."""
+def to_torch(network: Network, structure: bool = False) -> nn.Module:
+    """Return the network as a double-precision nn.Sequential, or as a `SkipNetwork` if it has a skip.
+
+    With ``structure`` a first layer that is a convolution becomes one.
+    """
     stack: list[nn.Module] = []
-    for weight, bias, name in zip(network.weights, network.biases, network.activations, strict=True):
+    layers = list(zip(network.weights, network.biases, network.activations, strict=True))
+    found = find_convolution(network) if structure else None
+    if found is not None and found.is_complete:
+        (_, _, name), (weight, bias, following), *rest = layers
+        shape = (1, found.shape[1]) if found.dimension == 1 else (1, *found.shape)
+        stack += [nn.Unflatten(1, shape), _convolution(found), _activation_module(name), nn.Flatten()]
+        layers = [(*found.read_by(weight, bias, name), following), *rest]
+    for weight, bias, name in layers:
         stack += [_linear(weight, bias), _activation_module(name)]
     if network.skip is None:
         return nn.Sequential(*stack)
     return SkipNetwork(nn.Sequential(*stack[:-1]), _linear(network.skip, None), stack[-1])
+
+
+def _convolution(found: Convolution) -> nn.Module:
+    count, height, width = found.filters.shape
+    layer: nn.Module
+    if found.dimension == 1:
+        layer = nn.Conv1d(1, count, width, found.stride[1], found.padding[1], dtype=torch.float64)
+        kernel = found.filters
+    else:
+        size = (height, width)
+        layer = nn.Conv2d(1, count, size, found.stride, found.padding, dtype=torch.float64)
+        kernel = found.filters[:, None]
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor(kernel.copy()))
+        layer.bias.copy_(torch.tensor(found.biases.copy()))
+    return layer
 
 
 def _linear(weight: Array, bias: Array | None) -> nn.Linear:
@@ -138,6 +174,14 @@ ACTIVATIONS: dict[type[nn.Module], tuple[str, Callable[[Any], bool]]] = {
     nn.LeakyReLU: ("leaky_relu", lambda layer: layer.negative_slope == LEAKY_SLOPE),
     nn.GELU: ("gelu", lambda layer: layer.approximate == "none"),
     nn.SiLU: ("swish", lambda layer: True),
+    nn.Mish: ("mish", lambda layer: True),
+    nn.ELU: ("elu", lambda layer: layer.alpha == 1),
+    nn.CELU: ("elu", lambda layer: layer.alpha == 1),
+    nn.SELU: ("selu", lambda layer: True),
+    nn.Softsign: ("softsign", lambda layer: True),
+    nn.Hardtanh: ("hard_tanh", lambda layer: (layer.min_val, layer.max_val) == (-1, 1)),
+    nn.ReLU6: ("relu6", lambda layer: True),
+    nn.Hardsigmoid: ("hard_sigmoid", lambda layer: True),
     # Beyond its threshold torch's softplus is z itself, which is 2e-9 off at the default of 20.
     nn.Softplus: ("softplus", lambda layer: layer.beta == 1),
     nn.Softmax: (SOFTMAX, lambda layer: layer.dim in (-1, 1)),

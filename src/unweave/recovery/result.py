@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from unweave.networks.network import Network
+from unweave.networks.structure import structure_of
 from unweave.recovery.describe import describe, evidence_figures, parameter_ranges
 from unweave.search import Check, Evidence, Stage
 
@@ -106,6 +107,13 @@ class Recovery:
         spent = self.queries - self.probing_queries - self.verification_queries
         return np.nan if self.network is None else spent / self.network.n_parameters
 
+    @property
+    def structure(self) -> tuple[str, ...]:
+        """What the recovered weights show: a convolution, a skip connection; a sentence each."""
+        if not self.status.is_recovered or not isinstance(self.network, Network):
+            return ()
+        return tuple(str(part) for part in structure_of(self.network))
+
     def __repr__(self) -> str:
         return (
             f"Recovery({self.status.name}, {self.network!r}, error {self.error:.2g}, "
@@ -124,6 +132,7 @@ class Recovery:
                 "activations": network and list(network.activations),
                 "n_parameters": network and network.n_parameters,
                 "parameters": network and parameter_ranges(network),
+                "structure": list(self.structure),
                 "known_layers": None if self.known_layers is None else repr(self.known_layers),
                 "error": self.error,
                 "message": self.message,

@@ -32,7 +32,10 @@ ROWS_PER_PARAMETER = 32
 MOST_PARAMETERS = 600
 """Beyond, the fits of all rivals would take longer than the recovery, and none is tried."""
 _SHARPNESS = {True: (0.5, 1.0, 2.0), False: (3.0, 10.0, 30.0)}  # of rivals of smooth and of kinked units
-_SAME_FUNCTIONS = ({"tanh", "sigmoid"},)  # up to affine maps, which the other parameters absorb
+_SAME_FUNCTIONS = (
+    {"tanh", "sigmoid"},
+    {"hard_tanh", "relu6", "hard_sigmoid"},
+)  # up to affine maps, which the other parameters absorb
 _STEPS = 40  # of a fit
 _PARALLEL = 0.99  # |cos| of two directions that coarse answers do not tell apart
 _TINY = float(np.finfo(np.float64).tiny)
@@ -41,36 +44,6 @@ _FEW_ROWS_PER_PARAMETER = 4  # equations per parameter on which most rivals fail
 _UNLIKELY = 2.0  # ... by this root mean square residual, in standard deviations
 _FIRST_LOOKS = ((0.5, 5, 100.0), (1.0, _STEPS, 8.0))
 """Share of these rows, steps on them, and the residual so far, in standard deviations, that allows them."""
-
-
-def _mish(z: Array, order: int) -> tuple[Array, ...]:
-    soft, sigmoid, slope = get_activation("softplus").jet(z, 2)
-    t = np.tanh(soft)
-    first = (1 - t * t) * sigmoid  # of t
-    second = (1 - t * t) * (slope - 2 * t * sigmoid**2)
-    return (z * t, t + z * first, 2 * first + z * second)[: order + 1]
-
-
-def _softsign(z: Array, order: int) -> tuple[Array, ...]:
-    down = 1 / (1 + np.abs(z))
-    return (z * down, down**2, -2 * np.sign(z) * down**3)[: order + 1]
-
-
-def _arctan(z: Array, order: int) -> tuple[Array, ...]:
-    down = 1 / (1 + z * z)
-    return (np.arctan(z), down, -2 * z * down**2)[: order + 1]
-
-
-def _elu(z: Array, order: int) -> tuple[Array, ...]:
-    below = np.exp(np.minimum(z, 0.0))
-    return (np.where(z > 0, z, below - 1), below, np.where(z > 0, 0.0, below))[: order + 1]
-
-
-_FOREIGN = tuple(
-    Activation(name, jet)
-    for name, jet in (("mish", _mish), ("softsign", _softsign), ("arctan", _arctan), ("elu", _elu))
-)
-"""Kinds that no method recovers, but people use."""
 
 
 def rival_of(network: Network, x: Array, y: Array, sigma: Array) -> str | None:
@@ -138,7 +111,7 @@ def _rivals(kind: Activation) -> list[Activation]:
     names = {known.name for known in CATALOGUE} - {"identity", kind.name}  # not what a user registers: copies
     for same in _SAME_FUNCTIONS:
         names -= same if kind.name in same else set()
-    rivals = [*map(get_activation, sorted(names)), *_FOREIGN]
+    rivals = list(map(get_activation, sorted(names)))
     return [rival for rival in rivals if rival.smooth or kind.smooth]
 
 

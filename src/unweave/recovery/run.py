@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
+from unweave.networks.structure import structure_of
 from unweave.numerics.clock import time_limit
 from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
@@ -257,6 +258,7 @@ class Run:
             notes=(
                 *(*self._source.notes, *candidate.notes, *self._autodiff_notes()),
                 *(*resumed, *self._journal.notes),
+                *(map(str, structure_of(network)) if network is not None and status.is_recovered else ()),
             ),
             evidence=replace(candidate.evidence, fresh_errors=trial.errors),
             known_layers=candidate.known_layers if network is None else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from unweave.methods.relu.search import ReluOptions, ReluSearch
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.refusals import refuses_kinked
+from unweave.networks.clipped_units import CLIPPED
 from unweave.networks.links import LINKS
 from unweave.networks.signs import KINKED
 from unweave.search import Cost, Method, Question
@@ -24,7 +25,7 @@ METHOD = Method(
     aliases=("lines",),
     description="one hidden layer of kinked units, from the kinks on a long line",
     layers=(1, 1),
-    activations=KINKED,
+    activations=(*KINKED, *CLIPPED),
     outputs=LINKS,
     refuses=refuses_kinked,
     cost=cost,

@@ -1,7 +1,8 @@
-"""One hidden layer of (leaky) ReLU units from queries: one long line sees every unit.
+"""One hidden layer of kinked units from queries: one long line sees every unit.
 
 1. lines: find the units, up to their signs (`kinked.line_search`).
-2. signs: find them from the affine part (`networks.signs`), which also tells ReLU from leaky ReLU.
+2. signs: find them from the affine part (`networks.signs`), which also tells ReLU from leaky ReLU. Parallel
+   kinks whose jumps cancel are one clipped unit instead (`networks.clipped_units`).
 3. polish: Gauss-Newton on all parameters (`fit`) over the rows on both sides of every unit, already asked.
 
 Assumed: answers precise to float64, an affine output layer or a link that can be read (`kinked.reading`).
@@ -27,6 +28,7 @@ from unweave.methods.shared.kinked.line_search import (
 from unweave.methods.shared.kinked.reading import Reading, open_reading
 from unweave.methods.shared.refusals import links_to_try
 from unweave.networks.absolute_form import AbsoluteForm
+from unweave.networks.clipped_units import CLIPPED, as_clipped_units
 from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.signs import (
@@ -37,6 +39,7 @@ from unweave.networks.signs import (
     solve_signs,
     to_network,
 )
+from unweave.networks.unit_slopes import solve_slopes
 from unweave.numerics.sign_search import WIDEST_ENUMERATION, SignOptions
 from unweave.search import Candidate, Context, GaveUp, Search
 from unweave.search.journal import OpenStage
@@ -85,7 +88,8 @@ class ReluSearch(Search):
             reading, self.journal, self.rng, self._options, self._set_unsigned, self.request.width
         )
         form = lines.run()
-        self._signs(form, lines)
+        if not self._is_clipped(form):
+            self._signs(form, lines)
         self._compare_width(lines.units.width)
         self._polish(reading, lines)
 
@@ -122,8 +126,29 @@ class ReluSearch(Search):
     def _set_unsigned(self, form: AbsoluteForm) -> None:
         """Keep the form with a skip matrix, in case the budget ends before the signs are known."""
         open_signs = SignSolution(np.ones(form.width), np.nan, "none", solved=False, unique=False)
-        self._network = to_network(form, open_signs, self.request.activation or KINKED[0])
+        self._network = to_network(form, open_signs, self._unpaired_kind)
         self._ambiguity = "the signs of the units were not looked for: the affine rest is a skip matrix"
+
+    def _is_clipped(self, form: AbsoluteForm) -> bool:
+        """Return whether all kinks are those of clipped units, and keep the network of these."""
+        told = self.request.activation
+        if told is not None and told not in CLIPPED:
+            return False
+        network = as_clipped_units(form, told or "hard_tanh")
+        if network is not None:
+            self._network, self._ambiguity = network, None
+            if told is None:
+                self._notes.append(
+                    "hard tanh, ReLU6 and hard sigmoid units are one family: the same function has units of "
+                    "each kind, with other weights"
+                )
+        return network is not None
+
+    @property
+    def _unpaired_kind(self) -> str:
+        """Activation of units that are no clipped ones."""
+        told = self.request.activation
+        return told if told in KINKED else KINKED[0]
 
     def _signs(self, form: AbsoluteForm, lines: UnitsOnLines) -> None:
         """Find the signs, and the activation for which there are any; keep the network that has them."""
@@ -132,10 +157,11 @@ class ReluSearch(Search):
             stage.figures.update(method=solution.method, residual=solution.residual, activation=name)
         self._network, self._ambiguity = to_network(form, solution, name), None
         if not solution.solved:
-            self._ambiguity = (
+            self._ambiguity = self._slopes_told(form) or (
                 "the units are known up to signs, and no signs were found that explain the affine part: it "
                 "is given as a skip matrix (units that are active everywhere, pairs of units on one "
-                "hyperplane, a skip connection, or more units than sign search can handle"
+                "hyperplane, a skip connection, units with a slope of their own below zero (PReLU), or more "
+                "units than sign search can handle"
                 f"{': ' if solution.reason else ''}{solution.reason})"
             )
         elif not solution.unique:
@@ -149,11 +175,24 @@ class ReluSearch(Search):
                 flipped = np.flatnonzero(pattern != solution.signs)
                 self._notes.append(f"the same function with the signs of units {flipped.tolist()} reversed")
 
+    def _slopes_told(self, form: AbsoluteForm) -> str | None:
+        """Name units with a slope of their own below zero, where the affine part tells all slopes."""
+        found = solve_slopes(form)
+        if found is None:
+            return None
+        shown = ", ".join(f"{slope:.12g}" for slope in found.slopes)
+        self._notes.append(f"slopes of the units below zero, in their order: {shown}")
+        kind = f"leaky ReLU units of slope {found.slopes[0]:.6g}" if found.is_one else "PReLU units"
+        return (
+            f"{kind}: a slope below zero of each unit explains the affine part (they are listed); the same "
+            "function is given as ReLU units and a skip matrix"
+        )
+
     def _solved_signs(
         self, form: AbsoluteForm, lines: UnitsOnLines, stage: OpenStage
     ) -> tuple[AbsoluteForm, SignSolution, str]:
         """Return the form, polished if that was needed, the best signs and the activation they belong to."""
-        names = KINKED if self.request.activation is None else (self.request.activation,)
+        names = (self.request.activation,) if self.request.activation in KINKED else KINKED
         signs, error, tolerance = self._options.signs, None, SIGN_TOLERANCE
         wide = form.width > max(WIDEST_ENUMERATION, signs.widest_branching * form.slope.size)
         rough = self._options.unpolished_error

@@ -52,6 +52,10 @@ class SmoothReason(Reason):
         "{units} units leave a residual of {residual:.2g} where rounding or noise would leave {floor:.2g}: "
         "{what_else}"
     )
+    UNEVEN_HESSIANS = (
+        "the largest Hessian is {largest:.2g} times the median one, and no activation explains them (misfit "
+        "{misfit:.2g}): differences have met kinks, or more than one hidden layer"
+    )
     DERIVATIVES_DIFFER = (
         "the target's derivatives by autodiff are not those of its answers (off by {mismatch:.2g} of their "
         'size): a part is detached, or has a backward pass of its own; leave derivatives at "queries"'

@@ -45,6 +45,8 @@ class DirectionOptions:
     """... and Hessians of a pencil there."""
     pencil_residual: float = 0.03
     """Largest residual of a pencil; with more units than dimensions it is of order one."""
+    largest_between_kinks: float = 15.0
+    """Norm of a Hessian over the median from which it has met a kink, where kinks are expected."""
     same_direction: float = 1e-8
     """Largest 1 - |cos| between two directions that are one."""
     single_precision_width: int = 400
@@ -69,8 +71,9 @@ class HessianSampler:
         source: JetSource,
         draw_sites: Callable[[int, float], Array],
         journal: Journal,
+        largest: float = np.inf,
     ) -> None:
-        self._source = source
+        self._source, self._largest = source, largest
         self._draw_sites = draw_sites
         self._journal = journal
         self._parts: list[Jets] = []
@@ -82,8 +85,17 @@ class HessianSampler:
             batch = min(_SITES_PER_CALL, sites - self.count)
             points = self._draw_sites(batch, self._source.hessian_reach)
             self._parts.append(self._source.hessians(points))
-            self.count += batch
+            self._leave_out_large()
+            self.count = sum(len(part) for part in self._parts)
             self._journal.tell(self.count, expected or sites, "Hessians")
+
+    def _leave_out_large(self) -> None:
+        """Leave out Hessians that are far larger than most: across a kink they grow as steps get shorter."""
+        hessians = self.jets.hessians
+        if not np.isfinite(self._largest) or hessians is None:
+            return
+        size = np.linalg.norm(hessians.reshape(len(hessians), -1), axis=1)
+        self._parts = [self.jets.keep(size <= self._largest * np.median(size))]
 
     @property
     def jets(self) -> Jets:
@@ -158,12 +170,21 @@ class DirectionFinder:
     ) -> None:
         self._target, self._width, self._found = target, width, found
         self._finder, self._options, self._journal = finder, options, finder.journal
-        self._sampler = HessianSampler(target.source, target.sample, self._journal)
+        largest = options.largest_between_kinks if target.between_kinks else np.inf
+        self._sampler = HessianSampler(target.source, target.sample, self._journal, largest)
 
     @property
     def jets(self) -> Jets:
         """All Hessians so far."""
         return self._sampler.jets
+
+    @property
+    def largest_hessian(self) -> float:
+        """Norm of the largest Hessian over that of the median one; 0 without Hessians."""
+        if not self._sampler.count:
+            return 0.0
+        size = np.linalg.norm(self._sampler.columns(), axis=1)
+        return float(size.max() / max(np.median(size), np.finfo(np.float64).tiny))
 
     def by_pencils(self) -> Directions | None:
         """Find as many units as dimensions from a few Hessians; None if there are more."""

@@ -15,11 +15,12 @@ from unweave.arrays import Array, BoolArray
 from unweave.derivatives.sobolev_fit import SobolevFit
 from unweave.derivatives.stencils import Jets
 from unweave.derivatives.truncation import difference_gradients
-from unweave.methods.smooth.evidence import FoundSoFar
+from unweave.methods.smooth.evidence import FoundSoFar, SmoothReason
 from unweave.methods.smooth.frame_directions import DirectionFinder, DirectionOptions, Directions
 from unweave.methods.smooth.frame_target import FrameTarget
 from unweave.methods.smooth.frame_units import ProfileSamples, UnitFitter, UnitOptions
 from unweave.methods.smooth.span_members import MemberFinder
+from unweave.methods.smooth.value_polish import polish_on_values
 from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult
@@ -35,6 +36,8 @@ class FinalFitOptions:
     """Equations per parameter at least."""
     sites_per_unit: float = 1.5
     """Sites per unit at least, however many equations several outputs give per site."""
+    rows_per_unit: int = 12
+    """Values per unit at least, for units that are fitted to values alone."""
     sites_at_units: float = 0.25
     """Share of the units, those seen least, that get a site where they act."""
     skip_seen: float = 1e-3
@@ -51,6 +54,8 @@ class FrameOptions:
 
     rival_ratio: float = 10.0
     """Also try the second best activation if its profiles fit within this factor of the best one's."""
+    unexplained: float = 0.15
+    """Misfit of all activations from which Hessians that are uneven are not fitted."""
     directions: DirectionOptions = field(default_factory=DirectionOptions)
     units: UnitOptions = field(default_factory=UnitOptions)
     final_fit: FinalFitOptions = field(default_factory=FinalFitOptions)
@@ -82,6 +87,11 @@ class FrameSearch:
         self.profiles: ProfileSamples | None = None
         """Samples of the units' own profiles, once there are directions."""
 
+    @property
+    def largest_hessian(self) -> float:
+        """Norm of the largest Hessian over that of the median one; 0 without Hessians."""
+        return self._directions.largest_hessian
+
     def run(self) -> None:
         """Find the network."""
         found, pencil = self._found, self._directions.by_pencils()
@@ -100,6 +110,12 @@ class FrameSearch:
         """Fit a network along directions; try the next best activation if the best does not fit."""
         found, previous = self._found, self._found.snapshot()
         self.profiles, ranking = self._units.rank_activations(directions)
+        misfit = found.evidence.activation_residuals[ranking[0]]
+        kinks_expected = self._target.between_kinks or self._target.source.exact
+        if misfit > self._options.unexplained and not kinks_expected:
+            largest = self._directions.largest_hessian
+            if largest > self._options.directions.largest_between_kinks:
+                raise GaveUp(SmoothReason.UNEVEN_HESSIANS, largest=largest, misfit=misfit)
         for rank, name in enumerate(ranking[:2]):
             if rank and (found.at_floor or not self._is_rival(ranking[0], name)):
                 break
@@ -121,6 +137,9 @@ class FrameSearch:
         options = self._options.final_fit
         model, hessian_sites = self._found.model, self._directions.jets
         assert model is not None
+        if model.activation.kinks:
+            self._polish_on_values(model)
+            return
         with self._journal.stage("polish") as stage:
             per_site = (self._target.dimension + 1) * self._target.outputs
             enough = max(
@@ -140,6 +159,23 @@ class FrameSearch:
                 steps=len(self._found.evidence.fit_history) - 1,
             )
 
+    def _polish_on_values(self, model: NetworkParameters) -> None:
+        """Fit all parameters to values at random points, where differences may have met a kink."""
+        options = self._options.final_fit
+        with self._journal.stage("polish") as stage:
+            parameters = model.size + self._target.dimension * self._target.outputs  # with a skip
+            enough = options.equations_per_parameter * parameters / self._target.outputs
+            points = self._target.sample(max(int(np.ceil(enough)), options.rows_per_unit * model.width), 0.0)
+            answers = self._target.ask(points)
+            floor = max(self._noise, float(np.finfo(np.float64).eps * np.abs(answers).max()))
+            settled = self._found.evidence.residual_over_floor * floor
+            on_step = lambda step, _: self._journal.tell(step, None, "steps")  # noqa: E731
+            fit = polish_on_values(model, points, answers, self._noise, settled, on_step)
+            self._keep(fit)
+            stage.figures.update(
+                equations=answers.size, parameters=fit.model.size, residual=self._found.residual, floor=floor
+            )
+
     def _with_sites_at_units(self, jets: Jets, model: NetworkParameters, share: float) -> Jets:
         """Add gradients where the units act that the sites so far see least, a share of all units."""
         bend = model.activation.jet(jets.sites @ model.weights[0] + model.biases[0], 2)[2]
@@ -157,6 +193,11 @@ class FrameSearch:
         )
         if fit.model.width < model.width:
             self._found.note(width=fit.model.width, found=fit.model.width)
+        self._keep(fit)
+        return fit.model
+
+    def _keep(self, fit: ValueFitResult) -> None:
+        """Take the network of ``fit``, and what it says about itself."""
         self._found.model = fit.model
         self._found.note(
             fit_history=fit.history,
@@ -165,7 +206,6 @@ class FrameSearch:
             condition=fit.condition,
             parameter_error_bar=fit.error_bar,
         )
-        return fit.model
 
     def _lifting_floor(self) -> float:
         """Return what the noise of the gradients that locate the subspace leaves of a prediction."""

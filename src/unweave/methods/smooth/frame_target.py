@@ -27,6 +27,8 @@ from unweave.search.journal import Journal
 from unweave.targets.placement import points_at_units
 from unweave.targets.region import NormalisedQueries, Region
 
+SHORT_STEPS = 0.1
+"""Times the usual steps of Hessians: a tenth of the kinks are met, and rounding leaves six digits."""
 _SHRINK_INTO_BOX = 0.8  # factor by which points and ways are shortened until they lie in the box
 
 
@@ -60,6 +62,8 @@ class FrameTarget:
     rng: np.random.Generator
     autodiff: bool = False
     """Whether to take the target's own derivatives instead."""
+    between_kinks: bool = False
+    """Whether Hessians are taken over short steps, and those that met a kink all the same are left out."""
 
     @cached_property
     def source(self) -> JetSource:
@@ -67,7 +71,10 @@ class FrameTarget:
         if self.autodiff:
             frame = np.eye(self.region.n_inputs) if self.frame is None else self.frame
             return AutodiffJets(self.view, self.output_scale, frame)
-        return DifferenceJets(self.ask, difference_steps(self.noise, self.dimension))
+        steps = difference_steps(self.noise, self.dimension)
+        if self.between_kinks:
+            steps = replace(steps, hessian=SHORT_STEPS * steps.hessian)
+        return DifferenceJets(self.ask, steps)
 
     @property
     def outputs(self) -> int:

@@ -56,6 +56,8 @@ class JetProfileOptions:
     """Damping of a refinement."""
     voters: int = 64
     """Units on which activations are compared."""
+    further_voters: int = 12
+    """Units on which further activations are fitted, where none of the usual ones fits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +139,10 @@ def profile_valleys(
     """Find the minima of every unit's misfit.
 
     A slope tells which way a unit points, unless it is odd: s < 0 is the way opposite to its direction. From
-    the second derivative on, every unit looks the same from both sides.
+    the second derivative on, units with a reflection look the same from both sides.
     """
     found = [_valleys(samples, activation, options)]
-    if 1 in samples.orders and not activation.is_odd:
+    if activation.has_sides or (1 in samples.orders and not activation.is_odd):
         other = _valleys(samples.mirrored(), activation, options)
         found.append(replace(other, scales=-other.scales))
     scales = np.concatenate([each.scales for each in found], axis=1)

@@ -27,6 +27,10 @@ class SmoothOptions:
     """Factor by which gradients are added until their span is seen to end."""
     frame: FrameOptions = field(default_factory=FrameOptions)
     """The search through Hessians in the active subspace."""
+    kinks_likely: float = 3.0
+    """Misfit of units with kinks over the best one, up to which Hessians are taken again between kinks."""
+    searches_between_kinks: int = 2
+    """Searches with Hessians over short steps at most."""
     lift: LiftOptions = field(default_factory=LiftOptions)
     """The way from the active subspace back to all inputs."""
     members: MemberOptions = field(default_factory=MemberOptions)

@@ -19,13 +19,15 @@ to remove, and they take about 1.15 for m > D, and less for m << D.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from unweave.derivatives.active_subspace import SPARE_GRADIENTS, active_subspace
 from unweave.derivatives.jet_sources import LARGEST_MISMATCH, derivative_mismatch, difference_steps
 from unweave.derivatives.stencils import Jets
 from unweave.derivatives.truncation import difference_gradients
-from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
+from unweave.methods.shared.profiles.profiles import FURTHER_ACTIVATIONS, SMOOTH_ACTIVATIONS
 from unweave.methods.smooth.evidence import FoundSoFar, SmoothEvidence, SmoothReason
 from unweave.methods.smooth.frame_search import FrameSearch
 from unweave.methods.smooth.frame_target import FrameTarget, lift
@@ -35,6 +37,7 @@ from unweave.methods.smooth.options import SmoothOptions
 from unweave.methods.smooth.pencil_route import PencilRoute
 from unweave.methods.smooth.slice_route import SliceResult
 from unweave.methods.smooth.span_members import MemberFinder
+from unweave.networks.activations import get_activation
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.search import Candidate, Context, GaveUp, Search
@@ -53,7 +56,9 @@ class SmoothSearch(Search):
         super().__init__(context)
         view, findings = context.view, self.findings
         self._options: SmoothOptions = context.options
-        self._activations = self.request.activations_among((*SMOOTH_ACTIVATIONS, *POLYNOMIALS))
+        self._activations = self.request.activations_among(
+            (*SMOOTH_ACTIVATIONS, *FURTHER_ACTIVATIONS, *POLYNOMIALS)
+        )
         self._region, self._scale = findings.region, findings.spread
         self._noise = float(np.max(findings.noise.sigma_per_output / self._scale))
         self._finder = MemberFinder(self._options.members, self.journal, self.rng, view.executor)
@@ -93,12 +98,9 @@ class SmoothSearch(Search):
         if self.request.autodiff:
             self._check_derivatives()
         gradients = self._enter_active_subspace()
-        frame = self._in_frame(gradients)
-        try:
-            frame.run()
-            gave_up = None
-        except GaveUp as error:
-            gave_up = error
+        frame, gave_up = self._searched_in_frame(gradients)
+        if not self._found.at_floor and self._may_have_kinks(frame):
+            frame, gave_up = self._searched_between_kinks(gradients, frame, gave_up)
         if self._target.reduced and not self._lift_fits(gradients):
             # A direction was missing: few gradients happened to lie along it, or a unit is very weak.
             self._leave_active_subspace()
@@ -118,6 +120,41 @@ class SmoothSearch(Search):
                 floor=found.evidence.fit_floor,
                 what_else=self._what_else(frame.profiles),
             )
+
+    def _searched_in_frame(self, gradients: Jets) -> tuple[FrameSearch, GaveUp | None]:
+        """Search once; return the search, and why it gave up."""
+        frame = self._in_frame(gradients)
+        try:
+            frame.run()
+        except GaveUp as error:
+            return frame, error
+        return frame, None
+
+    def _may_have_kinks(self, frame: FrameSearch) -> bool:
+        """Whether second derivatives seem to jump: the likeliest units have kinks, or Hessians are uneven."""
+        if self.request.autodiff or self._target.between_kinks:
+            return False
+        residuals = self._found.evidence.activation_residuals or {}
+        kinked = [left for name, left in residuals.items() if get_activation(name).kinks]
+        likely = bool(kinked) and min(kinked) <= self._options.kinks_likely * min(residuals.values())
+        return likely or frame.largest_hessian > self._options.frame.directions.largest_between_kinks
+
+    def _searched_between_kinks(
+        self, gradients: Jets, frame: FrameSearch, gave_up: GaveUp | None
+    ) -> tuple[FrameSearch, GaveUp | None]:
+        """Search again with Hessians over short steps; keep the better network."""
+        usual, target = self._found.snapshot(), self._target
+        for _ in range(self._options.searches_between_kinks):
+            self._target = replace(target, between_kinks=True)
+            again, stopped = self._searched_in_frame(gradients)
+            if self._found.at_floor:
+                return again, stopped
+            if usual.residual <= self._found.residual:
+                self._found.restore(usual)
+                continue
+            usual, frame, gave_up = self._found.snapshot(), again, stopped
+        self._target = target
+        return frame, gave_up
 
     def _in_frame(self, gradients: Jets) -> FrameSearch:
         return FrameSearch(

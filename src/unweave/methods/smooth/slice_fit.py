@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from unweave.arrays import Array, IntArray
-from unweave.methods.shared.profiles.profiles import Profiles
+from unweave.methods.shared.profiles.profiles import FITS_WELL, Profiles, in_turns
 from unweave.methods.shared.profiles.unit_fits import model_of, typical_profile
 from unweave.methods.smooth.jet_profiles import (
     JetProfileOptions,
@@ -69,11 +69,16 @@ class SliceFitter:
         if len(names) == 1:
             return {names[0]: np.nan}
         voters = np.sort(rng.permutation(len(self._directions))[: self._profile_options.voters])
-        samples = self._samples.only(voters)
         options = self._profile_options
-        fitted = {name: fit_jet_profiles(samples, get_activation(name), options) for name in names}
-        # The median: a direction that is no unit's fits no activation.
-        residuals = {name: float(np.median(profiles.residuals)) for name, profiles in fitted.items()}
+        residuals: dict[str, float] = {}
+        for turn, group in enumerate(in_turns(names)):
+            samples = self._samples.only(voters[: options.further_voters] if turn else voters)
+            for name in group:
+                fitted = fit_jet_profiles(samples, get_activation(name), options)
+                # The median: a direction that is no unit's fits no activation.
+                residuals[name] = float(np.median(fitted.residuals))
+            if min(residuals.values()) <= FITS_WELL:
+                break
         return dict(sorted(residuals.items(), key=lambda entry: entry[1]))
 
     def starts(self, name: str, points: Array, answers: Array) -> list[tuple[NetworkParameters, float]]:

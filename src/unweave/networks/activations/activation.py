@@ -47,7 +47,10 @@ class Activation:
             call; at a kink the derivative from one side.
         reflection: how g(-z) follows from g(z), None if it does not.
         homogeneity: p with g(c z) = c^p g(z) for all c > 0, None if there is none.
-        smooth: False where g or g' has a kink (which then is at 0, and nowhere else).
+        smooth: False where g is a polynomial between its kinks: derivatives at points hardly show such units,
+            and lines through the kinks do.
+        kinks: where g, g' or g'' jumps, in growing order; g is analytic everywhere else. Where none is given,
+            g that is not smooth has one at 0.
         monotone_second: half-width T of the widest interval (-T, T) on which g'' is strictly monotone, None
             if there is no such interval around 0.
         second_inverse: closed form of the inverse of g'' on that interval, for c within its range; None:
@@ -62,6 +65,7 @@ class Activation:
     reflection: Reflection | None = None
     homogeneity: int | None = None
     smooth: bool = True
+    kinks: tuple[float, ...] = ()
     monotone_second: float | None = None
     second_inverse: Callable[[Array], Array] | None = None
     overwrite: Callable[[Array], None] | None = None
@@ -82,6 +86,11 @@ class Activation:
     def is_odd(self) -> bool:
         """Whether g(-z) = -g(z)."""
         return self.reflection == Reflection(-1)
+
+    @property
+    def has_sides(self) -> bool:
+        """Whether g'' tells z from -z beyond a sign; of others, Hessians do not show which way units point."""
+        return self.reflection is None
 
     @property
     def is_even(self) -> bool:
@@ -136,11 +145,11 @@ class Activation:
 
         h_r are the probabilists' Hermite polynomials, normalised to E[h_r(Z)^2] = 1, n is ``derivative`` (0
         to 3) and tau is ``shift`` (any shape; the result has that shape and a last axis of length ``order``).
-        Integration by parts gives mu_r(g^(n)) = sqrt((r+n)!/r!) mu_{r+n}(g); functions with a kink are
+        Integration by parts gives mu_r(g^(n)) = sqrt((r+n)!/r!) mu_{r+n}(g); functions with kinks are
         treated by this rule, so that their derivatives are meant as distributions (relu'' is a point mass).
 
-        Smooth functions are integrated by Gauss-Hermite quadrature with ``nodes`` nodes, kinked ones by
-        Gauss-Legendre with ``nodes`` nodes on either side of the kink.
+        Smooth functions are integrated by Gauss-Hermite quadrature with ``nodes`` nodes, others by
+        Gauss-Legendre with ``nodes`` nodes between their kinks.
         """
         if order < 1 or derivative not in range(MAX_ORDER + 1) or nodes < 1:
             raise InvalidInput(
@@ -149,11 +158,12 @@ class Activation:
                 f"ranges."
             )
         tau = np.asarray(shift, dtype=np.float64)[..., None]
-        if self.smooth:
+        kinks = self.kinks or (() if self.smooth else (0.0,))
+        if not kinks:
             points, weights = _gauss_hermite(nodes)
             values = self.jet(points + tau, derivative)[derivative]
             return np.asarray((values * weights) @ hermite_polynomials(points, order).T)
-        points, weights = _split_rule(-tau, order + derivative, nodes)
+        points, weights = _split_rule(np.array(kinks) - tau, order + derivative, nodes)
         values = self.jet(points + tau, 0)[0]
         polynomials = hermite_polynomials(points, order + derivative)[derivative:]
         coefficients = np.einsum("...n,r...n->...r", values * weights, polynomials)
@@ -180,16 +190,18 @@ def _gauss_hermite(nodes: int) -> tuple[Array, Array]:
     return points, weights / weights.sum()
 
 
-def _split_rule(kink: Array, order: int, nodes: int) -> tuple[Array, Array]:
-    """Nodes and weights, Gaussian density included, on both sides of each kink (..., 1); (..., 2 * nodes).
+def _split_rule(kinks: Array, order: int, nodes: int) -> tuple[Array, Array]:
+    """Nodes and weights, Gaussian density included, between all kinks (..., q); (..., (q + 1) * nodes).
 
     The interval is cut where h_order(z) exp(-z^2/2) is far below the rounding unit: 10 past the last turning
     point.
     """
     reach = 10 + 2 * np.sqrt(order)
     unit, unit_weights = np.polynomial.legendre.leggauss(nodes)
-    cut = np.clip(kink, -reach, reach)
-    left, right = (cut + reach) / 2, (reach - cut) / 2
-    points = np.concatenate([-reach + left * (unit + 1), cut + right * (unit + 1)], axis=-1)
-    weights = np.concatenate([left * unit_weights, right * unit_weights], axis=-1)
-    return points, weights * np.exp(-(points**2) / 2) / np.sqrt(2 * np.pi)
+    end = np.full((*kinks.shape[:-1], 1), reach)
+    cuts = np.concatenate([-end, np.clip(kinks, -reach, reach), end], axis=-1)
+    half = np.diff(cuts, axis=-1)[..., None] / 2
+    points = cuts[..., :-1, None] + half * (unit + 1)
+    weights = half * unit_weights * np.exp(-(points**2) / 2) / np.sqrt(2 * np.pi)
+    flat = (*kinks.shape[:-1], -1)
+    return points.reshape(flat), weights.reshape(flat)

@@ -18,6 +18,9 @@ LEAKY_SLOPE = 0.01
 GAUSSIAN_REACH = 40.0
 """exp(-z^2/2) underflows to zero well before this; larger arguments are cut so that z^2 does not overflow."""
 
+SELU_SCALE, SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
+"""Constants of the scaled exponential linear unit, as published and as torch and keras have them."""
+
 
 def _tanh(z: Array, order: int) -> tuple[Array, ...]:
     t = np.tanh(z)
@@ -71,6 +74,67 @@ def _gelu(z: Array, order: int) -> tuple[Array, ...]:
 def _swish(z: Array, order: int) -> tuple[Array, ...]:
     s = _sigmoid(z, order)
     return (z * s[0], *(k * s[k - 1] + z * s[k] for k in range(1, order + 1)))
+
+
+def _mish(z: Array, order: int) -> tuple[Array, ...]:
+    soft = _softplus(z, order)
+    t = _tanh(soft[0], order)
+    products = [t[0]]  # derivatives of tanh(softplus(z)), by the chain rule
+    if order > 0:
+        products.append(t[1] * soft[1])
+    if order > 1:
+        products.append(t[2] * soft[1] ** 2 + t[1] * soft[2])
+    if order > 2:
+        products.append(t[3] * soft[1] ** 3 + 3 * t[2] * soft[1] * soft[2] + t[1] * soft[3])
+    return (z * products[0], *(k * products[k - 1] + z * products[k] for k in range(1, order + 1)))
+
+
+def _exponential_linear(scale: float, alpha: float) -> Jet:
+    def jet(z: Array, order: int) -> tuple[Array, ...]:
+        below = np.minimum(z, 0.0)
+        value = scale * np.where(z > 0, z, alpha * np.expm1(below))
+        if order == 0:
+            return (value,)
+        curve = scale * alpha * np.exp(below)
+        bent = np.where(z > 0, 0.0, curve)
+        return (value, np.where(z > 0, scale, curve), bent, bent)[: order + 1]
+
+    return jet
+
+
+def _softsign(z: Array, order: int) -> tuple[Array, ...]:
+    down = 1 / (1 + np.abs(z))
+    return (z * down, down**2, -2 * np.sign(z) * down**3, 6 * down**4)[: order + 1]
+
+
+def _arctan(z: Array, order: int) -> tuple[Array, ...]:
+    value = np.arctan(z)
+    if order == 0:
+        return (value,)
+    with np.errstate(over="ignore"):
+        down = 1 / (1 + z * z)
+    return (value, down, -2 * z * down**2, (6 - 8 * down) * down**2)[: order + 1]
+
+
+def _gaussian(z: Array, order: int) -> tuple[Array, ...]:
+    x = np.clip(z, -GAUSSIAN_REACH, GAUSSIAN_REACH)
+    square = x * x
+    value = np.exp(-square)
+    return (value, -2 * x * value, (4 * square - 2) * value, x * (12 - 8 * square) * value)[: order + 1]
+
+
+def _clipped(low: float, high: float, stretch: float = 1.0, shift: float = 0.0) -> Jet:
+    """The unit that is stretch z + shift between low and high, and straight beyond."""
+
+    def jet(z: Array, order: int) -> tuple[Array, ...]:
+        line = stretch * z + shift
+        value = np.clip(line, low, high)
+        if order == 0:
+            return (value,)
+        zero = np.zeros_like(value)
+        return (value, np.where((line > low) & (line < high), stretch, 0.0), zero, zero)[: order + 1]
+
+    return jet
 
 
 def _sine(z: Array, order: int) -> tuple[Array, ...]:
@@ -185,6 +249,12 @@ CATALOGUE: tuple[Activation, ...] = (
     Activation("softplus", _softplus, LINEAR_UNIT),
     Activation("gelu", _gelu, LINEAR_UNIT),
     Activation("swish", _swish, LINEAR_UNIT),
+    Activation("mish", _mish),
+    Activation("elu", _exponential_linear(1.0, 1.0), kinks=(0.0,)),
+    Activation("selu", _exponential_linear(SELU_SCALE, SELU_ALPHA), kinks=(0.0,)),
+    Activation("softsign", _softsign, ODD, kinks=(0.0,)),
+    Activation("arctan", _arctan, ODD, monotone_second=1 / math.sqrt(3), overwrite=_in_place(np.arctan)),
+    Activation("gaussian", _gaussian, EVEN),
     Activation(
         "sine",
         _sine,
@@ -193,11 +263,33 @@ CATALOGUE: tuple[Activation, ...] = (
         second_inverse=lambda c: np.asarray(-np.arcsin(c)),
         overwrite=_in_place(np.sin),
     ),
-    Activation("relu", _leaky(0.0), LINEAR_UNIT, homogeneity=1, smooth=False, overwrite=_relu_in_place),
     Activation(
-        "leaky_relu", _leaky(LEAKY_SLOPE), Reflection(1, 0.0, -(1 + LEAKY_SLOPE)), homogeneity=1, smooth=False
+        "relu",
+        _leaky(0.0),
+        LINEAR_UNIT,
+        homogeneity=1,
+        smooth=False,
+        kinks=(0.0,),
+        overwrite=_relu_in_place,
     ),
-    Activation("squared_relu", _squared_relu, homogeneity=2, smooth=False),
+    Activation(
+        "leaky_relu",
+        _leaky(LEAKY_SLOPE),
+        Reflection(1, 0.0, -(1 + LEAKY_SLOPE)),
+        homogeneity=1,
+        smooth=False,
+        kinks=(0.0,),
+    ),
+    Activation("hard_tanh", _clipped(-1.0, 1.0), ODD, smooth=False, kinks=(-1.0, 1.0)),
+    Activation("relu6", _clipped(0.0, 6.0), smooth=False, kinks=(0.0, 6.0)),
+    Activation(
+        "hard_sigmoid",
+        _clipped(0.0, 1.0, 1 / 6, 0.5),
+        Reflection(-1, 1.0),
+        smooth=False,
+        kinks=(-3.0, 3.0),
+    ),
+    Activation("squared_relu", _squared_relu, homogeneity=2, smooth=False, kinks=(0.0,)),
     Activation("quadratic", _quadratic, EVEN, homogeneity=2),
     Activation(
         "cubic",

@@ -9,8 +9,8 @@ from unweave.errors import InvalidInput
 from unweave.networks.activations.activation import MAX_ORDER, Activation
 from unweave.networks.activations.catalogue import CATALOGUE, OUTPUT_ONLY
 
-ALIASES = {"logistic": "sigmoid", "linear": "identity"}
-"""Second names; a network always carries the first."""
+ALIASES = {"logistic": "sigmoid", "linear": "identity", "celu": "elu"}
+"""Second names; a network always carries the first. CELU is ELU with rescaled weights, equal for alpha = 1."""
 
 SOFTMAX = "softmax"
 """The one output activation that is not elementwise; `Network` knows it, the registry does not."""
@@ -64,10 +64,10 @@ def register_activation(activation: Activation) -> None:
     Example:
         >>> import numpy as np
         >>> from unweave.networks.activations import Activation, Reflection
-        >>> def softsign(z, order):
-        ...     r = 1 / (1 + np.abs(z))
-        ...     return (z * r, r**2, -2 * np.sign(z) * r**3, 6 * r**4)[: order + 1]
-        >>> register_activation(Activation("softsign", softsign, Reflection(-1), smooth=False))
+        >>> def algebraic(z, order):
+        ...     r = 1 / np.sqrt(1 + z**2)
+        ...     return (z * r, r**3, -3 * z * r**5, (12 * z**2 - 3) * r**7)[: order + 1]
+        >>> register_activation(Activation("algebraic", algebraic, Reflection(-1)))
     """
     name = activation.name
     if name in _BUILT_IN or name in ALIASES or name == SOFTMAX or not name:

@@ -18,7 +18,7 @@ needed and outgoing weights are free.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,6 +44,12 @@ PROFILE_SCHEDULE = LevenbergMarquardtOptions(
 
 SMOOTH_ACTIVATIONS = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
 """Activations tried when none is told; tanh stands for the logistic function too."""
+
+FURTHER_ACTIVATIONS = ("mish", "elu", "selu", "softsign", "arctan", "gaussian")
+"""Activations tried besides in precise answers, where none of the others fits: behind coarse answers they
+would imitate them."""
+FITS_WELL = 3e-4
+"""Relative misfit of profiles from which no further activation is tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +87,7 @@ class Profiles:
     """Fitted units g(s_k t + b_k), k = 1..m."""
 
     scales: Array
-    """(m,)"""
+    """(m,); negative where a unit points the other way."""
     biases: Array
     """(m,)"""
     outgoing: Array
@@ -106,6 +112,13 @@ class Profiles:
     def pooled_residual(self) -> float:
         """Return the root mean square of the misfits: how well the activation explains all units."""
         return pooled(self.residuals)
+
+
+def in_turns(names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return ``names`` in two groups: usual activations, and those that are tried only if none of them fits."""
+    usual = tuple(name for name in names if name not in FURTHER_ACTIVATIONS)
+    further = tuple(name for name in names if name in FURTHER_ACTIVATIONS)
+    return [group for group in (usual, further) if group]
 
 
 def pooled(residuals: Array) -> float:
@@ -159,12 +172,23 @@ def fit_profiles_from(
         have the same projections, and the sampling points are few).
     """
     samples = _without_affine(samples, projections, order)
-    scales, biases = _grid_search(projections[subset], samples[subset], activation, order, options)
-    few = projections[subset][:, :, None], samples[subset][:, :, None, :]
-    scales, biases, misfit = _refine(scales, biases, *few, activation, order, options)
-    best = np.argmin(misfit, axis=1)[:, None]
-    scales, biases = np.take_along_axis(scales, best, 1), np.take_along_axis(biases, best, 1)
-    return _refined(scales, biases, projections, samples, activation, order, options)
+    if activation.kinks:  # a few samples more or less on either side of a kink make a difference
+        subset = np.arange(len(projections), dtype=np.int64)
+
+    def fit(t: Array) -> Profiles:
+        scales, biases = _grid_search(t[subset], samples[subset], activation, order, options)
+        few = t[subset][:, :, None], samples[subset][:, :, None, :]
+        scales, biases, misfit = _refine(scales, biases, *few, activation, order, options)
+        best = np.argmin(misfit, axis=1)[:, None]
+        scales, biases = np.take_along_axis(scales, best, 1), np.take_along_axis(biases, best, 1)
+        return _refined(scales, biases, t, samples, activation, order, options)
+
+    fitted = fit(projections)
+    if not activation.has_sides:
+        return fitted
+    turned = fit(-projections)
+    every = np.arange(len(fitted.scales), dtype=np.int64)
+    return fitted.updated(every, replace(turned, scales=-turned.scales))
 
 
 def refine_profiles(
@@ -177,8 +201,10 @@ def refine_profiles(
 ) -> Profiles:
     """Fit again from a good start, for instance after the samples were corrected."""
     samples = _without_affine(samples, projections, order)
-    scales, biases = start.scales[:, None], start.biases[:, None]
-    return _refined(scales, biases, projections, samples, activation, order, options)
+    way = np.sign(start.scales)
+    scales, biases = np.abs(start.scales)[:, None], start.biases[:, None]
+    refined = _refined(scales, biases, way * projections, samples, activation, order, options)
+    return replace(refined, scales=way * refined.scales)
 
 
 def _refined(
@@ -208,6 +234,8 @@ def _grid_search(
 ) -> tuple[Array, Array]:
     """Return the best (s, b) of a grid, (m, candidates) each, for t (n, m) and c (n, m, K)."""
     n, m = t.shape
+    if activation.kinks:
+        return _kinked_grid_search(t, c, activation, order, options)
     grid_s, grid_b = profile_grid(float(np.abs(t).max(initial=1.0)), options)
     best_s = np.ones((m, options.candidates))
     best_b = np.zeros((m, options.candidates))
@@ -219,6 +247,32 @@ def _grid_search(
         shape = _without_affine(activation.jet(z, order)[order], t, order)
         chosen = _separated_best(explained_part(shape, c[:, rows]), options.candidates)
         best_s[rows], best_b[rows] = grid_s[chosen], grid_b[chosen]
+    return best_s, best_b
+
+
+def _kinked_grid_search(
+    t: Array, c: Array, activation: Activation, order: int, options: ProfileOptions
+) -> tuple[Array, Array]:
+    """Return the same where kinks lie between two samples: every gap between neighbours is tried."""
+    n, m = t.shape
+    scales = np.geomspace(*options.scales, options.scale_count)
+    ascending = np.sort(t, axis=0)
+    ends = np.ones((1, m)) / options.scales[1]
+    places = np.concatenate([ascending[:1] - ends, ascending, ascending[-1:] + ends])
+    centers = (places[1:] + places[:-1]).T / 2  # (m, n + 1)
+    best_s = np.ones((m, options.candidates))
+    best_b = np.zeros((m, options.candidates))
+    block = max(1, _GRID_ENTRIES // (n * centers.shape[1] * len(scales)))
+    grid_s = np.tile(scales[:, None], (1, centers.shape[1])).reshape(-1)
+    for start in range(0, m, block):
+        check()
+        rows = slice(start, start + block)
+        grid_b = (-scales[:, None] * centers[rows, None, :]).reshape(-1, len(grid_s))
+        shape = activation.jet(t[:, rows, None] * grid_s + grid_b, order)[order]
+        chosen = _separated_best(
+            explained_part(_without_affine(shape, t, order), c[:, rows]), options.candidates
+        )
+        best_s[rows], best_b[rows] = grid_s[chosen], np.take_along_axis(grid_b, chosen, 1)
     return best_s, best_b
 
 
@@ -330,15 +384,19 @@ class _ProfileSteps(Steps[_ProfilePoint]):
     def trial(self, point: _ProfilePoint, damping: float | Array) -> _ProfilePoint:
         step_s, step_b = self._step(point, damping)
         log_s = point.log_s + _clipped(step_s, -self._longest_s, self._longest_s)
-        b = point.b + _clipped(step_b, -self._longest_b, self._longest_b)
-        return self.at(_clipped(log_s, *_PROFILE_LOG_SCALES), b)
+        log_s = _clipped(log_s, *_PROFILE_LOG_SCALES)
+        kept = point.b * np.exp(log_s - point.log_s) if self._activation.kinks else point.b
+        return self.at(log_s, kept + _clipped(step_b, -self._longest_b, self._longest_b))
 
     def _step(self, point: _ProfilePoint, damping: float | Array) -> tuple[Array, Array]:
         t, shape, amplitude = self._t, point.shape, point.amplitude
         norm = np.maximum(np.einsum("nmc,nmc->mc", shape, shape), np.finfo(np.float64).tiny)
         by_b = _without_affine(point.slope, t, self._order)
         by_b = by_b - shape * (np.einsum("nmc,nmc->mc", shape, by_b) / norm)
-        by_s = _without_affine(point.slope * (np.exp(point.log_s) * t), t, self._order)
+        by_s = np.exp(point.log_s) * t
+        if self._activation.kinks:  # a kink stays between its neighbours while the scale changes
+            by_s = by_s + point.b
+        by_s = _without_affine(point.slope * by_s, t, self._order)
         by_s -= shape * (np.einsum("nmc,nmc->mc", shape, by_s) / norm)
         power = np.einsum("mck,mck->mc", amplitude, amplitude)
         normal = (

@@ -11,12 +11,14 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.execution.executor import Executor, SerialExecutor
 from unweave.methods.shared.profiles.profiles import (
+    FITS_WELL,
     PROFILES,
     ProfileOptions,
     Profiles,
     fit_profiles,
     fit_profiles_from,
     grid_subset,
+    in_turns,
     pooled,
     refine_profiles,
 )
@@ -46,19 +48,21 @@ def rank_activations(
     if len(names) == 1:
         return {names[0]: np.nan}
     voters = np.sort(rng.permutation(projections.shape[1])[: options.voters])
-    # The subsets are drawn before work is shared out.
-    tasks = [(name, grid_subset(len(projections), rng, options)) for name in names]
     # In one layout of memory whoever computes: sums over strided arrays are rounded otherwise.
     few = np.ascontiguousarray(projections[:, voters]), np.ascontiguousarray(samples[:, voters])
     shared = _Ballot(*few, order, options)
     key = ("activations", shared.projections, shared.samples, order, repr(options))
-    residuals = {}
+    residuals: dict[str, float] = {}
     on_name(0)
-    for (name, _), misfits in zip(
-        tasks, (executor or SerialExecutor()).map(_misfits_task, tasks, shared=shared, key=key), strict=True
-    ):
-        residuals[name] = pooled(misfits[0])
-        on_name(len(residuals))
+    for group in in_turns(names):
+        # The subsets are drawn before work is shared out.
+        tasks = [(name, grid_subset(len(projections), rng, options)) for name in group]
+        results = (executor or SerialExecutor()).map(_misfits_task, tasks, shared=shared, key=key)
+        for (name, _), misfits in zip(tasks, results, strict=True):
+            residuals[name] = pooled(misfits[0])
+            on_name(len(residuals))
+        if min(residuals.values()) <= FITS_WELL:
+            break
     return residuals
 
 
