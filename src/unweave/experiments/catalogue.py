@@ -111,6 +111,9 @@ _EXPERIMENT_ROWS = (
         exact-erm | Theorem 2.4.1 and Algorithm 1 | 0.2
             Two ReLU units of globally least loss are found, with a proof.
             1 and 2 inputs, 20 to 60 samples, with and without noise
+        hinge-erm | Algorithm 1 | 3
+            With the hinge loss the least loss is that of all patterns.
+            5 cases of 6 samples, all 64 patterns and both signs by linear programs
         """,
     ),
     *_rows(
@@ -126,6 +129,24 @@ _EXPERIMENT_ROWS = (
         """,
     ),
     *_rows(
+        "circuits",
+        _MATHEMATICS,
+        """
+        flat-networks | Theorem 2.2.1 | 2
+            Any network has one of ceil(log2(n + 1)) hidden layers.
+            three networks of 1 to 3 inputs and up to 3 hidden layers, exact fractions
+        boolean-sizes | Lemma 2.5.1 and Proposition 2.5.3 | 0.2
+            Boolean functions take a gate per variable of a Fourier term.
+            4 and 8 bits, whole tables
+        random-restrictions | Lemma 2.6.1 | 1
+            Fixing most inputs at random removes most gates.
+            64 to 1024 inputs, four left free, 4000 restrictions
+        ordered-circuits | Lemma 2.E.1 | 0.3
+            Circuits with an ordered first layer have a low rank.
+            2 x 5 signs, one to three hidden layers
+        """,
+    ),
+    *_rows(
         "gates",
         _MATHEMATICS,
         """
@@ -138,6 +159,9 @@ _EXPERIMENT_ROWS = (
         glm-tron | Lemma 3.5.1 and Theorem 3.5.2 | 0.2
             GLM-Tron learns a gate whose labels an adversary moves.
             10 inputs, 500 samples, theta = 0 and 0.002
+        benign-noise | Theorem 3.5.3 | 1
+            Errors that nobody chooses leave a small loss.
+            3 inputs, 500 and 8000 samples, 40 and 10 draws
         """,
     ),
     *_rows(
@@ -165,6 +189,9 @@ _EXPERIMENT_ROWS = (
         energy-barrier | theorem on the energy barrier | 0.1
             Weights of deficient rank have a risk of at least C s_min^4.
             d = 3, 5 and 10, by minimisation
+        sample-barrier | theorem on the energy barrier, samples | 2
+            On samples of any law, weights of deficient rank are kept out.
+            d = 4, 400 samples of three laws
         quadratic-descent | theorems on initialisation and descent | 0.6
             A known start is below the barrier, and descent from it arrives.
             d = 10, m = 1600 and 20

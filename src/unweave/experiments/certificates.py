@@ -10,7 +10,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.certify import draw_noise, noise_resilience_sigma
 from unweave.certify.perturbation import Form
-from unweave.experiments.experiment import Figure, Progress, at_most, equal
+from unweave.experiments.experiment import Figure, Progress, at_most, close, equal, vanishes
 from unweave.networks.network import Network
 from unweave.optimize.first_order import State, descend
 from unweave.optimize.first_order_steps import CertifiedStep, StepKind, certified_step
@@ -45,6 +45,8 @@ def run_support_recovery(seed: int, progress: Progress) -> Iterator[Figure]:
         codes = model.codes(code_count, rng)
         signals = model.signals(codes)
         yield equal(f"{cell}: condition of the theorem holds", True, found.theorem_holds)
+        printed_bias = (low + high) * sparsity * (found.distance + 1 / math.sqrt(inputs))
+        yield close(f"{cell}: theorem's bias, 2 m1 k (delta + mu)", printed_bias, found.theorem_bias, 1e-12)
         rates = support_rates(encoder, signals, codes, found.theorem_bias)
         yield equal(f"{cell}: supports found, theorem's bias", 1.0, rates.exact, union_note)
         bias = found.theorem_bias if found.bias is None else found.bias
@@ -89,11 +91,34 @@ def run_certified_steps(seed: int, progress: Progress) -> Iterator[Figure]:
         step = certified_step(
             kind, smoothness, largest_gradient, bowl(start), accuracy, shift=shift, sharper=False
         )
+        yield vanishes(
+            f"{cell}: first step beside the printed formula, relative",
+            first_step_error(start, step, smoothness, largest_gradient, accuracy, shift),
+            1e-12,
+        )
         reached, rise = first_passage(start, step, accuracy)
         note = corrected if kind == "adam" else ""
         yield at_most(f"{cell}: steps", round(step.steps), reached, note=note)
         rule = "f never rises, up to rounding"
         yield at_most(f"{cell}: largest rise of f", 1e-15, rise, rule, published="none")
+
+
+def first_step_error(
+    start: Array, step: CertifiedStep, smoothness: float, sigma: float, accuracy: float, shift: float | None
+) -> float:
+    """Relative difference of the first step from the source's, written out once more."""
+    method = step.method()
+    gradient = bowl_gradient(start)
+    taken = start - method.step(method.begin(start), gradient).x
+    if shift is not None:  # RMSProp: alpha g / sqrt(v), v = (1 - beta2) (g^2 + xi)
+        alpha = (1 - step.beta2) * shift / (smoothness * math.sqrt(sigma**2 + shift))
+        wanted = alpha * gradient / np.sqrt((1 - step.beta2) * (gradient**2 + shift))
+    else:  # ADAM: alpha_1 m / (sqrt(v) + xi), m = (1 - beta1) g, v = (1 - beta2) g^2
+        beta1, edge = accuracy / (accuracy + 2 * sigma), accuracy + 2 * sigma
+        alpha = float(gradient @ gradient) / (smoothness * (1 - beta1) ** 2) * 4 * accuracy / (3 * edge**2)
+        scale = math.sqrt(1 - step.beta2) * np.abs(gradient) + 2 * sigma
+        wanted = alpha * (1 - beta1) * gradient / scale
+    return float(np.linalg.norm(taken - wanted) / np.linalg.norm(wanted))
 
 
 def first_passage(start: Array, step: CertifiedStep, accuracy: float) -> tuple[float, float]:
@@ -135,6 +160,11 @@ def run_noise_resilience(seed: int, progress: Progress) -> Iterator[Figure]:
         x = rng.standard_normal((points, units))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
         sigma = noise_resilience_sigma(net, 1.0, margin, failure, form)
+        if form == "published":
+            mean = math.sqrt(float(np.prod([np.linalg.norm(w, 2) for w in weights])))
+            smallest = min(mean / 2, margin / (math.e * 2 * mean))
+            wanted = smallest / math.sqrt(2 * units * math.log(4 * units / failure))
+            yield close(f"{cell}: deviation, as printed", wanted, sigma, 1e-12)
         answers = net(x)
         moved = [np.linalg.norm(draw_noise(net, sigma, rng)(x) - answers, axis=1).max() for _ in range(draws)]
         exceeded = float(np.mean(np.array(moved) > margin))

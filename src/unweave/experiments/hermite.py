@@ -207,7 +207,8 @@ def run_sign_ambiguity(seed: int, progress: Progress) -> Iterator[Figure]:
     relu(-t) = relu(t) - t, so turning the units of a set F around, (w, b) -> (-w, -b), changes the function
     by -sum_F a_i (w_i . x + b_i). If these sums vanish, two different networks are one function. Planted: 5
     units on 3 inputs, without biases (outer weights in the null space of W) and with (in that of W and b
-    together). One pair of networks without biases, one with.
+    together). One pair of networks without biases, one with; beside each, three independent units on 5
+    inputs, whose signs are unique.
     """
     inputs, width, points = 3, 5, 10_000
     same_distance = 1e-6  # distance of (w, b) up to which two units are one
@@ -230,3 +231,9 @@ def run_sign_ambiguity(seed: int, progress: Progress) -> Iterator[Figure]:
         # Signs only enter the affine part, which is zero for both.
         form = AbsoluteForm(weights, biases, outer[:, None] / 2, np.zeros((inputs, 1)), np.zeros(1))
         yield equal(f"{cell}: signs called unique", False, solve_signs(form).unique)
+        # Control: units that are independent have one set of signs.
+        free = rng.standard_normal((width, inputs))
+        heights = rng.uniform(0.5, 1.0, (inputs, 1)) / 2
+        offsets = rng.uniform(-1, 1, inputs)
+        control = AbsoluteForm(free, offsets, heights, free @ heights, offsets @ heights)
+        yield equal(f"{cell}, independent units: signs called unique", True, solve_signs(control).unique)

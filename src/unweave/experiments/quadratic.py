@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.optimize import minimize
@@ -11,11 +11,13 @@ from unweave.arrays import Array
 from unweave.experiments.experiment import Figure, Progress, at_least, at_most, close, equal, vanishes
 from unweave.quadratic import (
     counterexample,
+    empirical_barrier,
     identity_start,
     population_barrier,
     population_risk,
     quadratic_descent,
     recover_quadratic,
+    sample_barrier,
     span_test,
     stationary_certificate,
 )
@@ -95,13 +97,41 @@ def least_risk(matrix: Array, rng: np.random.Generator) -> float:
     return min(float(end.fun) for end in ends)
 
 
+def run_sample_barrier(seed: int, progress: Progress) -> Iterator[Figure]:
+    """The energy barrier on samples, for inputs of other laws ([quadratic], empirical risk).
+
+    Weights of rank below d have a loss of at least lambda_min(G) s_min^4 on the samples at hand. The least
+    loss is found by minimization over the direction that is lost, and by descent from random weights of rank
+    d - 1, which must not get below it. d = 4, 400 samples of normal, uniform and Laplace coordinates.
+    """
+    inputs, samples = 4, 400
+    laws: dict[str, Callable[[np.random.Generator, tuple[int, int]], Array]] = {
+        "normal": lambda rng, shape: rng.standard_normal(shape),
+        "uniform": lambda rng, shape: rng.uniform(-np.sqrt(3), np.sqrt(3), shape),
+        "Laplace": lambda rng, shape: rng.laplace(scale=np.sqrt(0.5), size=shape),
+    }
+    for number, (law, draw) in enumerate(laws.items()):
+        progress(law)
+        rng = np.random.default_rng([seed, number])
+        weights = rng.standard_normal((inputs, 2 * inputs))
+        matrix = weights @ weights.T
+        x = draw(rng, (samples, inputs))
+        y = np.sum((x @ weights) ** 2, axis=1)
+        found = sample_barrier(x, matrix, starts=8, seed=seed)
+        yield at_least(f"{law}: least loss of deficient rank", empirical_barrier(x, matrix), found.loss)
+        starts = [rng.standard_normal((inputs, inputs - 1)) for _ in range(5)]
+        reached = min(quadratic_descent(x, y, start).history[-1] for start in starts) * float(np.mean(y**2))
+        rule = "descent from weights of deficient rank stays above it"
+        yield at_least(f"{law}: least loss that descent reaches", found.loss * (1 - 1e-9), reached, rule)
+
+
 def run_quadratic_descent(seed: int, progress: Progress) -> Iterator[Figure]:
     """Starts below the energy barrier, and descent from them ([quadratic]).
 
     If m is a large multiple of d^2 and W* has random entries, a start with W_0^T W_0 = m I lies below the
     barrier; descent from there keeps full rank, where every stationary point is the planted network up to
-    rotation, and finds it. With few units the same start is far above the barrier. d = 10, m = 16 d^2 and m =
-    2 d.
+    rotation, and finds it. The barrier is the source's own, 2 s_min^4. With few units the same start is far
+    above it. d = 10, m = 16 d^2 and m = 2 d.
     """
     inputs, wide, narrow = 10, 1600, 20
     samples = 10 * inputs * (inputs + 1) // 2
@@ -111,7 +141,8 @@ def run_quadratic_descent(seed: int, progress: Progress) -> Iterator[Figure]:
     for width in (wide, narrow):
         weights = rng.standard_normal((inputs, width))
         matrix = weights @ weights.T
-        over[width] = population_risk(width * np.eye(inputs) - matrix) / population_barrier(matrix)
+        smallest = float(np.linalg.eigvalsh(matrix)[0])
+        over[width] = population_risk(width * np.eye(inputs) - matrix) / (2 * smallest**2)
         if width == wide:
             planted, truth = weights, matrix
     yield at_most(f"m = {wide}: risk of the start over the barrier", 1.0, over[wide])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from math import comb
 
 import numpy as np
+from scipy.optimize import linprog
 
 from unweave.arrays import Array
 from unweave.exact import exact_erm, hyperplane_dichotomies
@@ -68,6 +70,41 @@ def run_exact_erm(seed: int, progress: Progress) -> Iterator[Figure]:
         recomputed = float(np.sum((fit.network(x)[:, 0] - y) ** 2))
         yield at_most(f"{cell}: loss beside the planted network's", planted, recomputed)
         yield at_most(f"{cell}: convex programs solved", 2**width * fit.n_tuples, fit.n_programs)
+
+
+def run_hinge_erm(seed: int, progress: Progress) -> Iterator[Figure]:
+    """[mathematics] Alg. 1 with the hinge loss, the other one of the two that the source names.
+
+    The least loss of one ReLU unit on six labelled points, certified by branch and bound, beside that of all
+    2^6 patterns and both signs, each a linear program written down from the definition. Five draws.
+    """
+    samples = 6
+    for case in range(5):
+        cell = f"case {case + 1}"
+        progress(cell)
+        rng = np.random.default_rng([seed, case])
+        x, y = rng.standard_normal((samples, 2)), rng.choice([-1.0, 1.0], samples)
+        fit = exact_erm(x, y, 1, loss="hinge", seed=seed)
+        yield equal(f"{cell}: certified", True, fit.certified)
+        difference = fit.loss - hinge_of_all_patterns(x, y)
+        yield vanishes(f"{cell}: loss above that of all patterns", difference, 1e-7)
+
+
+def hinge_of_all_patterns(x: Array, y: Array) -> float:
+    """Least sum of max(0, 1 - y f(x)) of one unit +-relu(a . x + b), over every pattern of active points."""
+    n = len(y)
+    z = np.column_stack([x, np.ones(n)])
+    best = float(n)  # the zero network
+    for pattern in product((0.0, 1.0), repeat=n):
+        sides = np.where(np.array(pattern)[:, None] > 0, -z, z)  # active points have a . z >= 0
+        for sign in (1.0, -1.0):
+            margins = -sign * (y * np.array(pattern))[:, None] * z  # 1 - y f <= t
+            left = np.block([[sides, np.zeros((n, n))], [margins, -np.eye(n)]])
+            right = np.concatenate([np.zeros(n), -np.ones(n)])
+            cost = np.concatenate([np.zeros(z.shape[1]), np.ones(n)])
+            bounds = [(None, None)] * z.shape[1] + [(0, None)] * n
+            best = min(best, float(linprog(cost, A_ub=left, b_ub=right, bounds=bounds).fun))
+    return best
 
 
 def planted_pair(rng: np.random.Generator, inputs: int, samples: int) -> tuple[Network, Array]:

@@ -136,7 +136,8 @@ def run_learnability(seed: int, progress: Progress) -> Iterator[Figure]:
 
     alpha, the m-th eigenvalue of E[vec H vec H^T], is at least lambda_min(G_2) lambda_min(E_2), the product
     of how independent the squared weights are and how much the units curve. Sampled, sigma_m^2 / N of N
-    Hessians approaches it from below. One network per setting.
+    Hessians approaches it from below. One network per setting. The bound is this library's value of the
+    product; the source's claim is that alpha does not fall with D where m grows like D.
     """
     settings = ((20, 100), (20, 160))
     bias_spread = 0.5
@@ -156,3 +157,10 @@ def run_learnability(seed: int, progress: Progress) -> Iterator[Figure]:
         yield at_least(
             f"{cell}: sigma_m / sigma_m+1", 1e6, gap, "a gap of 1e6 and above: m directions, no more"
         )
+    alphas = []
+    for inputs in (20, 40, 60):
+        progress(f"D = m = {inputs}")
+        truth = random_network([inputs, inputs, 1], seed=seed, outer="ones", bias=bias_spread)
+        alphas.append(expected_learnability(truth.weights[0], truth.biases[0], get_activation("tanh")).alpha)
+    rule = "alpha does not fall with D: not below 0.7 of it, which one network may cost"
+    yield at_least("D = m = 60: alpha over that at D = m = 20", 0.7, alphas[2] / alphas[0], rule)
