@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
+from unweave.networks.network import Network
 from unweave.numerics.clock import time_limit
 from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
@@ -190,7 +191,7 @@ class Run:
         """Let other kinds of units try to explain coarse answers as well, unless the user told the kind."""
         if self._request.activation is not None or not place.findings.is_noisy:
             return candidate
-        if candidate.network is None or candidate.evidence.from_exact_equations:
+        if not isinstance(candidate.network, Network) or candidate.evidence.from_exact_equations:
             return candidate
         x, y, sigma = self._source.answers(candidate, place)
         region = place.findings.region
