@@ -37,7 +37,9 @@ def trees_from(path: Path, content: dict[str, Any]) -> TreeEnsemble | None:
     if str(content.get("format")) != FORMAT:
         return None
     if int(content.get("version", 0)) != VERSION:
-        raise InvalidInput(f"version of {str(path)!r} must be {VERSION}. Got {content.get('version')} instead.")
+        raise InvalidInput(
+            f"version of {str(path)!r} must be {VERSION}. Got {content.get('version')} instead."
+        )
     try:
         return TreeEnsemble.from_arrays(content)
     except InvalidInput as error:
@@ -68,7 +70,9 @@ def _onnx(trees: TreeEnsemble) -> bytes:
     outputs = trees.n_outputs
 
     def doubles(name: str, values: Any) -> Any:
-        return helper.make_tensor(name, TensorProto.DOUBLE, [len(values)], np.asarray(values, dtype=np.float64))
+        return helper.make_tensor(
+            name, TensorProto.DOUBLE, [len(values)], np.asarray(values, dtype=np.float64)
+        )
 
     thresholds = np.where(inner, trees.threshold, 0.0)
     ensemble = helper.make_node(

@@ -23,9 +23,9 @@ _TABLES = ("feature", "threshold", "left", "right", "value", "roots")
 class TreeEnsemble:
     """The sum of decision trees, behind an output activation.
 
-    All trees share tables of N nodes. Node k sends a row to ``left[k]`` if x[feature[k]] <= threshold[k], else
-    to ``right[k]``; a leaf has feature -1 and adds ``value[k]`` (K,). The thresholds are exact: the largest
-    float64 that goes left.
+    All trees share tables of N nodes. Node k sends a row to ``left[k]`` if x[feature[k]] <= threshold[k],
+    else to ``right[k]``; a leaf has feature -1 and adds ``value[k]`` (K,). The thresholds are exact: the
+    largest float64 that goes left.
 
     Args:
         feature: (N,) input that a node compares, -1 for a leaf.
@@ -230,11 +230,10 @@ class TreeEnsemble:
         """Return the trees that `arrays`, or the text of `to_json`, describes."""
         try:
             names = content.get("input_names")
+            tables = {name: content[name] for name in _TABLES}
+            names = None if names is None else [str(name) for name in names]
             return cls(
-                *(content[name] for name in _TABLES),
-                n_inputs=int(content["n_inputs"]),
-                output=str(content["output"]),
-                input_names=None if names is None else [str(name) for name in names],
+                **tables, n_inputs=int(content["n_inputs"]), output=str(content["output"]), input_names=names
             )
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, InvalidInput):

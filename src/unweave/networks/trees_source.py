@@ -33,7 +33,7 @@ def python_source(trees: TreeEnsemble, name: str) -> str:
             "import math",
             "",
             f"{names}ROOTS = {trees.roots.tolist()!r}",
-            "NODES = [  # input (-1: a leaf), threshold, node if x <= threshold, node if not, value of a leaf",
+            "NODES = [  # input (-1: leaf), threshold, node if x <= threshold, node if not, leaf's value",
             *nodes,
             "]",
             "",

@@ -206,9 +206,7 @@ def look(
     )
 
 
-def _in_steps(
-    view: NormalisedQueries, lines: Lines, noise: Noise, examples: Any, queries: int
-) -> Findings:
+def _in_steps(view: NormalisedQueries, lines: Lines, noise: Noise, examples: Any, queries: int) -> Findings:
     """Return findings of a target that answers in steps: its answers are as precise as their numbers are."""
     answers = lines.answers
     single = noise.kind == "float32"

@@ -67,7 +67,7 @@ def _is_flat(lines: Lines) -> bool:
 
 
 def _ways(lines: Lines) -> tuple[Array, Array]:
-    """Return neighbouring points ((n, D), (n, D)) of the lines with different answers, from every line first."""
+    """Return neighbouring points ((n, D), (n, D)) with different answers, one of every line first."""
     t = np.concatenate([-lines.steps[::-1], [0.0], lines.steps])
     answers = np.concatenate([lines.minus[:, ::-1], lines.center[:, None], lines.plus], axis=1)
     line, at = np.nonzero((np.diff(answers, axis=1) != 0).any(axis=2))

@@ -79,8 +79,9 @@ class Recovery:
     network: Any
     """The best `Network` found, in the target's own inputs; None if there is none.
 
-    It may be another kind of model (`unweave.networks.model.Model`): a `TreeEnsemble` where the target answers
-    in steps."""
+    It may be a model of another kind (`unweave.networks.model.Model`): a `TreeEnsemble` where the target
+    answers in steps.
+    """
     status: Status
     error: float
     """Largest error on fresh queries relative to the largest answer; nan if it could not be measured."""

@@ -128,7 +128,9 @@ def fresh_trial(
     number = findings.noise.number_format
     if number is not None:  # no answer is more precise than its own rounding, however large it is
         rounding = ROUNDING_EPS * float(number.eps) * np.abs(answers)
-        if isinstance(network, Network) and network.activations[-1] == "exp":  # which multiplies what it is given, rounded, by its answer
+        if (
+            isinstance(network, Network) and network.activations[-1] == "exp"
+        ):  # which multiplies what it is given, rounded, by its answer
             rounding *= 1 + np.abs(np.log(np.maximum(np.abs(answers), np.finfo(np.float64).tiny)))
         floor = np.maximum(floor, rounding)
     if candidate.evidence.fitted_to_noise and findings.is_noisy:

@@ -92,7 +92,11 @@ class TestRows:
         kept = self._examples
         if kept is None:
             return np.empty((0, len(self.low)))
-        return kept[((kept >= self.low) & (kept <= self.high)).all(axis=1)]
+        return self.bounded(kept)
+
+    def bounded(self, rows: Array) -> Array:
+        """Return those of ``rows`` (n, D) that lie within the bounds."""
+        return np.asarray(rows[((rows >= self.low) & (rows <= self.high)).all(axis=1)])
 
     def _typical(self, n: int) -> Array:
         region, rng = self._region, self._rng

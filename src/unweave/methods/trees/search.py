@@ -73,7 +73,9 @@ class TreesEvidence(Evidence):
             "parts": (self.parts, "leaves of the tree, or terms of the sum of trees"),
             "agreeing rows of the search": (self.quiet, "last rows of the search: all of them agree"),
         }
-        return [Check.figure(name, value, said) for name, (value, said) in figures.items() if value is not None]
+        return [
+            Check.figure(name, value, said) for name, (value, said) in figures.items() if value is not None
+        ]
 
 
 class TreesSearch(Search):
@@ -168,7 +170,13 @@ class TreesSearch(Search):
             few = options.quiet_rows * (options.unplaced if self._rows.unplaced else 1.0)
             wanted = max(few, options.quiet_rows_per_part * max(parts, len(self._thresholds)))
             if self._quiet >= wanted:
-                return
+                # Rows asked for other reasons are free, and one that contradicts is a way to what is missing.
+                x = self._rows.bounded(self.context.view.ledger.witnesses.rows()[0])
+                wrong = model.wrong(x)
+                if not wrong.any():
+                    return
+                model.learn(self.rng.permutation(x[wrong])[: options.at_once])
+                self._quiet = 0
             if isinstance(model, SumOfTrees) and model.too_high > max(8, parts):
                 raise GaveUp(TreesReason.TOO_LARGE, limit=options.most_order, what="inputs in one term")
             if self._parts() > options.most_terms:

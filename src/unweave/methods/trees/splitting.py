@@ -41,10 +41,9 @@ class _Threshold:
         return _Threshold(self.feature[which], self.value[which], self.base[which])
 
     def replaced(self, which: IntArray, others: _Threshold) -> _Threshold:
-        parts = [part.copy() for part in (self.feature, self.value, self.base)]
-        for part, other in zip(parts, (others.feature, others.value, others.base), strict=True):
-            part[which] = other
-        return _Threshold(*parts)
+        feature, value, base = self.feature.copy(), self.value.copy(), self.base.copy()
+        feature[which], value[which], base[which] = others.feature, others.value, others.base
+        return _Threshold(feature, value, base)
 
 
 class GrowingTree:
@@ -123,7 +122,9 @@ class GrowingTree:
             found = self._seen_from(self._parted(node.base, hidden, differs), node)
         self._thresholds.add(best.feature, best.value)
         for place, each in enumerate(leaf):
-            self._split(int(each), int(best.feature[place]), float(best.value[place]), x[place], best.base[place])
+            self._split(
+                int(each), int(best.feature[place]), float(best.value[place]), x[place], best.base[place]
+            )
         return len(leaf)
 
     def _parted(self, own: Array, x: Array, differs: Differing) -> _Threshold:

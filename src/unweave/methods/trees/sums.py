@@ -30,7 +30,7 @@ class Terms:
         self.inputs: list[tuple[int, ...]] = [()]
         self.thresholds: list[tuple[float, ...]] = [()]
         self.coefficients: list[Array] = [constant]
-        self._known = {((), ()): 0}
+        self._known: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {((), ()): 0}
         self._packed: tuple[IntArray, Array, Array] | None = None
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class SumOfTrees:
         return self._ask.differ(self._ask(x), self.terms(x))
 
     def learn(self, x: Array) -> int:
-        """Find the terms that are missing at rows ``x`` (n, D), all of them wrong; return how many are new."""
+        """Find the terms that are missing at wrong rows ``x`` (n, D); return how many are new."""
         x, support = self._reduced(x)
         few = support.sum(axis=1) <= self._most_order
         self.too_high += int((~few).sum())
@@ -134,7 +134,7 @@ class SumOfTrees:
         return x, needed
 
     def _lowered(self, x: Array, support: BoolArray) -> tuple[Array, Array, BoolArray]:
-        """Move every needed input down to where the error begins; return the numbers just below, and these."""
+        """Move every needed input down to where the error begins; return the inputs below, and these."""
         x, kept, low = x.copy(), support.copy(), np.tile(self._bottom, (len(x), 1))
         for turn in range(int(support.sum(axis=1).max(initial=0))):
             rows = np.flatnonzero(support.sum(axis=1) > turn)
@@ -145,7 +145,9 @@ class SumOfTrees:
             x[rows[gone]], kept[rows[gone], feature[gone]] = trial[gone], False
             rows, feature = rows[~gone], feature[~gone]
 
-            def differs(values: Array, which: IntArray, rows: IntArray = rows, at: IntArray = feature) -> BoolArray:
+            def differs(
+                values: Array, which: IntArray, rows: IntArray = rows, at: IntArray = feature
+            ) -> BoolArray:
                 points = x[rows[which]].copy()
                 points[np.arange(len(which)), at[which]] = values
                 return self.wrong(points)
@@ -165,7 +167,11 @@ class SumOfTrees:
             corners = np.repeat(x[rows][:, None, :], 2**size, axis=1)
             at = np.arange(len(rows))[:, None]
             for column in range(size):
-                values = np.where(bits[:, column], low[rows, features[:, column]][:, None], x[rows, features[:, column]][:, None])
+                values = np.where(
+                    bits[:, column],
+                    low[rows, features[:, column]][:, None],
+                    x[rows, features[:, column]][:, None],
+                )
                 corners[at, np.arange(2**size), features[:, [column]]] = values
             flat = corners.reshape(-1, x.shape[1])
             answers = self._ask(flat)

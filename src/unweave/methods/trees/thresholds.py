@@ -8,6 +8,7 @@ numbers are looked at, which halves the rows.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -107,7 +108,7 @@ def _single_probes(low: Array, high: Array) -> Array:
     return np.where(neighbours & (low == edge) & (following < high), following, probe)
 
 
-def _middle(low: Array, high: Array) -> Array:
+def _middle(low: Any, high: Any) -> Any:
     """Return the number halfway in the order of all numbers of this format, rounded down."""
     whole = _SIGN[low.dtype]
     first, last = _ordered(low.view(whole)), _ordered(high.view(whole))
@@ -115,6 +116,6 @@ def _middle(low: Array, high: Array) -> Array:
     return _ordered(middle).view(low.dtype)
 
 
-def _ordered(bits: IntArray) -> IntArray:
+def _ordered(bits: Any) -> Any:
     """Return whole numbers in the order of the floating-point numbers with these bits, and back."""
     return np.where(bits < 0, np.iinfo(bits.dtype).min - bits, bits).astype(bits.dtype)
