@@ -32,6 +32,10 @@ class Model(Protocol):
     def save(self, path: str | Path, dtype: str = "float64") -> None:
         """Write the model to a file."""
 
+    @property
+    def rows_to_verify(self) -> int:
+        """Number of fresh rows on which it is tried at least."""
+
     def describe(self) -> str:
         """Return kind and size in a few words."""
 

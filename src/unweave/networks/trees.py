@@ -17,6 +17,7 @@ from unweave.networks.links import ALL_LINKS, Link
 FORMAT = "unweave-trees"
 VERSION = 1
 _NUMBERS_AT_ONCE = 10_000_000  # rows times trees that are followed at once
+_ROWS_TO_VERIFY = 2000  # a leaf that is wrong shows only on rows that fall into it
 _TABLES = ("feature", "threshold", "left", "right", "value", "roots")
 
 
@@ -136,6 +137,19 @@ class TreeEnsemble:
     def n_parameters(self) -> int:
         """Number of thresholds, and of values that are not zero."""
         return int((self.feature >= 0).sum()) + int((self.value != 0).sum())
+
+    @property
+    def rows_to_verify(self) -> int:
+        """Number of fresh rows on which it is tried: two for every node of a large one."""
+        return max(_ROWS_TO_VERIFY, 2 * int((self.feature >= 0).sum()))
+
+    @property
+    def depth(self) -> int:
+        """Comparisons on the longest way from a root to a leaf."""
+        level = np.zeros(len(self.feature), dtype=np.int64)
+        for node in np.flatnonzero(self.feature >= 0):  # before its children
+            level[[self._tables["left"][node], self._tables["right"][node]]] = level[node] + 1
+        return int(level.max(initial=0))
 
     @property
     def output(self) -> str:

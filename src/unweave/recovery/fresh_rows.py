@@ -160,7 +160,7 @@ def _fresh_rows_of_model(
     model: Model, region: Region, rng: Generator, fewest: int, further: int, rows_left: RowsLeft
 ) -> tuple[Array, int]:
     """Return rows of the region, and as many moved to where an error of the model would show."""
-    wanted = max(2 * fewest, int(np.ceil(ROWS_PER_PARAMETER * model.n_parameters)))
+    wanted = max(2 * fewest, model.rows_to_verify)
     count = rows_left.of(wanted, min(fewest, FEWEST_ROWS_TIGHT), ROWS_ASKED_AGAIN)
     drawn = max(1, count // 2)
     placed = model.placed(region.to_inputs(region.sample(count - drawn, rng)), rng)

@@ -25,6 +25,12 @@ from unweave.numerics import clock
 from unweave.search import Candidate, Check, Context, Evidence, GaveUp, Search
 
 
+_NARROW_LEAVES = (
+    "no row contradicts the tree, but it is {depth} levels deep, and trees as deep as that have leaves for "
+    "single training rows, too narrow to be met by chance: pass examples, which show them"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TreesOptions:
     """How far the search goes."""
@@ -49,6 +55,8 @@ class TreesOptions:
     """Rows in a row that must agree before the search ends ..."""
     quiet_rows_per_part: float = 16.0
     """... or as many per leaf or threshold, if that is more."""
+    most_depth: int = 6
+    """Depth up to which a tree counts as found without examples: deeper ones cut off single training rows."""
     unplaced: float = 4.0
     """Factor of these rows where neither domain nor examples tell the scale of the inputs."""
 
@@ -132,7 +140,9 @@ class TreesSearch(Search):
             )
         if self._thresholds.single:
             notes.append("the target rounds its inputs to float32 before it compares them")
-        return Candidate(trees, evidence, tuple(notes))
+        deep = trees.depth > self._options.most_depth and self.findings.examples is None
+        objection = _NARROW_LEAVES.format(depth=trees.depth) if deep else None
+        return Candidate(trees, evidence, tuple(notes), objection=objection)
 
     def so_far(self) -> str:
         """Say how much was found."""
