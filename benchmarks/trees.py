@@ -51,7 +51,7 @@ def thresholds(model: Any, inputs: int) -> list[Array]:
 
 
 def cell_rows(model: Any, x: Array, seed: int) -> Array:
-    """Return rows in the middle of cells between the model's thresholds; inputs without any as in the data."""
+    """Return rows in the middle of cells between the model's thresholds; other inputs as in the data."""
     rng = np.random.default_rng(seed)
     rows = x[rng.integers(len(x), size=CELL_ROWS)]
     for feature, known in enumerate(thresholds(model, x.shape[1])):

@@ -24,7 +24,6 @@ from unweave.networks.trees import TreeEnsemble
 from unweave.numerics import clock
 from unweave.search import Candidate, Check, Context, Evidence, GaveUp, Search
 
-
 _NARROW_LEAVES = (
     "no row contradicts the tree, but it is {depth} levels deep, and trees as deep as that have leaves for "
     "single training rows, too narrow to be met by chance: pass examples, which show them"
@@ -53,7 +52,7 @@ class TreesOptions:
     """Rows drawn at once where all of the last ones agreed."""
     quiet_rows: int = 6000
     """Rows in a row that must agree before the search ends ..."""
-    quiet_rows_per_part: float = 16.0
+    quiet_rows_per_part: float = 48.0
     """... or as many per leaf or threshold, if that is more."""
     most_depth: int = 6
     """Depth up to which a tree counts as found without examples: deeper ones cut off single training rows."""

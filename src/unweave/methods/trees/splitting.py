@@ -21,7 +21,9 @@ from unweave.methods.trees.rows import Answers, TestRows
 from unweave.methods.trees.thresholds import Thresholds
 from unweave.numerics import clock
 
-_SIGHTINGS = 8  # rows from which the visibility of a threshold is judged
+_SIGHTINGS = (6, 42)  # rows from which the visibility of a threshold is judged, the others if all see it
+_SHARE_ERROR = 0.2  # of the visible share, which is counted on few rows
+_FEW_VALUES = 4  # different answers up to which many leaves are alike, and nodes hidden by chance
 _CLIMBS = 12  # nodes that are climbed at most
 
 
@@ -100,21 +102,20 @@ class GrowingTree:
         x, own = x[first], np.array([self.row[each] for each in leaf])
         value = np.array([self.value[each] for each in leaf])
         found = self._parted(own, x, lambda points, which: self._ask.differ(self._ask(points), value[which]))
-        best, seen = found, np.full(len(leaf), -1)
+        # Where all leaves differ a node that was climbed to lies above the one before, whatever the shares say.
+        slack = _SHARE_ERROR if len(np.unique(self._ask(x), axis=0)) > _FEW_VALUES else 0.0
+        best, seen = found, np.full(len(leaf), -1.0)
         climbing = np.arange(len(leaf))
         for _ in range(_CLIMBS):
-            visible, views = self._visible(leaf[climbing], found)
-            count = visible.sum(axis=1)
-            better = count > seen[climbing]
+            share, hidden = self._visibility(leaf[climbing], found)
+            better = share > seen[climbing] - slack
             best = best.replaced(climbing[better], found.take(better))
-            seen[climbing[better]] = count[better]
-            more = better & (count < _SIGHTINGS)
+            seen[climbing[better]] = share[better]
+            more = better & (share < 1)
             if not more.any():
                 break
             # From the row where the threshold was found to one from which it is hidden.
-            found, hidden = found.take(more), views[more, np.argmin(visible[more], axis=1)]
-            climbing = climbing[more]
-            node = found
+            node, hidden, climbing = found.take(more), hidden[more], climbing[more]
 
             def differs(points: Array, which: IntArray, node: _Threshold = node) -> BoolArray:
                 return ~self._steps(points, node.take(which))
@@ -174,12 +175,23 @@ class GrowingTree:
         answers = self._ask(np.concatenate([below, above]))
         return self._ask.differ(answers[: len(points)], answers[len(points) :])
 
-    def _visible(self, leaf: IntArray, at: _Threshold) -> tuple[BoolArray, Array]:
-        """Return from which rows of its leaf each threshold is visible, (n, s), and the rows (n, s, D)."""
-        which = np.repeat(np.arange(len(leaf)), _SIGHTINGS)
-        views = self.inside(leaf[which], spread=True)
-        visible = self._steps(views, at.take(which))
-        return visible.reshape(len(leaf), -1), views.reshape(len(leaf), _SIGHTINGS, -1)
+    def _visibility(self, leaf: IntArray, at: _Threshold) -> tuple[Array, Array]:
+        """Return the share (n,) of rows of its leaf from which each threshold is visible.
+
+        And a row (n, D) from which it is not; any row where there is none.
+        """
+        share, hidden = np.ones(len(leaf)), at.base.copy()
+        rows = np.arange(len(leaf))
+        for count in _SIGHTINGS:
+            which = np.repeat(rows, count)
+            views = self.inside(leaf[which], spread=True)
+            visible = self._steps(views, at.take(which)).reshape(-1, count)
+            share[rows] = visible.mean(axis=1)
+            hidden[rows] = views.reshape(len(rows), count, -1)[np.arange(len(rows)), visible.argmin(axis=1)]
+            rows = rows[share[rows] == 1]
+            if not len(rows):
+                break
+        return share, hidden
 
     def _split(self, leaf: int, feature: int, threshold: float, *candidates: Array) -> None:
         """Make ``leaf`` an inner node; one of ``candidates`` may lie in the new leaf, or is moved there."""
