@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from unweave.networks.network import Network
     from unweave.networks.random import random_network
     from unweave.networks.symmetry import canonical
+    from unweave.networks.trees import TreeEnsemble
     from unweave.recovery.plan import Plan, plan
     from unweave.recovery.recover import recover
     from unweave.recovery.result import Certificate, Recovery, Status
@@ -63,6 +64,7 @@ __all__ = [
     "Stage",
     "Status",
     "TargetError",
+    "TreeEnsemble",
     "UnweaveError",
     "activation_names",
     "audit",
@@ -92,6 +94,7 @@ _HOMES = {
     "networks.network": ("Network",),
     "networks.random": ("random_network",),
     "networks.symmetry": ("canonical",),
+    "networks.trees": ("TreeEnsemble",),
     "recovery.plan": ("Plan", "plan"),
     "recovery.recover": ("recover",),
     "recovery.result": ("Certificate", "Recovery", "Status"),

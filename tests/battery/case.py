@@ -97,6 +97,8 @@ class Case:
     """Whether the package claims to recover such targets."""
     foreign: bool = False
     """Whether no network of the package's kinds equals the truth in the region."""
+    stepped: bool = False
+    """Whether the truth changes at thresholds of single inputs only, as a sum of trees does."""
     changes: bool = False
     """Whether the answer to a row depends on more than the row."""
     witness: Array | None = None

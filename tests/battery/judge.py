@@ -216,6 +216,9 @@ def _steady(asked: Asked, log: tuple[Array, Array] | None) -> Verdict | None:
 def _structure(case: Case, result: Any) -> Verdict | None:
     """Whether the network is the one that was planted, where its function is right."""
     network, unique = result.network, result.status.name == "RECOVERED"
+    if type(network).__name__ == "TreeEnsemble":
+        said = f"steps at thresholds of single inputs, {network!r}, of what has none"
+        return None if case.stepped else Verdict("structure", said)
     if case.foreign:
         return Verdict("structure", f"an imitator, {network!r}, of what no such network is")
     coarse = case.absolute + case.relative > 0

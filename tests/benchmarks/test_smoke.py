@@ -67,7 +67,9 @@ TABLES = {
     "many_inputs": ["--rows", "relu:300-2-3"],
     "many_outputs": ["--rows", "tanh:6-4-12"],
     "many_units": ["--rows", "tanh:6-20-1"],
+    "kinds": ["--case", "hard_tanh:6-4-1"],
     "tight_budgets": [],
+    "trees": ["--rows", "tree:breast_cancer:examples"],
     "deep_any_width": ["--rows", "tanh:4-6-4-1"],
 }
 """Scripts that only print a table, and what makes it small."""

@@ -306,7 +306,8 @@ REFUSED: dict[str, tuple[list[Step], str]] = {
         activated(("Gelu", "z", "h", {"domain": "com.microsoft"})),
         r"operator com\.microsoft\.Gelu \(node 'node1'\)",
     ),
-    "elu": (activated(("Elu", "z", "h")), r"operator Elu"),
+    "thresholded": (activated(("ThresholdedRelu", "z", "h")), r"operator ThresholdedRelu"),
+    "another elu": (activated(("Elu", "z", "h", {"alpha": 0.5})), "none of the activations tanh, "),
     "another slope": (activated(("LeakyRelu", "z", "h", {"alpha": 0.2})), "none of the activations tanh, "),
     "tanh gelu": (
         activated(

@@ -7,8 +7,9 @@ import pytest
 
 import unweave
 from unweave.errors import OutOfTime
+from unweave.networks.activations import get_activation
 from unweave.numerics.clock import time_limit
-from unweave.recovery.rivals import _FOREIGN, are_parallel, rival_of, smaller_rival
+from unweave.recovery.rivals import are_parallel, rival_of, smaller_rival
 
 ROWS = np.random.default_rng(1000).standard_normal((1500, 3))
 
@@ -33,20 +34,8 @@ def test_noise_hides_the_kind(activation: str) -> None:
     assert rival_of(network, ROWS, coarse(network, 0.3), np.array([0.3])) is not None
 
 
-@pytest.mark.parametrize("kind", _FOREIGN, ids=lambda kind: kind.name)
-def test_derivatives_of_foreign_kinds(kind: unweave.Activation) -> None:
-    z, step = np.array([-3.1, -1.2, -0.3, 0.4, 1.7, 2.9]), 1e-4
-    value, first, second = kind.jet(z, 2)
-    np.testing.assert_allclose(first, (kind(z + step) - kind(z - step)) / (2 * step), atol=1e-7)
-    np.testing.assert_allclose(
-        second, (kind.jet(z + step, 1)[1] - kind.jet(z - step, 1)[1]) / (2 * step), atol=1e-7
-    )
-    assert len(kind.jet(z, 0)) == 1
-    np.testing.assert_array_equal(value, kind(z))
-
-
 def test_mish_behind_noise_is_not_taken_for_swish() -> None:
-    mish = next(kind for kind in _FOREIGN if kind.name == "mish")
+    mish = get_activation("mish")
     network, noise = planted("swish"), np.random.default_rng(1003)
 
     def target(x: np.ndarray) -> np.ndarray:

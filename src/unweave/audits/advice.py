@@ -40,6 +40,8 @@ def advise(
     """Return verdict, recommendations, defences and notes."""
     network = recovery.network
     notes = _notes(recovery, own, check, levels)
+    if network is not None and not isinstance(network, Network) and recovery.status.is_recovered:
+        return _other_kind(recovery), (_CAVEAT,), (), notes
     if network is None or not may_stand_in(recovery, check):
         return _not_found(recovery, check), _for_unknown(recovery, check), _defences(None, None), notes
     here = f"{_shape(network)} network with {network.n_parameters:,} parameters"
@@ -56,9 +58,18 @@ def advise(
     return verdict, tuple(advice), _defences(network, summaries), notes
 
 
+def _other_kind(recovery: Recovery) -> str:
+    """Say that a model that is no network was recovered; leakage curves are for networks."""
+    return (
+        f"Yes: this model, a {recovery.network.describe()}, can be computed from its answers. As it is, "
+        f"{recovery.queries:,} queries were enough, and fresh answers agree to {percent(recovery.error)}."
+    )
+
+
 def may_stand_in(recovery: Recovery, check: LogCheck | None) -> bool:
     """Whether the network found may stand in for the target: recovered, and like every answer given."""
-    return recovery.status.is_recovered and check is not None and check.agrees
+    a_network = isinstance(recovery.network, Network)
+    return a_network and recovery.status.is_recovered and check is not None and check.agrees
 
 
 def _not_found(recovery: Recovery, check: LogCheck | None) -> str:

@@ -225,7 +225,7 @@ def _write(options: RecoverOptions, recovery: Recovery) -> tuple[dict[str, Path]
             elif option == "--report":
                 recovery.save_report(path)
             elif recovery.network is not None:
-                recovery.network.save(path, options.dtype)  # type: ignore[arg-type]  # it is checked there
+                recovery.network.save(path, options.dtype)
             written[option] = path
         except (OSError, UnweaveError) as error:
             problems.append(f"{option} could not be written: {error}")

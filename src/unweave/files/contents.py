@@ -15,6 +15,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.files.archives import UnreadableArray, read_arrays
+from unweave.files.trees import trees_from
 from unweave.networks.network import Network
 
 FORMAT = "unweave-network"
@@ -138,14 +139,17 @@ def encode_json(network: Network, dtype: str) -> bytes:
     return (json.dumps(content, allow_nan=False) + "\n").encode("utf-8")
 
 
-def read_json(path: Path) -> Network:
-    """Return the network in a .json file."""
+def read_json(path: Path) -> Any:
+    """Return the network in a .json file, or the model of another kind."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         not_a_network(path, f"not readable as JSON: {error}", error)
     if not isinstance(content, dict):
         not_a_network(path, f"a JSON {type(content).__name__}, not an object")
+    model = trees_from(path, content)
+    if model is not None:
+        return model
     check_header(path, content.get("format"), content.get("version"))
     return build_network(path, content)
 
@@ -165,6 +169,12 @@ def read_archive(path: Path) -> dict[str, Any]:
         not_a_network(path, f"not readable as an .npz archive: {error}", error)
 
 
-def read_npz(path: Path) -> Network:
-    """Return the network in an .npz archive."""
-    return network_from_arrays(path, read_archive(path))
+def read_npz(path: Path) -> Any:
+    """Return the network in an .npz archive, or the model of another kind."""
+    return model_from_arrays(path, read_archive(path))
+
+
+def model_from_arrays(path: Path, content: dict[str, Any]) -> Any:
+    """Return the model of any kind that named arrays describe; ``path`` is only named in messages."""
+    model = trees_from(path, content)
+    return network_from_arrays(path, content) if model is None else model

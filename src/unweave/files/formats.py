@@ -92,7 +92,7 @@ def load(path: str | Path, activations: Sequence[str] | None = None) -> Network:
         raise InvalidInput(f"path must be an existing file. Got {str(path)!r} instead. Check the spelling.")
     with _needing(chosen, path):
         network = chosen.read(path, activations)
-    if activations is not None:
+    if activations is not None and isinstance(network, Network):
         same = Network(network.weights, network.biases, activations, network.skip)
         if same.activations != network.activations:
             raise InvalidInput(

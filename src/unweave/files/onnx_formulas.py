@@ -7,7 +7,7 @@ or (at this operator set) LeakyRelu, whose slope would be rounded to float32 any
     swish(z)    = z / (1 + exp(-z))
     gelu(z)     = max(z, 0) - |z| Phi(-|z|),     Phi(-|z|) = exp(-a^2) erfcx(a) / 2,  a = |z| / sqrt 2
     erf(z)      = z P(z^2) for |z| < 1,          sign(z) (1 - exp(-a^2) erfcx(a)) beyond, a = |z|
-    arctan(z)   = 2 t R(t^2) for |z| <= 1,       sign(z) pi/2 - arctan(1/z) beyond, t = z / (1 + sqrt(1 + z^2))
+    arctan(z)   = 2 t R(t^2) for |z| <= 1,       sign(z) pi/2 - arctan(1/z) beyond, t = tan(half the angle)
 
 with log1p(e) = e log(w) / (w - 1) for w = 1 + e, which keeps all digits of a small e, and with polynomials
 for the functions that are left: P, R, and erfcx(a) = (1 + u) / 2 * Q(u), u = (c - a) / (c + a), which covers
@@ -121,8 +121,8 @@ def _gelu(graph: GraphBuilder, z: str) -> str:
 
 
 def _mish(graph: GraphBuilder, z: str) -> str:
-    # tanh(softplus(z)) = u (u + 2) / (u (u + 2) + 2) for u = exp(z), and with v = exp(-z) where that overflows:
-    # (1 + 2 v) / (1 + 2 v + 2 v^2).
+    # tanh(softplus(z)) = u (u + 2) / (u (u + 2) + 2) for u = exp(z); where that would overflow,
+    # (1 + 2 v) / (1 + 2 v + 2 v^2) for v = exp(-z).
     small = graph.add("Exp", graph.add("Neg", graph.add("Abs", z)))
     twice, square = graph.add("Add", small, small), graph.add("Mul", small, small)
     below = graph.add("Add", square, twice)
@@ -172,7 +172,8 @@ def _clipped(low: float, high: float) -> Formula:
 
 
 def _hard_sigmoid(graph: GraphBuilder, z: str) -> str:
-    return _clipped(0.0, 1.0)(graph, graph.add("Add", graph.add("Mul", z, 1 / 6), 0.5))
+    # Clipped first: a factor and a shift of z itself would be read as those of its weights.
+    return graph.add("Mul", graph.add("Add", _clipped(-3.0, 3.0)(graph, z), 3.0), 1 / 6)
 
 
 def _erf(graph: GraphBuilder, z: str) -> str:

@@ -42,7 +42,7 @@ def _celu(z: Array, attributes: Attributes) -> Array:
 def _selu(z: Array, attributes: Attributes) -> Array:
     # Attributes are float32: those nearest to the published constants mean them.
     given = (attributes.get("gamma", SELU_SCALE), attributes.get("alpha", SELU_ALPHA))
-    if not np.array_equal(np.float32(given), np.float32((SELU_SCALE, SELU_ALPHA))):
+    if not np.array_equal(np.array(given, np.float32), np.array((SELU_SCALE, SELU_ALPHA), np.float32)):
         raise NotAChain(f"its constants {given} are not those of the selu of unweave")
     return get_activation("selu")(z)
 

@@ -18,6 +18,7 @@ from unweave.methods.smooth_deep.method import METHOD as SMOOTH_DEEP
 from unweave.methods.smooth_patterns.method import METHOD as SMOOTH_PATTERNS
 from unweave.methods.smooth_values.method import METHOD as SMOOTH_VALUES
 from unweave.methods.smooth_wide.method import METHOD as SMOOTH_WIDE
+from unweave.methods.trees.method import METHOD as TREES
 from unweave.search import Method
 
 METHODS: tuple[Method, ...] = (
@@ -33,6 +34,7 @@ METHODS: tuple[Method, ...] = (
     SMOOTH_VALUES,
     SMOOTH_PATTERNS,
     SMOOTH_DEEP,
+    TREES,
     PUBLISHED,
     SAMPLES_QUADRATIC,
     *SAMPLES_RELU,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, IntArray
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
 
@@ -68,7 +68,7 @@ def as_clipped_units(form: AbsoluteForm, activation: str = "hard_tanh") -> Netwo
     return Network([weights, outgoing], [biases, offset], [activation, "identity"], skip=skip)
 
 
-def _pairs(form: AbsoluteForm) -> tuple[Array, Array, Array] | None:
+def _pairs(form: AbsoluteForm) -> tuple[IntArray, IntArray, Array] | None:
     """Return partners (m/2,) each, and +-1 by which the second ones' direction is that of the first."""
     m = form.width
     if m == 0 or m % 2:
@@ -82,6 +82,6 @@ def _pairs(form: AbsoluteForm) -> tuple[Array, Array, Array] | None:
     if not (fits.sum(axis=1) == 1).all():
         return None
     partner = np.argmax(fits, axis=1)
-    first = np.flatnonzero(np.arange(m) < partner)
+    first = np.flatnonzero(np.arange(m) < partner).astype(np.int64)
     second = partner[first]
     return first, second, np.sign(overlap[first, second])

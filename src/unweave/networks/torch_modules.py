@@ -135,7 +135,7 @@ def to_torch(network: Network, structure: bool = False) -> nn.Module:
 
 def _convolution(found: Convolution) -> nn.Module:
     count, height, width = found.filters.shape
-    layer: nn.Module
+    layer: nn.Conv1d | nn.Conv2d
     if found.dimension == 1:
         layer = nn.Conv1d(1, count, width, found.stride[1], found.padding[1], dtype=torch.float64)
         kernel = found.filters
@@ -145,6 +145,7 @@ def _convolution(found: Convolution) -> nn.Module:
         kernel = found.filters[:, None]
     with torch.no_grad():
         layer.weight.copy_(torch.tensor(kernel.copy()))
+        assert layer.bias is not None
         layer.bias.copy_(torch.tensor(found.biases.copy()))
     return layer
 

@@ -28,6 +28,7 @@ from unweave.probing.lines import (
 from unweave.probing.moderate_region import find_moderate_region
 from unweave.probing.noise import FEW_NOISE_ROWS, MANY_NOISE_ROWS, Noise, NoiseKind, NoiseRows, estimate_noise
 from unweave.probing.region_search import find_region
+from unweave.probing.steps import answers_in_steps
 from unweave.probing.straight import StraightLines, read_lines, stays_straight
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
@@ -103,6 +104,10 @@ class Findings:
     """Number of different answers if they are names of classes, else 0."""
     straight_links: tuple[str, ...] = ()
     """Output activations behind which all lines were straight, as far as they could be read."""
+    steps: bool = False
+    """Whether the target answers in steps at thresholds of single inputs, as trees do."""
+    examples: Array | None = None
+    """(n, D) typical inputs that the user gave."""
 
     @property
     def spread(self) -> Array:
@@ -152,6 +157,8 @@ def look(
     told = _out_of_range(lines.answers)
     if told:
         raise TargetError(f"The target's answers {told}", ledger=queries)
+    if answers_in_steps(view, lines, noise, rng, anywhere=known is None and size.searches):
+        return _in_steps(view, lines, noise, examples, queries.sent - before)
     straight = _straight(lines, noise)
     stays = any(found.straight and found.is_readable for found in straight)
     if stays and known is None:
@@ -196,6 +203,39 @@ def look(
         links=links,
         labels=labels,
         straight_links=tuple(found.link.name for found in straight if found.straight and found.is_readable),
+    )
+
+
+def _in_steps(view: NormalisedQueries, lines: Lines, noise: Noise, examples: Any, queries: int) -> Findings:
+    """Return findings of a target that answers in steps: its answers are as precise as their numbers are."""
+    answers = lines.answers
+    single = noise.kind == "float32"
+    eps = float(np.finfo(np.float32 if single else np.float64).eps)
+    sigma = np.maximum(eps * np.abs(answers).max(axis=0), np.finfo(np.float64).tiny)
+    scale = float(np.sqrt(np.mean(answers.var(axis=0))))
+    exact = Noise(
+        kind="float32" if single else "float64",
+        sigma=float(sigma.max()),
+        sigma_per_output=sigma,
+        decimals=None,
+        scale=scale,
+        relative=float(sigma.max()) / scale if scale else np.inf,
+        repeatable=True,
+    )
+    return Findings(
+        region=view.region,
+        noise=exact,
+        n_outputs=lines.center.shape[1],
+        output_scale=_spread(lines),
+        kinks=False,
+        kink_evidence=KinkEvidence((), np.zeros(0), np.zeros(0), judged=0, broken=0),
+        constant=False,
+        linear=False,
+        searched=False,
+        queries=queries,
+        links=_links(lines, exact),
+        steps=True,
+        examples=None if examples is None else np.asarray(examples, dtype=np.float64),
     )
 
 

@@ -29,8 +29,9 @@ def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -
         implies = "largest input that was asked, in typical ones: nothing is known of what lies farther out"
         checks.append(Check.figure("farthest row", verdict.trial.hearing.farthest, implies))
     checks += evidence.checks()
-    if candidate.network is not None and len(candidate.network.hidden) == 1 and evidence.checks_weights:
-        checks += _weight_checks(candidate.network, findings)
+    network = candidate.network
+    if isinstance(network, Network) and len(network.hidden) == 1 and evidence.checks_weights:
+        checks += _weight_checks(network, findings)
     checks += evidence.fit_checks(largest_error_bar(findings))
     decided = {check.name for check in verdict.grounds}
     return Certificate(tuple(check for check in checks if check.decides or check.name not in decided))

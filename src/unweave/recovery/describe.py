@@ -8,12 +8,18 @@ from typing import Any
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.networks.model import Model
 from unweave.networks.network import Network
 from unweave.search import Evidence
 
 
-def describe(network: Network) -> str:
-    """``20-100-1 tanh``: widths and hidden activations; output and skip where they are not the usual."""
+def describe(network: Network | Model) -> str:
+    """``20-100-1 tanh``: widths and hidden activations; output and skip where they are not the usual.
+
+    Other models describe themselves.
+    """
+    if not isinstance(network, Network):
+        return network.describe()
     widths = "-".join(str(width) for width in (network.n_inputs, *network.hidden, network.n_outputs))
     inner, output = network.activations[:-1], network.activations[-1]
     names = "/".join(dict.fromkeys(inner)) if len(set(inner)) < 2 else "/".join(inner)

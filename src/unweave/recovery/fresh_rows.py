@@ -12,6 +12,7 @@ from numpy.random import Generator
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.activations import get_activation
+from unweave.networks.model import Model
 from unweave.networks.network import Network
 from unweave.probing.look import Findings
 from unweave.targets.answer_table import checked_rows, whole_number
@@ -115,7 +116,7 @@ def demands(verify: Any, examples: Any, n_inputs: int) -> Demands:
 
 
 def fresh_rows(
-    network: Network,
+    network: Network | Model,
     findings: Findings,
     rng: Generator,
     fewest: int = FEWEST_ROWS,
@@ -128,6 +129,8 @@ def fresh_rows(
     fewer where ``rows_left`` says so.
     """
     region = findings.region
+    if not isinstance(network, Network):
+        return _fresh_rows_of_model(network, region, rng, fewest, further, rows_left)
     size = network.n_parameters, network.hidden
     least = fresh_count(*size, min(fewest, FEWEST_ROWS_TIGHT))
     far = _FEWEST_FAR_ROWS if network.hidden and not region.has_box and _is_kinked(network) else 0
@@ -153,6 +156,20 @@ def fresh_rows(
     return np.concatenate([points, region.sample(further, rng)]), drawn + further
 
 
+def _fresh_rows_of_model(
+    model: Model, region: Region, rng: Generator, fewest: int, further: int, rows_left: RowsLeft
+) -> tuple[Array, int]:
+    """Return rows of the region, and as many moved to where an error of the model would show."""
+    wanted = max(2 * fewest, model.rows_to_verify)
+    count = rows_left.of(wanted, min(fewest, FEWEST_ROWS_TIGHT), ROWS_ASKED_AGAIN)
+    drawn = max(1, count // 2)
+    placed = model.placed(region.to_inputs(region.sample(count - drawn, rng)), rng)
+    if region.low is not None and region.high is not None:
+        placed = np.clip(placed, region.low, region.high)
+    points = np.concatenate([region.sample(drawn + further, rng), region.to_normalised(placed)])
+    return points, drawn + further
+
+
 @dataclass(frozen=True, eq=False)
 class Elsewhere:
     """Rows beside the fresh ones, all of which are heard: the ledger keeps but a sample of what it asked."""
@@ -165,7 +182,7 @@ class Elsewhere:
     """Corners of the declared box among them, those on the way to larger errors left out."""
 
 
-def ask_elsewhere(network: Network, view: NormalisedQueries, wanted: Demands) -> Elsewhere:
+def ask_elsewhere(network: Network | Model, view: NormalisedQueries, wanted: Demands) -> Elsewhere:
     """Ask the user's own rows, corners of a box, and rows far along kinks."""
     rng = np.random.default_rng(_STREAM)  # the same rows for every candidate
     rows, corners = [] if wanted.rows is None else [wanted.rows], 0
@@ -174,7 +191,7 @@ def ask_elsewhere(network: Network, view: NormalisedQueries, wanted: Demands) ->
     if view.region.has_box:
         asked, corners = _ask_corners(network, view, rng)
         rows.append(asked)
-    elif network.hidden and _is_kinked(network):
+    elif isinstance(network, Network) and network.hidden and _is_kinked(network):
         rows.append(view.region.to_inputs(_far_along_kinks(network, view, rng, wanted.sparing)))
     every = np.concatenate([np.empty((0, view.n_inputs)), *rows])
     return Elsewhere(every, view.ledger(every), corners)
@@ -208,7 +225,7 @@ def _far_along_kinks(network: Network, view: NormalisedQueries, rng: Generator, 
     return points + np.exp(rng.uniform(0, np.log(_FARTHEST_ALONG), (count, 1))) * along
 
 
-def _ask_corners(network: Network, view: NormalisedQueries, rng: Generator) -> tuple[Array, int]:
+def _ask_corners(network: Network | Model, view: NormalisedQueries, rng: Generator) -> tuple[Array, int]:
     """Ask corners of the box, where a unit may act that acts nowhere else; return all asked, and the first.
 
     A budget that is too small for all of them gets as many as it can pay for.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.networks.network import Network
+from unweave.networks.model import Model
 from unweave.probing.noise import Noise
 from unweave.recovery.fresh_rows import Elsewhere
 from unweave.recovery.residuals import Pattern, pattern_of
@@ -102,7 +102,7 @@ def hear(
     )
 
 
-def _answers_that_are_missing(network: Network, view: NormalisedQueries) -> int:
+def _answers_that_are_missing(network: Model, view: NormalisedQueries) -> int:
     """Count the near rows where the target had no number to give and the network has one.
 
     Near in the region or around zero: the region may have been moved to where there are numbers. What lies

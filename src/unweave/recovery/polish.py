@@ -15,6 +15,7 @@ from numpy.random import Generator
 
 from unweave.errors import BudgetExhausted
 from unweave.networks.activations import SOFTMAX, get_activation
+from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import fit_values, points_to_fit
 from unweave.numerics.threads import single_threaded_blas
@@ -35,7 +36,9 @@ _MOST_PARAMETERS = 4000  # beyond, the fit takes minutes
 def is_nearly_right(candidate: Candidate, verdict: Verdict, findings: Findings) -> bool:
     """Whether another fit may make the difference: float64 answers, and most of their digits are there."""
     network, hearing = candidate.network, verdict.trial.hearing
-    if verdict.status is not Status.APPROXIMATE or not verdict.trial.error <= NEARLY or network is None:
+    if verdict.status is not Status.APPROXIMATE or not verdict.trial.error <= NEARLY:
+        return False
+    if not isinstance(network, Network):
         return False
     if hearing is not None and (hearing.contradicting or hearing.change > hearing.largest_change):
         return False  # no fit makes up for a target of another kind

@@ -103,7 +103,7 @@ def recover(
     method
         Name of a method ("affine", "one_versus_rest", "relu", "relu_deep", "relu_layers", "relu_coarse",
         "smooth", "smooth_coarse", "smooth_values", "smooth_wide", "smooth_patterns", "smooth_deep",
-        "published"; for samples "samples_relu", "samples_squared_relu", "samples_smooth",
+        "trees", "published"; for samples "samples_relu", "samples_squared_relu", "samples_smooth",
         "samples_quadratic"), or a `unweave.search.Method` of your
         own; None to choose.
     averaging

@@ -77,8 +77,12 @@ class Certificate:
 class Recovery:
     """The result of `unweave.recover`."""
 
-    network: Network | None
-    """The best network found, in the target's own inputs; None if there is none."""
+    network: Any
+    """The best `Network` found, in the target's own inputs; None if there is none.
+
+    It may be a model of another kind (`unweave.networks.model.Model`): a `TreeEnsemble` where the target
+    answers in steps.
+    """
     status: Status
     error: float
     """Largest error on fresh queries relative to the largest answer; nan if it could not be measured."""
@@ -128,10 +132,11 @@ class Recovery:
                 "status": self.status.name,
                 "network": network and repr(network),
                 "architecture": network and describe(network),
-                "hidden": network and list(network.hidden),
-                "activations": network and list(network.activations),
+                "kind": network and type(network).__name__,
+                "hidden": list(network.hidden) if isinstance(network, Network) else None,
+                "activations": list(network.activations) if isinstance(network, Network) else None,
                 "n_parameters": network and network.n_parameters,
-                "parameters": network and parameter_ranges(network),
+                "parameters": parameter_ranges(network) if isinstance(network, Network) else None,
                 "structure": list(self.structure),
                 "known_layers": None if self.known_layers is None else repr(self.known_layers),
                 "error": self.error,

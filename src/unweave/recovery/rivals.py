@@ -32,10 +32,8 @@ ROWS_PER_PARAMETER = 32
 MOST_PARAMETERS = 600
 """Beyond, the fits of all rivals would take longer than the recovery, and none is tried."""
 _SHARPNESS = {True: (0.5, 1.0, 2.0), False: (3.0, 10.0, 30.0)}  # of rivals of smooth and of kinked units
-_SAME_FUNCTIONS = (
-    {"tanh", "sigmoid"},
-    {"hard_tanh", "relu6", "hard_sigmoid"},
-)  # up to affine maps, which the other parameters absorb
+_SAME_FUNCTIONS = ({"tanh", "sigmoid"}, {"hard_tanh", "relu6", "hard_sigmoid"})
+"""Kinds that are one up to affine maps, which the other parameters absorb."""
 _STEPS = 40  # of a fit
 _PARALLEL = 0.99  # |cos| of two directions that coarse answers do not tell apart
 _TINY = float(np.finfo(np.float64).tiny)

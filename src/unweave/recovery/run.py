@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
+from unweave.networks.network import Network
 from unweave.networks.structure import structure_of
 from unweave.numerics.clock import time_limit
 from unweave.numerics.threads import single_threaded_blas
@@ -191,7 +192,7 @@ class Run:
         """Let other kinds of units try to explain coarse answers as well, unless the user told the kind."""
         if self._request.activation is not None or not place.findings.is_noisy:
             return candidate
-        if candidate.network is None or candidate.evidence.from_exact_equations:
+        if not isinstance(candidate.network, Network) or candidate.evidence.from_exact_equations:
             return candidate
         x, y, sigma = self._source.answers(candidate, place)
         region = place.findings.region
@@ -258,7 +259,11 @@ class Run:
             notes=(
                 *(*self._source.notes, *candidate.notes, *self._autodiff_notes()),
                 *(*resumed, *self._journal.notes),
-                *(map(str, structure_of(network)) if network is not None and status.is_recovered else ()),
+                *(
+                    map(str, structure_of(network))
+                    if isinstance(network, Network) and status.is_recovered
+                    else ()
+                ),
             ),
             evidence=replace(candidate.evidence, fresh_errors=trial.errors),
             known_layers=candidate.known_layers if network is None else None,

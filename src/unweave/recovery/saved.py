@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from unweave.errors import InvalidInput
-from unweave.files import network_arrays, network_from_arrays, read_archive, write_file
+from unweave.files import model_from_arrays, network_arrays, network_from_arrays, read_archive, write_file
 from unweave.files.typed_values import Misfit, built, typed
 from unweave.networks.network import Network
 from unweave.recovery.result import Certificate, Recovery, Status
@@ -45,7 +45,8 @@ def write_recovery(recovery: Recovery, path: Path) -> None:
     networks = {"": recovery.network, _KNOWN: recovery.known_layers, _ERRORS: recovery.standard_errors}
     for start, kept in networks.items():
         if kept is not None:
-            arrays |= {start + key: value for key, value in network_arrays(kept).items()}
+            held = network_arrays(kept) if isinstance(kept, Network) else kept.arrays()
+            arrays |= {start + key: value for key, value in held.items()}
     exact["evidence"], exact["evidence_kind"] = {}, type(recovery.evidence).__name__
     for entry in fields(recovery.evidence):
         value = getattr(recovery.evidence, entry.name)
@@ -118,8 +119,10 @@ def _evidence_kinds() -> dict[str, type[Evidence]]:
     return {kind.__name__: kind for kind in kinds}
 
 
-def _network(path: Path, content: dict[str, Any], start: str) -> Network | None:
+def _network(path: Path, content: dict[str, Any], start: str) -> Any:
     arrays = _named(content, start)
+    if "format" in arrays and "weight_0" not in arrays:
+        return model_from_arrays(path, arrays)
     return network_from_arrays(path, arrays) if "weight_0" in arrays else None
 
 

@@ -18,6 +18,7 @@ from numpy.random import Generator
 
 from unweave.arrays import Array
 from unweave.networks.comparison import relative_uniform_error
+from unweave.networks.network import Network
 from unweave.probing.look import Findings
 from unweave.recovery.fresh_rows import NO_DEMANDS, Demands, RowsLeft, ask_elsewhere, fresh_rows
 from unweave.recovery.hearing import Hearing, hear
@@ -127,7 +128,9 @@ def fresh_trial(
     number = findings.noise.number_format
     if number is not None:  # no answer is more precise than its own rounding, however large it is
         rounding = ROUNDING_EPS * float(number.eps) * np.abs(answers)
-        if network.activations[-1] == "exp":  # which multiplies what it is given, rounded, by its answer
+        if (
+            isinstance(network, Network) and network.activations[-1] == "exp"
+        ):  # which multiplies what it is given, rounded, by its answer
             rounding *= 1 + np.abs(np.log(np.maximum(np.abs(answers), np.finfo(np.float64).tiny)))
         floor = np.maximum(floor, rounding)
     if candidate.evidence.fitted_to_noise and findings.is_noisy:

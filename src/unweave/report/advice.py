@@ -14,7 +14,10 @@ def open_questions(recovery: Recovery) -> list[str]:
     network = recovery.network
     if recovery.status is Status.FAILED or network is None:
         return ["Everything: no network was found that explains the answers."]
-    symmetry = _symmetry(network)
+    if isinstance(network, Network):
+        symmetry = _symmetry(network)
+    else:
+        symmetry = "how the same function is written as a sum of trees"
     besides = f"Besides, as always, {symmetry}."
     if recovery.status is Status.RECOVERED:
         if recovery.standard_errors is not None and not recovery.evidence.from_exact_equations:

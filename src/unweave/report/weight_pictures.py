@@ -43,7 +43,7 @@ class _Panel:
 def weight_picture(recovery: Recovery, facts: Facts) -> Picture | None:
     """The recovered parameters, or those of the first layers if only they are known."""
     network = recovery.network or recovery.known_layers
-    if network is None:
+    if not isinstance(network, Network):
         return None
     shallow = len(network.weights) == 2 and network.skip is None
     panels = _stacked(network) if shallow else _side_by_side(network)

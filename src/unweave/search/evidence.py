@@ -7,7 +7,7 @@ fields, checks for the certificate, charts for the report and doubts for the jud
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -150,7 +150,7 @@ class Evidence:
             checks.append(Check.below("parameter error bar", bar, largest_error_bar, implies))
         return checks
 
-    def charts(self, network: Network | None) -> list[Chart]:
+    def charts(self, network: Any) -> list[Chart]:
         """Show what was measured, in the order of the stages; the network may be drawn beside it."""
         charts = (self._layers_chart(), self._convergence_chart())
         return [chart for chart in charts if chart is not None]
@@ -206,7 +206,8 @@ class Evidence:
 class Candidate:
     """A network, or None, in the target's own inputs and outputs, with its evidence."""
 
-    network: Network | None = None
+    network: Any = None
+    """A `Network`, another `unweave.networks.model.Model`, or None."""
     evidence: Evidence = field(default_factory=Evidence)
     notes: tuple[str, ...] = ()
     """What the user should know about the result."""

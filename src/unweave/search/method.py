@@ -18,6 +18,11 @@ from unweave.search.evidence import Candidate, Evidence
 from unweave.search.journal import Journal
 from unweave.search.request import Request
 
+IN_STEPS = (
+    "the target answers in steps at thresholds of single inputs, as a decision tree, a forest or boosting "
+    "does: it is no network"
+)
+"""Why no network is searched for."""
 _COUNTS = ("no", "one", "two", "three", "four")
 
 
@@ -131,6 +136,8 @@ class Method:
     """Whether samples beyond its cost are the only ones that may be held out."""
     by_name_only: bool = False
     """Whether it is only tried when asked for."""
+    steps: bool = False
+    """Whether it is for targets that answer in steps at thresholds of single inputs, and no others."""
     wider: bool = True
     """Whether it is tried again in a wider region, where the region had to be searched for."""
 
@@ -167,4 +174,8 @@ class Method:
 
     def reason_against(self, request: Request, findings: Findings) -> str | None:
         """Say why it is not for this target; None if it is."""
+        if findings.steps and not self.steps:
+            return IN_STEPS
+        if self.steps and not findings.steps:
+            return "the target does not answer in steps at thresholds of single inputs"
         return self.refuses_request(request) or self.refuses(request, findings)

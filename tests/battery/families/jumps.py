@@ -32,18 +32,22 @@ def trees(rng: Rng) -> Case:
             total += leaf[node - (2**depth - 1)]
         return total[:, None]
 
-    return Case(truth, ordinary(inputs), foreign=True)
+    return Case(truth, ordinary(inputs), foreign=True, stepped=True)
 
 
 def steps(rng: Rng) -> Case:
     """A few steps along single inputs or across all of them."""
     inputs, count = int(rng.integers(1, 6)), int(rng.integers(1, 4))
     normal = rng.standard_normal((inputs, count))
-    if rng.random() < 0.5:
+    straight = rng.random() < 0.5
+    if straight:
         normal = np.eye(inputs)[:, rng.integers(inputs, size=count)]
     offset, height = rng.uniform(-2.5, 2.5, count), rng.uniform(0.3, 2, count)
     return Case(
-        lambda x: ((x @ normal > offset) * height).sum(axis=1, keepdims=True), ordinary(inputs), foreign=True
+        lambda x: ((x @ normal > offset) * height).sum(axis=1, keepdims=True),
+        ordinary(inputs),
+        foreign=True,
+        stepped=straight or inputs == 1,
     )
 
 
@@ -69,4 +73,4 @@ def labels(rng: Rng) -> Case:
     while spread < LEAST_SPREAD:
         network = plant(rng, (inputs, units, max(outputs, 2)), kind)
         spread = labelled(network(rows)).std(axis=0).max()
-    return Case(lambda x: labelled(network(x)), ordinary(inputs), foreign=True)
+    return Case(lambda x: labelled(network(x)), ordinary(inputs), foreign=True, stepped=inputs == 1)

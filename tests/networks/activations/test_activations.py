@@ -25,9 +25,18 @@ NAMES = (
     "softplus",
     "gelu",
     "swish",
+    "mish",
+    "elu",
+    "selu",
+    "softsign",
+    "arctan",
+    "gaussian",
     "sine",
     "relu",
     "leaky_relu",
+    "hard_tanh",
+    "relu6",
+    "hard_sigmoid",
     "squared_relu",
     "quadratic",
     "cubic",
@@ -102,7 +111,7 @@ def test_tails_keep_relative_accuracy() -> None:
 def test_declared_symmetries_hold(name: str) -> None:
     g = get_activation(name)
     if g.reflection is None:
-        assert name == "squared_relu"
+        assert name in ("squared_relu", "mish", "elu", "selu", "relu6")
     else:
         rule = g.reflection
         expected = rule.sign * g(POINTS) + rule.constant + rule.slope * POINTS
@@ -115,12 +124,21 @@ def test_parity_and_smoothness_flags() -> None:
     odd = {name for name in NAMES if get_activation(name).is_odd}
     even = {name for name in NAMES if get_activation(name).is_even}
     kinked = {name for name in NAMES if not get_activation(name).smooth}
-    assert odd == {"tanh", "erf", "sine", "cubic", "identity"}
-    assert even == {"quadratic"}
-    assert kinked == {"relu", "leaky_relu", "squared_relu"}
+    assert odd == {"tanh", "erf", "sine", "cubic", "identity", "softsign", "arctan", "hard_tanh"}
+    assert even == {"quadratic", "gaussian"}
+    assert kinked == {"relu", "leaky_relu", "squared_relu", "hard_tanh", "relu6", "hard_sigmoid"}
 
 
-@pytest.mark.parametrize("name", ["tanh", "sigmoid", "erf", "sine"])
+@pytest.mark.parametrize("name", NAMES)
+def test_kinks_are_where_second_derivatives_jump(name: str) -> None:
+    g, step = get_activation(name), 1e-9
+    grid = np.linspace(-7, 7, 57)  # every whole number, and between
+    slopes = [g.jet(grid + side * step, 2)[1:] for side in (-1, 1)]
+    jumps = sum(np.abs(left - right) for left, right in zip(*slopes, strict=True)) > 1e-3
+    assert tuple(grid[jumps]) == g.kinks
+
+
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "erf", "sine", "arctan"])
 def test_second_derivative_is_monotone_just_up_to_the_stated_width(name: str) -> None:
     g = get_activation(name)
     assert g.monotone_second is not None

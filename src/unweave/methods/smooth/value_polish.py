@@ -51,7 +51,8 @@ def _with_linear_parts(
     width = model.width
     states = model.activation(points @ model.weights[0] + model.biases[0])
     columns = [states, np.ones((len(points), 1)), *([points] if with_skip else [])]
-    solution = np.linalg.lstsq(np.concatenate(columns, axis=1), answers, rcond=None)[0]
+    design = np.concatenate(columns, axis=1)
+    solution: Array = np.asarray(np.linalg.lstsq(design, answers, rcond=None)[0], dtype=np.float64)
     return replace(
         model,
         weights=(model.weights[0], solution[:width]),

@@ -51,6 +51,7 @@ class Activation:
             and lines through the kinks do.
         kinks: where g, g' or g'' jumps, in growing order; g is analytic everywhere else. Where none is given,
             g that is not smooth has one at 0.
+        near_poles: whether complex poles lie so near 0 that quadrature must be split there.
         monotone_second: half-width T of the widest interval (-T, T) on which g'' is strictly monotone, None
             if there is no such interval around 0.
         second_inverse: closed form of the inverse of g'' on that interval, for c within its range; None:
@@ -66,6 +67,7 @@ class Activation:
     homogeneity: int | None = None
     smooth: bool = True
     kinks: tuple[float, ...] = ()
+    near_poles: bool = False
     monotone_second: float | None = None
     second_inverse: Callable[[Array], Array] | None = None
     overwrite: Callable[[Array], None] | None = None
@@ -89,7 +91,7 @@ class Activation:
 
     @property
     def has_sides(self) -> bool:
-        """Whether g'' tells z from -z beyond a sign; of others, Hessians do not show which way units point."""
+        """Whether g'' tells z from -z beyond a sign: then Hessians show which way units point."""
         return self.reflection is None
 
     @property
@@ -158,7 +160,7 @@ class Activation:
                 f"ranges."
             )
         tau = np.asarray(shift, dtype=np.float64)[..., None]
-        kinks = self.kinks or (() if self.smooth else (0.0,))
+        kinks = self.kinks or (() if self.smooth and not self.near_poles else (0.0,))
         if not kinks:
             points, weights = _gauss_hermite(nodes)
             values = self.jet(points + tau, derivative)[derivative]

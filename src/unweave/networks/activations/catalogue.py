@@ -18,6 +18,9 @@ LEAKY_SLOPE = 0.01
 GAUSSIAN_REACH = 40.0
 """exp(-z^2/2) underflows to zero well before this; larger arguments are cut so that z^2 does not overflow."""
 
+ARCTAN_REACH = 1e70
+"""Derivatives of arctan are nothing beyond: larger arguments are cut so that their powers do not overflow."""
+
 SELU_SCALE, SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
 """Constants of the scaled exponential linear unit, as published and as torch and keras have them."""
 
@@ -111,9 +114,9 @@ def _arctan(z: Array, order: int) -> tuple[Array, ...]:
     value = np.arctan(z)
     if order == 0:
         return (value,)
-    with np.errstate(over="ignore"):
-        down = 1 / (1 + z * z)
-    return (value, down, -2 * z * down**2, (6 - 8 * down) * down**2)[: order + 1]
+    x = np.clip(z, -ARCTAN_REACH, ARCTAN_REACH)
+    down = 1 / (1 + x * x)
+    return (value, down, -2 * x * down**2, (6 - 8 * down) * down**2)[: order + 1]
 
 
 def _gaussian(z: Array, order: int) -> tuple[Array, ...]:
@@ -253,7 +256,14 @@ CATALOGUE: tuple[Activation, ...] = (
     Activation("elu", _exponential_linear(1.0, 1.0), kinks=(0.0,)),
     Activation("selu", _exponential_linear(SELU_SCALE, SELU_ALPHA), kinks=(0.0,)),
     Activation("softsign", _softsign, ODD, kinks=(0.0,)),
-    Activation("arctan", _arctan, ODD, monotone_second=1 / math.sqrt(3), overwrite=_in_place(np.arctan)),
+    Activation(
+        "arctan",
+        _arctan,
+        ODD,
+        near_poles=True,
+        monotone_second=1 / math.sqrt(3),
+        overwrite=_in_place(np.arctan),
+    ),
     Activation("gaussian", _gaussian, EVEN),
     Activation(
         "sine",

@@ -10,7 +10,7 @@ from unweave.networks.activations.activation import MAX_ORDER, Activation
 from unweave.networks.activations.catalogue import CATALOGUE, OUTPUT_ONLY
 
 ALIASES = {"logistic": "sigmoid", "linear": "identity", "celu": "elu"}
-"""Second names; a network always carries the first. CELU is ELU with rescaled weights, equal for alpha = 1."""
+"""Second names; a network always carries the first. CELU is ELU with other weights, and ELU at alpha 1."""
 
 SOFTMAX = "softmax"
 """The one output activation that is not elementwise; `Network` knows it, the registry does not."""

@@ -115,7 +115,7 @@ class Profiles:
 
 
 def in_turns(names: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Return ``names`` in two groups: usual activations, and those that are tried only if none of them fits."""
+    """Return ``names`` in two groups: usual activations, and those tried only if none of them fits."""
     usual = tuple(name for name in names if name not in FURTHER_ACTIVATIONS)
     further = tuple(name for name in names if name in FURTHER_ACTIVATIONS)
     return [group for group in (usual, further) if group]

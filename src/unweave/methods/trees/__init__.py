@@ -1,0 +1,1 @@
+"""Targets that answer in steps: decision trees, forests, boosting."""
