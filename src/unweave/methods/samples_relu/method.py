@@ -51,7 +51,7 @@ SQUARED_RELU = replace(
     description="one hidden layer of squared ReLU units from samples, by variable projection",
     layers=(1, 1),
     activations=(SQUARED,),
-    likelihood=lambda request, findings: Likelihood.POSSIBLE,
+    likelihood=lambda request, findings: Likelihood.UNLIKELY,
     cost=lambda question: cost(question, SQUARED),
     search=SamplesSquaredReluSearch,
 )
