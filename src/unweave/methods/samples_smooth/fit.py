@@ -81,6 +81,8 @@ class SmoothSampleFit:
     fitted: ValueFitResult | None = None
     """The least-squares fit behind the network; None if none ended in time, or none was needed."""
     out_of_time: bool = False
+    settled: bool = False
+    """Whether two starts ended in this fit, so that further ones are of no use."""
     rivals: dict[str, Runner] = field(default_factory=dict)
     """The best fit of every kind that raced for the samples."""
 

@@ -26,8 +26,10 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import OutOfTime
+from unweave.methods.shared.sample_evidence import information
 from unweave.methods.shared.value_search import projected_model, smooth_feature
 from unweave.networks.activations import Activation
+from unweave.networks.error_bars import is_homogeneous
 from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.ridge_continuation import OnStep, RidgeFit, RidgeLevel
@@ -37,9 +39,11 @@ from unweave.numerics.clock import check
 from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
 from unweave.numerics.variable_projection.prune import prune_exact, prune_noisy
 
+_SAME_MINIMUM = 1e-3  # relative difference of the residuals of fits that ended in one minimum
 _EQUAL = 1e-6  # distance of two units (w; b), relative to their length, that are one
 _NO_STEPS = ProjectionOptions(steps=0)
-_TINY = float(np.finfo(np.float64).tiny)
+_STEP_SECONDS = 1e-3  # that one step of a fit takes besides its arithmetic
+_FLOPS_PER_SECOND = 2e10  # of that arithmetic, measured on one thread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +80,13 @@ class RaceOptions:
     """Further random starts of the best kinds where nothing is exact."""
     near: float = 1e-2
     """Residual below which a fit is near enough to be mended."""
-    work: float = 3e11
-    """Flops of all fits together, roughly: ten to twenty seconds."""
+    falling: float = 0.6
+    """Ratio of residuals after and before the units double, above which that was of no use ..."""
+    useless: int = 2
+    """... and sizes in a row of no use that end the growth."""
+    work: float = 6.0
+    """Seconds that all fits take, roughly. They are counted in steps and flops, so that the race ends at the
+    same fit on every machine."""
     final_entries: int = 6_000_000
     """Entries of the Jacobian of the last fit to noisy samples: it takes that many of the rows."""
 
@@ -110,6 +119,8 @@ class RaceResult:
     """The best of every kind that was finished."""
     starts: int = 0
     exact: bool = False
+    settled: bool = False
+    """Whether two starts ended in the winner: what it leaves is noise, or of no kind that raced."""
     out_of_time: bool = False
 
 
@@ -136,7 +147,7 @@ def race_kinds(
     except OutOfTime:
         late = True
     exact = race.best is not None and race.best.residual <= floor
-    return RaceResult(race.best, race.runners, race.starts, exact, late)
+    return RaceResult(race.best, race.runners, race.starts, exact, race.settled, late)
 
 
 class _Race:
@@ -151,36 +162,59 @@ class _Race:
         on_step: OnStep | None,
     ) -> None:
         self.samples, self.width, self.kinds, self.floor = samples, width, kinds, floor
-        self.rng, self.options, self.on_step = rng, options, on_step
+        self.rng, self.options, self._told = rng, options, on_step
         order = rng.permutation(len(samples.inputs))
         self.inputs, self.answers = samples.inputs[order], samples.answers[order]
         self.runners: dict[str, Runner] = {}
         self.best: Runner | None = None
-        self.starts, self.flops = 0, 0.0
+        self.heat: list[Runner] = []
+        """Fits of the last size."""
+        self.settled = False
+        self.starts, self.flops, self.steps = 0, 0.0, 0
+
+    def on_step(self, steps: int, residual: float) -> None:
+        """Count a step, and pass it on."""
+        self.steps += 1
+        if self._told is not None:
+            self._told(steps, residual)
 
     def run(self) -> None:
         """Let sizes grow; then mend, and start again."""
+        options = self.options
+        useless = 0
         for size in self._sizes():
             before = self.best
             self._heat(size)
-            if self._is_done() or self._has_settled(before, size):
+            useless = 0 if self._fell_since(before) else useless + 1
+            if self._is_done() or self._has_settled(before, size) or useless >= options.useless:
                 break
-        for _ in range(self.options.restarts):
-            if self._is_done() or self.best is None:
+        for _ in range(options.restarts):
+            if self._is_done() or self.best is None or self.settled:
                 return
+            before = self.best
             kinds = [each.model.activation for each in self._leaders()]
             enough = round(1.5 * self.best.model.width) + 1
             self._heat(min(enough, self._most()), kinds)
+            self._has_settled(before, enough)
 
     def _is_done(self) -> bool:
         exact = self.best is not None and self.best.residual <= self.floor
-        return exact or self.flops > self.options.work or not self.kinds
+        spent = _STEP_SECONDS * self.steps + self.flops / _FLOPS_PER_SECOND
+        return exact or spent > self.options.work or not self.kinds
+
+    def _fell_since(self, before: Runner | None) -> bool:
+        best = self.best
+        return before is None or best is None or best.residual < self.options.falling * before.residual
 
     def _has_settled(self, before: Runner | None, size: int) -> bool:
-        """Return whether more units than were needed explain no more."""
-        if before is None or self.best is None or self.width is not None:
+        """Return whether another size has led to the same fit, or more units explain no more."""
+        best = self.best
+        if before is None or best is None:
             return False
-        return self.best is before and self.best.model.width <= size / self.options.growth
+        self.settled = any(_are_alike(before, each) and _are_alike(best, each) for each in self.heat)
+        if self.settled or self.width is not None:
+            return self.settled
+        return best is before and best.model.width <= size / self.options.growth
 
     def _leaders(self) -> list[Runner]:
         ranked = sorted(self.runners.values(), key=lambda each: each.information)
@@ -189,7 +223,7 @@ class _Race:
 
     def _heat(self, size: int, kinds: list[Activation] | None = None) -> None:
         """Screen all kinds at one size, drop those far behind, and finish the best."""
-        options = self.options
+        options, self.heat = self.options, []
         screened = sorted(
             (self._screened(kind, size) for kind in kinds or self.kinds), key=lambda level: level.residual
         )
@@ -297,12 +331,14 @@ class _Race:
 
     def _runner(self, fitted: ValueFitResult) -> Runner:
         residual, numbers = self.samples.residual(fitted.model), self.samples.answers.size
-        information = 2 * numbers * np.log(max(residual, _TINY)) + fitted.model.size * np.log(numbers)
-        return Runner(fitted.model, residual, float(information), fitted)
+        model = fitted.model
+        free = model.size - (model.width if is_homogeneous(model) else 0)
+        return Runner(model, residual, information(residual, free, numbers), fitted)
 
     def _enter(self, runner: Runner) -> None:
         if not np.isfinite(runner.residual):
             return
+        self.heat.append(runner)
         known = self.runners.get(runner.kind)
         if known is None or runner.information < known.information:
             self.runners[runner.kind] = runner
@@ -310,14 +346,14 @@ class _Race:
             self.best = runner
 
     def _parameters(self, units: int) -> int:
-        inputs, outputs = self.inputs.shape[1], self.answers.shape[1]
+        inputs, outputs = int(self.inputs.shape[1]), int(self.answers.shape[1])
         return units * (inputs + 1 + outputs) + (inputs + 1) * outputs
 
     def _most(self) -> int:
         """Return the number of units of the largest fit that the rows allow."""
-        inputs, outputs = self.inputs.shape[1], self.answers.shape[1]
+        inputs, outputs = int(self.inputs.shape[1]), int(self.answers.shape[1])
         free = self.answers.size / self.options.fewest_equations - outputs
-        return min(self.options.most_units, int(free) // (inputs + 1 + outputs))
+        return min(self.options.most_units, int(free / (inputs + 1 + outputs)))
 
     def _sizes(self) -> list[int]:
         options, most = self.options, self._most()
@@ -331,6 +367,12 @@ class _Race:
             sizes.append(int(size))
             size *= options.growth
         return [*sizes, most] if not sizes or sizes[-1] < most / 1.2 else sizes
+
+
+def _are_alike(first: Runner, second: Runner) -> bool:
+    """Return whether two fits are one minimum, as far as kind, width and residual tell."""
+    same = first.kind == second.kind and first.model.width == second.model.width
+    return same and abs(first.residual - second.residual) <= _SAME_MINIMUM * first.residual
 
 
 def _distinct_units(units: Array) -> list[int]:

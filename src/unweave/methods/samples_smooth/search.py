@@ -32,8 +32,9 @@ from unweave.networks.network import Network
 from unweave.networks.standardized import StandardizedSamples
 from unweave.search import Candidate, Check, Context, GaveUp, Reason, Search
 
-UNTOLD = ("tanh", "erf", "softplus", "gelu", "swish", "sine")
-"""Activations that race when the caller gives none: sigmoid is tanh, up to what other parameters absorb."""
+UNTOLD = ("tanh", "erf", "softplus", "gelu", "swish", "sine", "squared_relu")
+"""Activations that race when the caller gives none: all that are smooth, or once differentiable. A sigmoid is
+a tanh, up to what other parameters absorb."""
 
 
 _STRAIGHT = 8.0  # argument beyond which a unit is straight, to a part in a thousand
@@ -53,8 +54,10 @@ class SamplesSmoothOptions(ValueSearchOptions):
     """Sizes and starts of the race of kinds."""
     told: SmoothSampleOptions = field(default_factory=SmoothSampleOptions)
     """Starts from moments when the caller gives the activation."""
-    most_inputs_told: int = 16
-    """Number of inputs up to which random starts may find a width that the caller gives."""
+    rounds: tuple[int, ...] = (3, 8)
+    """Random starts of every size where the race ends without a result."""
+    work: float = 4.0
+    """Seconds that these starts take, roughly."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -141,6 +144,7 @@ class SamplesSmoothSearch(Search):
             spectrum=fit.singular_values,
             angle=fit.angle,
         )
+        errors = noise_standard_errors(network, self._rows.x, self._rows.y)
         self._found = Candidate(
             network,
             evidence,
@@ -148,9 +152,9 @@ class SamplesSmoothSearch(Search):
             problem=self._problem(fit),
             causes=self._causes(fit),
             objection=self._objection(fit),
-            ambiguity=_ambiguity(fit),
+            ambiguity=_ambiguity(fit, errors),
             criterion=information(fit.residual, network.n_parameters, self._rows.y.size),
-            standard_errors=None if fit.exact else noise_standard_errors(network, self._rows.x, self._rows.y),
+            standard_errors=None if fit.exact else errors,
         )
 
     def _fitted(self, names: list[str], floor: float) -> SmoothSampleFit:
@@ -165,17 +169,13 @@ class SamplesSmoothSearch(Search):
             return self._from_moments(names[0], floor)
         if not large:
             best = self._raced(samples, names, floor)
-        if best is not None and (best.exact or best.out_of_time):
+        if best is not None and (best.exact or best.out_of_time or best.settled):
             return best
         name = names[0] if best is None else best.network.activations[0]
         told = self.request.activation is not None
         if best is None or (told and (width is None or width <= rank)):
             best = _better(best, self._from_moments(name, floor), self._rows.y.size)
-        if (
-            best.exact
-            or best.out_of_time
-            or rank > (MOST_INPUTS if width is None else options.most_inputs_told)
-        ):
+        if best.exact or best.out_of_time or rank > MOST_INPUTS:
             return best
         return _better(best, self._from_random_starts(name, floor, best), self._rows.y.size)
 
@@ -204,6 +204,7 @@ class SamplesSmoothSearch(Search):
             fitted=race.winner.fitted,
             out_of_time=race.out_of_time,
             rivals=race.runners,
+            settled=race.settled,
         )
 
     def _from_moments(self, name: str, floor: float) -> SmoothSampleFit:
@@ -291,21 +292,23 @@ class SamplesSmoothSearch(Search):
 
 def _steepness(network: Network, x: Array) -> str | None:
     """Say that a unit bends where hardly any sample lies, so that a kink or a step would do as well."""
-    if not network.hidden or network.activations[0] == "sine":
+    if not network.hidden or network.activations[0] in ("sine", "squared_relu"):
         return None
     bent = (np.abs(x @ network.weights[0] + network.biases[0]) < _STRAIGHT).sum(axis=0)
     if int(bent.min()) > network.n_inputs:
         return None
     return (
-        f"a unit is so steep that only {int(bent.min())} samples lie where it bends: kinked units would explain "
-        "them as well"
+        f"a unit is so steep that only {int(bent.min())} samples lie where it bends: kinked units would "
+        "explain them as well"
     )
 
 
-def _ambiguity(fit: SmoothSampleFit) -> str | None:
+def _ambiguity(fit: SmoothSampleFit, errors: Network | None) -> str | None:
     if fit.missing_directions:
         return undetermined_weights(fit.missing_directions)
-    if fit.fitted is not None and fit.fitted.condition > LARGEST_SAMPLE_CONDITION:
+    homogeneous = fit.network.hidden and get_activation(fit.network.activations[0]).homogeneity is not None
+    condition = 0.0 if fit.fitted is None or homogeneous else fit.fitted.condition  # lengths are free there
+    if condition > LARGEST_SAMPLE_CONDITION or (homogeneous and errors is None):
         return "the answers agree, but the samples leave some parameters undetermined"
     return None
 

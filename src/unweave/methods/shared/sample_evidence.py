@@ -71,9 +71,11 @@ def noise_standard_errors(network: Network, x: Array, y: Array) -> Network | Non
     None where the samples do not determine all parameters. Those of homogeneous units are for incoming
     weights of length one.
     """
+    if not network.hidden:
+        return None
     model = with_fixed_lengths(NetworkParameters.from_network(network))
     free = model.size - (model.width if is_homogeneous(model) else 0)
-    if model.depth < 2 or free >= y.size:
+    if free >= y.size:
         return None
     misfit = y - network(x)
     sigma = np.sqrt((misfit**2).sum(axis=0) / (len(x) - free / y.shape[1]))
