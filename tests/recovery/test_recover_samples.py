@@ -188,7 +188,7 @@ def test_methods_for_samples_can_be_asked_for_by_name(method, activation):
     assert result.status is Status.RECOVERED
     assert unweave.compare(net, result.network).is_same
     fits = [stage.name for stage in result.stages if stage.name.startswith("fit")]
-    assert all(activation in name for name in fits)
+    assert all(activation in name or name == "fit smooth units" for name in fits)
 
 
 def test_a_method_for_targets_is_refused_for_samples_and_the_other_way_round():
@@ -261,4 +261,4 @@ def test_a_method_asked_for_by_name_tells_what_it_found() -> None:
     x = np.random.default_rng(1).standard_normal((400, 3))
     result = unweave.recover(unweave.Samples(x, np.abs(x).sum(axis=1)), method="samples_smooth")
     assert not result.status.is_recovered
-    assert "held-out rows" in result.message
+    assert "so steep that only" in result.message

@@ -106,7 +106,7 @@ class RidgeFit:
         options: ContinuationOptions | None = None,
         on_step: OnStep | None = None,
     ) -> None:
-        self._inputs, self._answers, self._activation = inputs, answers, activation
+        self.inputs, self._answers, self._activation = inputs, answers, activation
         self.options, self._on_step = options or ContinuationOptions(), on_step
         degree = int(may_be_mirrored(activation))
         feature = SmoothFeature(activation.name, degree, homogeneous=False, function=activation)
@@ -116,7 +116,7 @@ class RidgeFit:
 
     def random(self, units: int, rng: np.random.Generator) -> NetworkParameters:
         """Return ``units`` small random units, with an affine part if mirrored units differ by one."""
-        inputs, outputs = self._inputs.shape[1], self._answers.shape[1]
+        inputs, outputs = self.inputs.shape[1], self._answers.shape[1]
         drawn = self.options.length * rng.standard_normal((inputs + 1, units)) / np.sqrt(inputs + 1)
         return NetworkParameters.shallow(
             self._activation,
@@ -132,11 +132,14 @@ class RidgeFit:
         options = self.options
         while True:
             level = self.fit(model, ridge)
-            pulled = ridge * float(np.sum((self._pulled(level.model) * level.model.to_vector()) ** 2))
-            limited = pulled > options.limiting * level.residual**2 or ridge > options.settling
-            if ridge <= options.least or not limited:
+            if ridge <= options.least or not (self.is_limited(level) or ridge > options.settling):
                 return level
             model, ridge = level.model, ridge / options.fall
+
+    def is_limited(self, level: RidgeLevel) -> bool:
+        """Return whether the ridge limits the fit, and not the units or noise."""
+        pulled = float(np.sum((self._pulled(level.model) * level.model.to_vector()) ** 2))
+        return level.ridge * pulled > self.options.limiting * level.residual**2
 
     def fit(self, model: NetworkParameters, ridge: float, steps: int | None = None) -> RidgeLevel:
         """Minimise at one ridge."""
@@ -161,33 +164,39 @@ class RidgeFit:
         )
         pull = np.sqrt(ridge * self._answers.size) * self._pulled(model)
         descent = SolvedSteps(
-            Ridged(ValueFit(model, self._inputs, self._answers), pull), model.to_vector(), schedule
+            Ridged(ValueFit(model, self.inputs, self._answers), pull), model.to_vector(), schedule
         )
         path = minimise(descent, descent.start, schedule, self._on_step)
         check()
         found, taken = model.from_vector(path.point.vector), len(path.history)
-        per_step = model.size**2 * len(self._inputs) / 2 + model.size**3 / 3
+        per_step = model.size**2 * len(self.inputs) / 2 + model.size**3 / 3
         self.flops += taken * per_step
         return RidgeLevel(ridge, found, self.residual(found), taken)
 
     def residual(self, model: NetworkParameters) -> float:
         """Return the root mean square misfit."""
-        return float(np.sqrt(np.mean((model.values(self._inputs) - self._answers) ** 2)))
+        return float(np.sqrt(np.mean((model.values(self.inputs) - self._answers) ** 2)))
 
-    def without_surplus(self, level: RidgeLevel) -> RidgeLevel:
-        """Leave out units as long as a refit at the same ridge explains as much as before."""
-        least = level.residual
-        while level.model.width > 1:
+    def without_surplus(
+        self, level: RidgeLevel, worsening: float | None = None, fewest: int = 1
+    ) -> RidgeLevel:
+        """Leave out units as long as a refit at the same ridge explains as much as before.
+
+        ``worsening`` is the ratio of residuals that a unit less may cost; None: that of the options. At least
+        ``fewest`` units stay.
+        """
+        least, worsening = level.residual, worsening or self.options.worsening
+        while level.model.width > fewest:
             check()
-            fewer = self._fewer(level, self.options.worsening * least)
+            fewer = self._fewer(level, worsening * least, level.model.width - fewest)
             if fewer is None:
                 break
             level, least = fewer, min(least, fewer.residual)
         return level
 
-    def _fewer(self, level: RidgeLevel, allowed: float) -> RidgeLevel | None:
-        """Leave out some units that cost little, else one that is doubtful; None if all are needed."""
-        cheap = self._cheap(level)
+    def _fewer(self, level: RidgeLevel, allowed: float, most: int) -> RidgeLevel | None:
+        """Leave out up to ``most`` cheap units, else one that is doubtful; None if all are needed."""
+        cheap = self._cheap(level)[:most]
         while len(cheap) > 1:
             trial = self._without(level, cheap)
             if trial.residual <= allowed:
@@ -239,7 +248,7 @@ class RidgeFit:
         """Add ``count`` units, fitted to what the others leave, and let all outgoing weights adapt."""
         left = self._projected.residual_at(_units(model))
         size = float(np.sqrt(np.mean(left**2))) or 1.0
-        rest = RidgeFit(self._inputs, left / size, self._activation, self.options, self._on_step)
+        rest = RidgeFit(self.inputs, left / size, self._activation, self.options, self._on_step)
         found = rest.random(count, rng)
         for ridge in self.options.added:
             found = rest.fit(found, ridge).model
@@ -257,8 +266,8 @@ class RidgeFit:
 
     def _with_best_outgoing(self, model: NetworkParameters, ridge: float) -> NetworkParameters:
         """Replace the linear parameters by the best ones at this ridge."""
-        features = model.forward(self._inputs).inputs[1]
-        design = np.hstack([features, self._projected.feature.polynomial(self._inputs)])
+        features = model.forward(self.inputs).inputs[1]
+        design = np.hstack([features, self._projected.feature.polynomial(self.inputs)])
         pull = np.zeros(design.shape[1])
         pull[: model.width] = np.sqrt(ridge * self._answers.size)
         rows = np.concatenate([design, np.diag(pull)])

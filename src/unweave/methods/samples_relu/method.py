@@ -34,6 +34,12 @@ def refuses_told(request: Request, findings: Findings) -> str | None:
     return "it goes on where neither width nor activation is told" if told else None
 
 
+def refuses_untold(request: Request, findings: Findings) -> str | None:
+    """Refuse where neither the activation nor the method is told: squared units race with the smooth ones."""
+    told = request.activation is not None or request.method is not None
+    return None if told else "squared ReLU units that nobody asks for race with the smooth ones"
+
+
 RELU = Method(
     name="samples_relu",
     asks="samples",
@@ -51,6 +57,7 @@ SQUARED_RELU = replace(
     description="one hidden layer of squared ReLU units from samples, by variable projection",
     layers=(1, 1),
     activations=(SQUARED,),
+    refuses=refuses_untold,
     likelihood=lambda request, findings: Likelihood.POSSIBLE,
     cost=lambda question: cost(question, SQUARED),
     search=SamplesSquaredReluSearch,

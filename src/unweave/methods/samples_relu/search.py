@@ -19,6 +19,7 @@ from unweave.methods.shared.sample_evidence import (
     SAMPLES_PER_PARAMETER,
     SampleEvidence,
     fewer_units_note,
+    information,
     missing_directions_note,
     undetermined_weights,
 )
@@ -34,6 +35,7 @@ class SamplesReluReason(Reason):
 
     NOTHING_CURVED = "no units were found in the samples: an affine map explains them as well"
     TOO_FEW_ROWS = "{rows} samples are too few to tell squared_relu units from others"
+    OTHERS_FIT_BETTER = "units of another kind explain the samples better than kinked ones"
     NOT_HELD_BACK = "more units than {most} were not asked for by either kind"
 
 
@@ -166,9 +168,9 @@ class SamplesReluSearch(Search):
             raise KeyboardInterrupt
 
     def _criterion(self, fit: SampleFit) -> float:
-        """Return the Bayesian information criterion."""
-        numbers, residual = self._rows.y.size, max(fit.residual, float(np.finfo(np.float64).tiny))
-        return float(2 * numbers * np.log(residual) + fit.network.n_parameters * np.log(numbers))
+        """Return the Bayesian information criterion; the lengths of homogeneous units are no parameters."""
+        free = fit.network.n_parameters - sum(fit.network.hidden)
+        return information(fit.residual, free, self._rows.y.size)
 
     def _problem(self, fit: SampleFit) -> str | None:
         """Say what stood in the way, None if nothing did."""
@@ -257,6 +259,9 @@ class SamplesWideReluSearch(SamplesReluSearch):
         better = min(earlier, key=lambda each: each.criterion or np.inf, default=None)
         if self._few_rows or better is None or better.network is None:
             raise GaveUp(SamplesReluReason.NOT_HELD_BACK, most=most)
+        least = min(each.criterion for each in self.context.earlier if each.criterion is not None)
+        if better.criterion is not None and least < better.criterion:
+            raise GaveUp(SamplesReluReason.OTHERS_FIT_BETTER)
         evidence = better.evidence
         if not isinstance(evidence, SamplesReluEvidence) or evidence.widest < most:
             raise GaveUp(SamplesReluReason.NOT_HELD_BACK, most=most)

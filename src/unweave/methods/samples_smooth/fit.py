@@ -23,6 +23,7 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput, OutOfTime
 from unweave.methods.samples_smooth.moments import MomentOptions, MomentStarts, active_span, sample_moments
+from unweave.methods.samples_smooth.race import Runner
 from unweave.methods.shared.sample_evidence import LARGEST_SAMPLE_CONDITION, SAMPLES_PER_PARAMETER
 from unweave.networks.activations import Activation, get_activation
 from unweave.networks.network import Network
@@ -69,8 +70,8 @@ class SmoothSampleFit:
     """Whether that is the answers' own precision."""
     starts: int
     """0 if an affine map is exact, or samples are too few to look for anything else."""
-    singular_values: Array
-    """(r,) of the coefficients, in units of their noise."""
+    singular_values: Array | None
+    """(r,) of the coefficients, in units of their noise; None without moments."""
     angle: float | None
     """Radians by which the directions of the two halves of the samples differ; None without moments."""
     gaussian: GaussianityEvidence | None
@@ -80,6 +81,10 @@ class SmoothSampleFit:
     fitted: ValueFitResult | None = None
     """The least-squares fit behind the network; None if none ended in time, or none was needed."""
     out_of_time: bool = False
+    settled: bool = False
+    """Whether two starts ended in this fit, so that further ones are of no use."""
+    rivals: dict[str, Runner] = field(default_factory=dict)
+    """The best fit of every kind that raced for the samples."""
 
     unreliable_angle: ClassVar[float] = 0.3
     """Radians between the directions from two halves of the samples above which they are too few."""

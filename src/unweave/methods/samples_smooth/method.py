@@ -25,7 +25,7 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
     """Rate unasked smooth units between few and many kinked ones, which imitate them slowly."""
-    return Likelihood.LIKELY if request.activation is not None else Likelihood.UNLIKELY
+    return Likelihood.LIKELY if request.activation is not None else Likelihood.POSSIBLE
 
 
 def cost(question: Question) -> Cost:
@@ -33,13 +33,15 @@ def cost(question: Question) -> Cost:
     width = question.width if question.told and question.hidden else 0
     inputs, outputs, size = question.inputs, question.outputs, question.parameters
     rows = ceil(SAMPLES_PER_PARAMETER * (width * (inputs + outputs) + (inputs + 1) * outputs) / outputs)
-    return question.cost(rows, 0.2 + 1e-6 * size**2, 8e-6 * rows * size, "moments, then least squares")
+    return question.cost(
+        rows, 0.2 + 1e-6 * size**2, 8e-6 * rows * size, "a race of kinds, then least squares"
+    )
 
 
 METHOD = Method(
     name="samples_smooth",
     asks="samples",
-    description="one smooth hidden layer from samples, by moments and least squares",
+    description="one smooth hidden layer from samples, by a race of kinds and least squares",
     layers=(1, 1),
     refuses=refuses,
     likelihood=likelihood,

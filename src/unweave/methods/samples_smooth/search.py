@@ -1,33 +1,43 @@
 """One hidden layer of smooth units from samples.
 
-The start (`fit`) needs Gaussian inputs and enough samples. Where that fails, or there are more
-units than inputs, random starts are tried (`value_search`). Nothing of this is a hypothesis of the verdict: a
-network that answers rows it has not seen to the precision of the answers is recovered, whatever led to it.
+Kinds of units race for the samples at growing sizes (`race`). Where none is exact, moments of Gaussian inputs
+start another fit (`fit`), and in few inputs many random starts do (`value_search`). Nothing of this is a
+hypothesis of the verdict: a network that answers rows it has not seen to the precision of the answers is
+recovered, whatever led to it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.methods.samples_smooth.fit import SmoothSampleFit, SmoothSampleOptions, fit_smooth_samples
+from unweave.methods.samples_smooth.race import RaceOptions, race_kinds
 from unweave.methods.shared.sample_evidence import (
     LARGEST_SAMPLE_CONDITION,
     SAMPLES_PER_PARAMETER,
     SampleEvidence,
     fewer_units_note,
+    information,
     missing_directions_note,
+    noise_standard_errors,
     undetermined_weights,
 )
 from unweave.methods.shared.value_search import MOST_INPUTS, ValueSearchOptions, search_values
 from unweave.networks.activations import get_activation
-from unweave.numerics.variable_projection.features import feature_of
-from unweave.numerics.whitening import Whitening
+from unweave.networks.network import Network
+from unweave.networks.standardized import StandardizedSamples
 from unweave.search import Candidate, Check, Context, GaveUp, Reason, Search
 
-UNTOLD = "tanh"
-"""Activation tried when the caller gives none."""
+UNTOLD = ("tanh", "erf", "softplus", "gelu", "swish", "sine", "squared_relu")
+"""Activations that race when the caller gives none: all that are smooth, or once differentiable. A sigmoid is
+a tanh, up to what other parameters absorb."""
+
+
+_STRAIGHT = 8.0  # argument beyond which a unit is straight, to a part in a thousand
 
 
 class SamplesSmoothReason(Reason):
@@ -38,22 +48,16 @@ class SamplesSmoothReason(Reason):
 
 @dataclass(frozen=True, kw_only=True)
 class SamplesSmoothOptions(ValueSearchOptions):
-    """How hard to search for smooth units: from moments, then from the random starts of the base class."""
+    """How hard to search for smooth units: a race of kinds, moments, then random starts of the base class."""
 
+    race: RaceOptions = field(default_factory=RaceOptions)
+    """Sizes and starts of the race of kinds."""
     told: SmoothSampleOptions = field(default_factory=SmoothSampleOptions)
     """Starts from moments when the caller gives the activation."""
-    untold: SmoothSampleOptions = field(
-        default_factory=lambda: SmoothSampleOptions(starts=4, random_starts=0)
-    )
-    """Starts from moments when nobody spoke of smooth units."""
-    many_units: SmoothSampleOptions = field(
-        default_factory=lambda: SmoothSampleOptions(starts=1, random_starts=0)
-    )
-    """Starts from moments when the caller gives more units than inputs, which only random starts find."""
-    rounds_after_moments: tuple[int, ...] = (6,)
-    """Random starts of every size after moments have failed."""
-    most_inputs_told: int = 16
-    """Number of inputs up to which random starts may find a width that the caller gives."""
+    rounds: tuple[int, ...] = (3, 8)
+    """Random starts of every size where the race ends without a result."""
+    work: float = 4.0
+    """Seconds that these starts take, roughly."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -89,44 +93,45 @@ class SamplesSmoothSearch(Search):
         return self._found
 
     def run(self) -> None:
-        """Fit units of the activation that the caller gives, or of tanh."""
+        """Fit units of the activation that the caller gives, or let all smooth ones race."""
         told = self.request.activation
         if told is not None:
-            self._fit(told, self._options.told)
+            self._fit([told])
             return
         self._stop_if_not_worthwhile()
         try:
-            self._fit(UNTOLD, self._options.untold)
+            self._fit(list(UNTOLD))
         except InvalidInput as error:  # too many units or too few samples for smooth ones: the others stand
             raise GaveUp(SamplesSmoothReason.NOT_WORTHWHILE, why=error) from error
 
     def _stop_if_not_worthwhile(self) -> None:
         """Give up where nobody spoke of smooth units and little speaks for them."""
-        x = self._rows.x
         if self.context.is_late:
             raise GaveUp(SamplesSmoothReason.NOT_WORTHWHILE, why="the deadline has passed")
         if self._width is not None:
             return
-        if len(x) <= SAMPLES_PER_PARAMETER * feature_of("squared_relu").count(x.shape[1]):
-            raise GaveUp(SamplesSmoothReason.NOT_WORTHWHILE, why=f"{len(x)} samples are too few")
         if any(each.network is not None and not each.network.hidden for each in self.context.earlier):
             raise GaveUp(SamplesSmoothReason.NOT_WORTHWHILE, why="an affine map explains the samples as well")
 
-    def _fit(self, activation: str, options: SmoothSampleOptions) -> None:
+    def _fit(self, names: list[str]) -> None:
         floor, rows = self._rows.floor()[0], len(self._rows.x)
-        with self.journal.stage(f"fit {activation}") as stage:
-            fit = self._fitted(activation, floor, options)
+        with self.journal.stage(f"fit {names[0] if len(names) == 1 else 'smooth units'}") as stage:
+            fit = self._fitted(names, floor)
             network = fit.network
+            width = network.hidden[0] if network.hidden else 0
             stage.figures.update(
                 rows=rows,
-                width=network.hidden[0] if network.hidden else 0,
+                width=width,
+                kind=network.activations[0],
                 starts=fit.starts,
                 residual=fit.residual,
                 exact=fit.exact,
             )
+            for name, runner in fit.rivals.items() if len(names) > 1 else ():
+                stage.figures[f"residual of {name}"] = runner.residual
+                stage.figures[f"width of {name}"] = runner.model.width
             if fit.angle is not None:
                 stage.figures["angle"] = fit.angle
-        width = network.hidden[0] if network.hidden else 0
         evidence = SamplesSmoothEvidence(
             width=width,
             found=width,
@@ -139,65 +144,106 @@ class SamplesSmoothSearch(Search):
             spectrum=fit.singular_values,
             angle=fit.angle,
         )
+        errors = noise_standard_errors(network, self._rows.x, self._rows.y)
         self._found = Candidate(
             network,
             evidence,
-            notes=self._notes(fit, activation),
+            notes=self._notes(fit, network.activations[0] if network.hidden else names[0]),
             problem=self._problem(fit),
             causes=self._causes(fit),
             objection=self._objection(fit),
-            ambiguity=_ambiguity(fit),
-            tentative=self.request.activation is None,
+            ambiguity=_ambiguity(fit, errors),
+            criterion=information(fit.residual, network.n_parameters, self._rows.y.size),
+            standard_errors=None if fit.exact else errors,
         )
 
-    def _fitted(self, activation: str, floor: float, options: SmoothSampleOptions) -> SmoothSampleFit:
-        """Fit from moments, or from random starts where these are exact or there are no moments to use."""
-        x, y, width = self._rows.x, self._rows.y, self._width
-        rank = Whitening.of(x).rank
-        by_moments = width is None or width <= rank
-        first = fit_smooth_samples(
-            x,
-            y,
-            width if by_moments else rank,
-            activation,
+    def _fitted(self, names: list[str], floor: float) -> SmoothSampleFit:
+        """Let the kinds race; where none is exact, try moments and random starts of the winner."""
+        options, width = self._options, self._width
+        samples = StandardizedSamples.of(self._rows.x, self._rows.y)
+        rank = samples.whitening.rank
+        most = options.race.most_units * (rank + 1)
+        large = width is not None and width <= rank and width * (rank + 1) > most
+        best: SmoothSampleFit | None = None
+        if width is None and samples.is_affine(floor):
+            return self._from_moments(names[0], floor)
+        if not large:
+            best = self._raced(samples, names, floor)
+        if best is not None and (best.exact or best.out_of_time or best.settled):
+            return best
+        name = names[0] if best is None else best.network.activations[0]
+        told = self.request.activation is not None
+        if best is None or (told and (width is None or width <= rank)):
+            best = _better(best, self._from_moments(name, floor), self._rows.y.size)
+        if best.exact or best.out_of_time or rank > MOST_INPUTS:
+            return best
+        return _better(best, self._from_random_starts(name, floor, best), self._rows.y.size)
+
+    def _raced(self, samples: StandardizedSamples, names: list[str], floor: float) -> SmoothSampleFit | None:
+        """Return the winner of the race; None if there are too few rows for any."""
+        race = race_kinds(
+            samples,
+            self._width,
+            [get_activation(name) for name in names],
             floor=floor,
             rng=self.rng,
-            options=options if by_moments else self._options.many_units,
+            options=self._options.race,
             on_step=self.on_step,
         )
-        most = MOST_INPUTS if width is None else self._options.most_inputs_told
-        if first.exact or first.out_of_time or rank > most:
-            return first
-        rounds = self._options.rounds_after_moments if by_moments else self._options.rounds
-        second = search_values(
-            x,
-            y,
-            width,
-            [get_activation(activation)],
-            floor=floor,
-            rng=self.rng,
-            options=replace(self._options, rounds=rounds),
-            on_step=self.on_step,
-        )
-        if second is None or (by_moments and not second.exact):
-            return first
-        return replace(
-            first,
-            network=second.network,
-            residual=second.residual,
-            exact=second.exact,
-            starts=first.starts + second.starts,
+        if race.winner is None:
+            return None
+        return SmoothSampleFit(
+            network=samples.network(race.winner.model),
+            residual=race.winner.residual,
+            exact=race.exact,
+            starts=race.starts,
+            singular_values=None,
             angle=None,
-            fitted=second.fitted,
-            out_of_time=second.out_of_time,
+            gaussian=None,
+            missing_directions=self._rows.x.shape[1] - samples.whitening.rank,
+            fitted=race.winner.fitted,
+            out_of_time=race.out_of_time,
+            rivals=race.runners,
+            settled=race.settled,
+        )
+
+    def _from_moments(self, name: str, floor: float) -> SmoothSampleFit:
+        x, y = self._rows.x, self._rows.y
+        told = self._options.told
+        return fit_smooth_samples(
+            x, y, self._width, name, floor=floor, rng=self.rng, options=told, on_step=self.on_step
+        )
+
+    def _from_random_starts(self, name: str, floor: float, known: SmoothSampleFit) -> SmoothSampleFit | None:
+        found = search_values(
+            self._rows.x,
+            self._rows.y,
+            self._width,
+            [get_activation(name)],
+            floor=floor,
+            rng=self.rng,
+            options=self._options,
+            on_step=self.on_step,
+        )
+        if found is None:
+            return None
+        return replace(
+            known,
+            network=found.network,
+            residual=found.residual,
+            exact=found.exact,
+            starts=known.starts + found.starts,
+            angle=None,
+            fitted=found.fitted,
+            out_of_time=found.out_of_time,
         )
 
     def _objection(self, fit: SmoothSampleFit) -> str | None:
-        """Say that the samples are too few for the fit to be unique."""
+        """Say that the samples are too few for the fit to be unique, or its units too steep to be known."""
         network = fit.network
         needed = SAMPLES_PER_PARAMETER * network.n_parameters / network.n_outputs
         if self._rows.count >= needed:
-            return None
+            return _steepness(network, self._rows.x)
         return (
             f"{self._rows.count} samples are too few for a network of {network.n_parameters} parameters: "
             f"about {needed:.0f} are needed"
@@ -244,9 +290,39 @@ class SamplesSmoothSearch(Search):
         return tuple(notes)
 
 
-def _ambiguity(fit: SmoothSampleFit) -> str | None:
+def _steepness(network: Network, x: Array) -> str | None:
+    """Say that a unit bends where hardly any sample lies, so that a kink or a step would do as well."""
+    if not network.hidden or network.activations[0] in ("sine", "squared_relu"):
+        return None
+    bent = (np.abs(x @ network.weights[0] + network.biases[0]) < _STRAIGHT).sum(axis=0)
+    if int(bent.min()) > network.n_inputs:
+        return None
+    return (
+        f"a unit is so steep that only {int(bent.min())} samples lie where it bends: kinked units would "
+        "explain them as well"
+    )
+
+
+def _ambiguity(fit: SmoothSampleFit, errors: Network | None) -> str | None:
     if fit.missing_directions:
         return undetermined_weights(fit.missing_directions)
-    if fit.fitted is not None and fit.fitted.condition > LARGEST_SAMPLE_CONDITION:
+    homogeneous = fit.network.hidden and get_activation(fit.network.activations[0]).homogeneity is not None
+    condition = 0.0 if fit.fitted is None or homogeneous else fit.fitted.condition  # lengths are free there
+    if condition > LARGEST_SAMPLE_CONDITION or (homogeneous and errors is None):
         return "the answers agree, but the samples leave some parameters undetermined"
     return None
+
+
+def _better(first: SmoothSampleFit | None, second: SmoothSampleFit | None, numbers: int) -> SmoothSampleFit:
+    """Return the fit of lower information criterion, with the starts of both."""
+    if first is None or second is None:
+        found = second if first is None else first
+        assert found is not None
+        return found
+
+    def of(fit: SmoothSampleFit) -> float:
+        return information(fit.residual, fit.network.n_parameters, numbers)
+
+    best = second if second.exact or of(second) < of(first) else first
+    late = first.out_of_time or second.out_of_time
+    return replace(best, out_of_time=late and not best.exact, rivals=first.rivals)

@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.networks.error_bars import is_homogeneous, standard_error_network, with_fixed_lengths
+from unweave.networks.network import Network
+from unweave.networks.parameters import NetworkParameters
 from unweave.search import Check, Evidence
 
 SAMPLES_PER_PARAMETER = 2.0
@@ -48,6 +54,33 @@ class SampleEvidence(Evidence):
             return []
         implies = "largest standard error of a parameter if the residual is independent noise"
         return [Check.figure("parameter error bar", self.parameter_error_bar, implies)]
+
+
+def information(residual: float, parameters: int, numbers: int) -> float:
+    """Return the Bayesian information criterion of ``parameters`` fitted to so many ``numbers``.
+
+    ``residual`` is the root mean square misfit over the answers' spread. The lower, the better.
+    """
+    residual = max(residual, float(np.finfo(np.float64).tiny))
+    return float(2 * numbers * np.log(residual) + parameters * np.log(numbers))
+
+
+def noise_standard_errors(network: Network, x: Array, y: Array) -> Network | None:
+    """Return the standard errors of ``network`` if what it leaves of the samples fitted is noise.
+
+    None where the samples do not determine all parameters. Those of homogeneous units are for incoming
+    weights of length one.
+    """
+    if not network.hidden:
+        return None
+    model = with_fixed_lengths(NetworkParameters.from_network(network))
+    free = model.size - (model.width if is_homogeneous(model) else 0)
+    if free >= y.size:
+        return None
+    misfit = y - network(x)
+    sigma = np.sqrt((misfit**2).sum(axis=0) / (len(x) - free / y.shape[1]))
+    sigma = np.maximum(sigma, np.finfo(np.float64).eps * np.abs(y).max(axis=0) + np.finfo(np.float64).tiny)
+    return standard_error_network(model, x, np.broadcast_to(1 / sigma, y.shape))
 
 
 def undetermined_weights(missing_directions: int) -> str:

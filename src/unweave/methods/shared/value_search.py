@@ -121,7 +121,9 @@ def search_values(
         late = True
     if run.best is None:
         return None
-    fitted = fit_values(_model(*run.best, samples), samples.inputs, samples.answers)
+    fitted = fit_values(
+        projected_model(*run.best, samples.inputs, samples.answers), samples.inputs, samples.answers
+    )
     residual = samples.residual(fitted.model)
     late = late or (residual > floor and out_of_time())
     return ValueSearch(samples.network(fitted.model), residual, residual <= floor, run.starts, fitted, late)
@@ -228,11 +230,13 @@ class _Run:
         return ProjectedProblem(self.inputs[chosen], self.answers[chosen], feature)
 
 
-def _model(fit: ProjectedFit, feature: SmoothFeature, samples: StandardizedSamples) -> NetworkParameters:
+def projected_model(
+    fit: ProjectedFit, feature: SmoothFeature, inputs: Array, answers: Array
+) -> NetworkParameters:
     """Return the model of a fit to standardized samples; mirrored units are mirrored back."""
-    features = feature.value(samples.inputs @ fit.units[:-1] + fit.units[-1])
-    design = np.hstack([features, feature.polynomial(samples.inputs)])
-    solution: Array = np.asarray(np.linalg.lstsq(design, samples.answers, rcond=None)[0], np.float64)
+    features = feature.value(inputs @ fit.units[:-1] + fit.units[-1])
+    design = np.hstack([features, feature.polynomial(inputs)])
+    solution: Array = np.asarray(np.linalg.lstsq(design, answers, rcond=None)[0], np.float64)
     count = fit.units.shape[1]
     model = mirror_back(
         NetworkParameters.shallow(
