@@ -1,11 +1,12 @@
 """Estimators on the tables that scikit-learn brings along, beside its own.
 
-Five folds, shuffled with the seed (classes spread evenly). Regression: R^2 of ``NetworkRegressor``, ``RidgeCV``
-(13 ridges) and ``MLPRegressor``, the classes' numbers as answers where a table has classes (digits: one column per
-class). Classification: log loss and accuracy of ``NetworkClassifier``, ``LogisticRegression`` and
-``MLPClassifier``. All inputs are standardized; scikit-learn's estimators have their defaults otherwise
-(LogisticRegression: max_iter=2000). "within": whether ours is within one standard error, over the folds, of the best
-of the others. ``--rows`` chooses, e.g. diabetes:regression,digits:classes.
+Five folds, shuffled with the seed (classes spread evenly). Regression: R^2 of ``NetworkRegressor``,
+``RidgeCV`` (13 ridges) and ``MLPRegressor``, the classes' numbers as answers where a table has classes
+(digits: one column per class). Classification: log loss and accuracy of ``NetworkClassifier``,
+``LogisticRegression`` and ``MLPClassifier``. All inputs are standardized; scikit-learn's estimators have
+their defaults otherwise (LogisticRegression: max_iter=2000). "within": whether ours is within one standard
+error, over the folds, of the best of the others. ``--rows`` chooses, e.g.
+diabetes:regression,digits:classes.
 """
 
 from __future__ import annotations

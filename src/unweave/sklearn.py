@@ -61,8 +61,7 @@ class _NetworkEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _choose(self, rows: WeightedRows, loss: Loss, seconds_left: SecondsLeft | None) -> Network:
         standardized = Standardized.of(rows, loss)
-        options = SelectionOptions(folds=self.folds, width=self.hidden, final_members=self.members)
-        options = replace(options, members=min(options.members, self.members))
+        options = SelectionOptions(folds=self.folds, width=self.hidden, members=self.members)
         if self.activation is not None:
             options = replace(options, activations=(self.activation,))
         with time_limit(seconds_left), single_threaded_blas(), np.errstate(all="ignore"):
@@ -145,13 +144,10 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, _NetworkEstimator):  # 
         self._single_output = y.ndim == 1
         answers = np.asarray(y.reshape(len(y), -1), dtype=np.float64)
         rows = WeightedRows.of(X, answers, self._weights(sample_weight, X))
-        left = self._seconds_left()
-        self.recovery_ = self._recovered(rows)
-        self.candidates_ = ()
-        if self.recovery_ is not None and self.recovery_.status.is_recovered:
-            self.network_ = self.recovery_.network
-        else:
-            self.network_ = self._choose(rows, "squares", left)
+        left, found = self._seconds_left(), self._recovered(rows)
+        self.recovery_, self.candidates_ = found, ()
+        network = None if found is None or not found.status.is_recovered else found.network
+        self.network_: Network = self._choose(rows, "squares", left) if network is None else network
         return self
 
     def _recovered(self, rows: WeightedRows) -> Recovery | None:

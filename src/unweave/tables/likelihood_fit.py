@@ -5,8 +5,8 @@ With v(p) = p(1 - p) for a sigmoid and v(p) = p for each class of a softmax,
 
     r = (y - p) / sqrt(v(p)),      J = (d p / d theta) / sqrt(v(p))
 
-give J^T r = minus its gradient, and J^T J is its generalised Gauss-Newton matrix [fisher-scoring]. So a step of
-Levenberg-Marquardt is one of reweighted least squares; whether it helped is read off the deviance, not off |r|.
+give J^T r = minus its gradient, and J^T J is its generalised Gauss-Newton matrix. So a step of Levenberg-
+Marquardt is one of reweighted least squares; whether it helped is read off the deviance, not off |r|.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@ r"""One hidden layer beside an affine part, both under a ridge, fitted to a tabl
 
     minimise  loss(y, T(A^T g(W^T x + b) + S^T x + c))  +  lambda (|W|^2 + |b|^2 + |A|^2)  +  mu |S|^2,
 
-the loss a mean over rows, of squares or of twice the log loss behind a sigmoid or softmax T. The ridge on both
-sides of a unit costs 2 lambda |w| |a|, so that units which do not pay vanish: lambda is a choice of the width, too.
-Without units this is ridge regression or penalised logistic regression. Several starts are averaged before T, which
-is again one hidden layer.
+the loss a mean over rows, of squares or of twice the log loss behind a sigmoid or softmax T. The ridge on
+both sides of a unit costs 2 lambda |w| |a|, so that units which do not pay vanish: lambda is a choice of
+the width, too. Without units this is ridge regression or penalised logistic regression. Several starts are
+averaged before T, which is again one hidden layer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from unweave.arrays import Array, IntArray
-from unweave.networks.activations import SOFTMAX, Activation, get_activation
+from unweave.networks.activations import Activation, get_activation
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, minimise
@@ -27,7 +27,7 @@ from unweave.tables.likelihood_fit import LikelihoodFit, log_losses
 
 Loss = Literal["squares", "classes"]
 
-_FORMED = 500  # parameters up to which factors of J^T J are quicker than many products
+_FORMED = 1000  # parameters up to which factors of J^T J are quicker than many products
 _LENGTH = 1.0  # of a random unit's (w, b), for inputs of unit variance
 _GONE = 1e-9  # strength |w| |a| of a unit, over that of the strongest, below which it does nothing
 
@@ -82,7 +82,7 @@ class StepOptions:
 
     steps: int = 40
     """Steps at most."""
-    worthwhile: float = 1e-3
+    worthwhile: float = 5e-3
     """Relative decrease of the root of the sum above that is progress."""
     stalls: int = 3
     """Steps in a row without such progress that end the fit."""
@@ -151,7 +151,8 @@ def _pull(table: Table, setting: Setting, model: NetworkParameters) -> Array:
     last = parts[-1]
     last[0 if model.depth == 1 else model.width : -1] = setting.skip_ridge
     last[-1] = 0.0
-    return np.sqrt(len(table.x) * np.concatenate([part.reshape(-1) for part in parts]))
+    ridges = np.concatenate([part.reshape(-1) for part in parts])
+    return np.asarray(np.sqrt(len(table.x) * ridges))
 
 
 def averaged(models: Sequence[NetworkParameters]) -> NetworkParameters:
@@ -186,8 +187,3 @@ def without_idle_units(model: NetworkParameters) -> NetworkParameters:
         return model.keep(kept)
     assert model.skip is not None
     return NetworkParameters(model.activations[1:], (model.skip,), (model.biases[1],))
-
-
-def output_name(table: Table) -> str:
-    """Return the name of T."""
-    return SOFTMAX if table.output is None else table.output.name

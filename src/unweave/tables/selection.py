@@ -1,7 +1,8 @@
 """Choose ridges, kind and width of a table's network on rows that the fits do not see.
 
-Affine maps come first. Then units of every kind under a ridge that falls, until held-out rows get worse; then more
-units, while that helps. The least mean loss over the folds wins, so that an affine map stays where units do not pay.
+Affine maps come first. Then units of every kind under a ridge that falls, until held-out rows get worse;
+then more units, while that helps. The least mean loss over the folds wins, so that an affine map stays
+where units do not pay.
 """
 
 from __future__ import annotations
@@ -38,10 +39,8 @@ class SelectionOptions:
     """Ridges on units, falling."""
     folds: int = 5
     """Parts of the rows of which each is held out once."""
-    members: int = 3
-    """Starts that are averaged while settings are compared ..."""
-    final_members: int = 5
-    """... and in the end."""
+    members: int = 5
+    """Starts that are averaged in the end; settings are compared with one start per fold."""
     most_rows: int = 20_000
     """Rows, drawn at random, that settings are compared on."""
     steps: StepOptions = field(default_factory=StepOptions)
@@ -83,7 +82,7 @@ def choose_model(table: Table, options: SelectionOptions, seed: int) -> Choice:
                 break
     best = _best(scored) if scored else None
     setting = Setting(skip_ridge=options.skip_ridges[-1]) if best is None else best.setting
-    model = _fitted(table, setting, options.final_members, options.steps, seed)
+    model = _fitted(table, setting, options.members, options.steps, seed)
     return Choice(without_idle_units(model), tuple(scored), best)
 
 
@@ -127,7 +126,7 @@ def _scored(
     everything, losses, weights = np.arange(len(table.x)), [], []
     for held in folds:
         fitted = table.rows(np.setdiff1d(everything, held, assume_unique=True))
-        model = _fitted(fitted, setting, options.members, options.steps, seed)
+        model = _fitted(fitted, setting, 1, options.steps, seed)
         rows = table.rows(held)
         losses.append(float(np.average(rows.losses(model), weights=rows.weights)))
         weights.append(float(rows.weights.sum()))
@@ -135,9 +134,7 @@ def _scored(
     return Scored(setting, float(np.average(losses, weights=weights)), error)
 
 
-def _fitted(
-    table: Table, setting: Setting, members: int, steps: StepOptions, seed: int
-) -> NetworkParameters:
+def _fitted(table: Table, setting: Setting, members: int, steps: StepOptions, seed: int) -> NetworkParameters:
     """Fit ``members`` starts and average them; an affine map needs one."""
     count = members if setting.activation is not None else 1
     starts = [np.random.default_rng([seed, member]) for member in range(count)]
