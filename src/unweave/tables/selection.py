@@ -53,8 +53,21 @@ class Scored:
     setting: Setting
     loss: float
     """Mean over the rows: of squares in units of the answers' variance, or the log loss."""
-    error: float
-    """Standard error of the mean, from the folds."""
+    by_fold: tuple[float, ...]
+    """Mean over the rows of every fold."""
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean, from the folds."""
+        return float(np.std(self.by_fold, ddof=1) / np.sqrt(len(self.by_fold)))
+
+    def takes_over(self, best: Scored) -> bool:
+        """Whether it is worth being taken instead of ``best``, which is simpler."""
+        if self.setting.width and not best.setting.width:
+            gains = np.subtract(best.by_fold, self.by_fold)
+            doubt = float(np.std(gains, ddof=1) / np.sqrt(len(gains)))
+            return bool(gains.mean() > max(doubt, _WORTHWHILE * best.loss))
+        return self.loss < (1 - _WORTHWHILE) * best.loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +128,7 @@ def _best(scored: Sequence[Scored]) -> Scored:
     """Return the best one; simpler ones, which come first, stay where nothing is gained."""
     best = scored[0]
     for each in scored[1:]:
-        if each.loss < (1 - _WORTHWHILE) * best.loss:
+        if each.takes_over(best):
             best = each
     return best
 
@@ -130,8 +143,7 @@ def _scored(
         rows = table.rows(held)
         losses.append(float(np.average(rows.losses(model), weights=rows.weights)))
         weights.append(float(rows.weights.sum()))
-    error = float(np.std(losses, ddof=1) / np.sqrt(len(losses)))
-    return Scored(setting, float(np.average(losses, weights=weights)), error)
+    return Scored(setting, float(np.average(losses, weights=weights)), tuple(losses))
 
 
 def _fitted(table: Table, setting: Setting, members: int, steps: StepOptions, seed: int) -> NetworkParameters:
