@@ -22,7 +22,17 @@ FLOORS: dict[int, tuple[str, ...]] = {
     0: ("errors", "arrays"),
     1: ("numerics",),
     2: (
-        *("networks", "files", "execution", "subspace", "derivatives", "targets", "probing", "search"),
+        *(
+            "networks",
+            "files",
+            "execution",
+            "subspace",
+            "derivatives",
+            "targets",
+            "tables",
+            "probing",
+            "search",
+        ),
         *("optimize", "construct", "exact", "gates", "certify", "diagnose", "sparse_coding"),
         *("tensor_start", "quadratic"),
     ),

@@ -16,10 +16,10 @@ with warnings.catch_warnings():
     from sklearn.preprocessing import StandardScaler
     from sklearn.utils.estimator_checks import parametrize_with_checks
 
-    from unweave.sklearn import NetworkRegressor
+    from unweave.sklearn import NetworkClassifier, NetworkRegressor
 
 
-@parametrize_with_checks([NetworkRegressor()])
+@parametrize_with_checks([NetworkRegressor(folds=2, members=1), NetworkClassifier(folds=2, members=1)])
 def test_conformance(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

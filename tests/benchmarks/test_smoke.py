@@ -110,7 +110,7 @@ def harness(load) -> ModuleType:
 
 def test_every_script_is_tested_and_listed():
     scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"harness", "named_rows", "planted"}
-    assert scripts == {*NETWORKS, *SUBSPACES, *TABLES, "before_after", "overshoot"}
+    assert scripts == {*NETWORKS, *SUBSPACES, *TABLES, "before_after", "overshoot", "tables"}
     readme = (BENCHMARKS / "README.md").read_text()
     assert all(f"benchmarks/{name}.py" in readme for name in scripts)
 
@@ -371,3 +371,14 @@ def test_overshoot_tells_time_and_memory(load):
     assert row["over"] == row["cpu_over"] == 0.0 < row["seconds"]
     assert row["peak_mb"] > 1
     assert row["said"].startswith(("FAILED", "APPROXIMATE"))
+
+
+def test_estimators_are_compared_on_a_table(load, capsys):
+    script = load("tables")
+    setting = script.Setting("iris", "regression")
+    row = script.measure(setting, range(1000, 1001), folds=2)
+    assert row["wins"] == (row["ours"] > max(row["linear"], row["mlp"]))
+    assert row["within"] == (row["ours"] >= max(row["linear"], row["mlp"]) - row["error"])
+    assert 0.8 < row["linear"] < 1
+    # Constant columns, text labels and the like are the estimators' business: tables come as they are.
+    assert {script.table(each)[0].dtype for each in script.SETTINGS} == {np.dtype(np.float64)}

@@ -159,7 +159,6 @@ def test_what_samples_cannot_do_is_refused():
 
 FOR_TARGETS_ONLY = {
     "input_dim": 6,
-    "output_activation": "sigmoid",
     "domain": (-1.0, 1.0),
     "examples": np.zeros((3, 6)),
     "max_queries": 100,

@@ -168,8 +168,11 @@ class NetworkParameters:
                 f"vector must be of shape ({self.size},). Got shape {vector.shape} instead. "
                 f"Give one number per parameter, as to_vector does."
             )
-        parts = np.split(vector, self.ends[:-1])
-        return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        begins = (0, *self.ends[:-1])
+        return [
+            vector[begin:end].reshape(shape)
+            for begin, end, shape in zip(begins, self.ends, self.shapes, strict=True)
+        ]
 
     def from_vector(self, vector: RealArray) -> NetworkParameters:
         """The model of the same shape with these parameters (P,)."""

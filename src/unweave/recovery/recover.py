@@ -24,6 +24,7 @@ from unweave.recovery.plan import usual_rows
 from unweave.recovery.result import Recovery
 from unweave.recovery.resume import running
 from unweave.recovery.run import Run
+from unweave.recovery.sample_links import recover_behind_links
 from unweave.recovery.settings import with_settings
 from unweave.recovery.sources import QueriedTarget, SampledTarget, Source
 from unweave.recovery.thrift import is_tight
@@ -74,8 +75,8 @@ def recover(
         .onnx; never a pickle), the http(s) URL of an endpoint, a `CommandTarget`, or the ``ledger`` of an
         earlier error, whose answers are reused. It is only ever asked for answers; two columns of
         probabilities are one sigmoid output. Or passive data, `Samples`, for which ``hidden``,
-        ``activation``, ``seed``, ``tolerance``, ``deadline``, ``method``, ``options`` and ``progress`` may
-        be given.
+        ``activation``, ``output_activation``, ``seed``, ``tolerance``, ``deadline``, ``method``,
+        ``options`` and ``progress`` may be given.
     hidden
         Widths of the hidden layers if known, e.g. ``[100]``; ``[]`` for none; None to find out. A width
         that is too large gives the minimal network and a note.
@@ -173,9 +174,14 @@ def recover(
     _refuse_other_kind_of_method(chosen, target)
     if isinstance(target, Samples):
         _refuse_what_samples_cannot_use(given)
-        source = SampledTarget(target, deadline)
+        behind = replace(request, output_activation=None)  # methods see what is behind the link
+
+        def run(samples: Samples, seconds: float | None) -> Recovery:
+            source = SampledTarget(samples, seconds)
+            return Run(source, behind, methods, tolerance, seed, progress, None).recover()
+
         with memory_limit(most_bytes):
-            return Run(source, request, methods, tolerance, seed, progress, None).recover()
+            return recover_behind_links(target, request.output_activation, deadline, run)
     queries = as_queries(
         target,
         input_dim=input_dim,
@@ -235,7 +241,7 @@ def _wants_autodiff(derivatives: str, request: Request, target: Any) -> bool:
 
 
 _FOR_QUERIES_ONLY = (
-    *("input_dim", "output_activation", "domain", "examples", "max_queries", "verify"),
+    *("input_dim", "domain", "examples", "max_queries", "verify"),
     *("averaging", "executor", "checkpoint"),
 )
 

@@ -111,12 +111,16 @@ class SolvedSteps(Steps[VectorPoint]):
         self._rounding = options.floor if options.rounding is None else options.rounding
         self._curved = False
         residual = problem.residual(start)
-        self.start = VectorPoint(problem, start, residual, _rms(residual))
+        self.start = VectorPoint(problem, start, residual, self.size_of(start, residual))
 
     @cached_property
     def solver(self) -> Solver:
         """Who solves; chosen at the first step."""
         return _solver(self.start.linear, self._problem.n_equations, len(self.start.vector), self._options)
+
+    def size_of(self, vector: Array, residual: Array) -> float:
+        """What is to be least at ``vector``: the root mean square residual."""
+        return _rms(residual)
 
     def trial(self, point: VectorPoint, damping: float | Array) -> VectorPoint:
         """The vector after a step, straight or bent."""
@@ -127,7 +131,7 @@ class SolvedSteps(Steps[VectorPoint]):
                 step = step + self._acceleration(point, step, damping)
             vector = point.vector + step
             residual = self._problem.residual(vector)
-            size = _rms(residual)
+            size = self.size_of(vector, residual)
         self._curved = self._curved or (
             self._options.acceleration and not size < _STRAIGHT_RATIO * point.size
         )

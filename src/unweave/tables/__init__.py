@@ -1,0 +1,1 @@
+"""Networks for tables of data that no network answers exactly: ridges, likelihood, cross-validation."""
