@@ -178,3 +178,76 @@ def test_a_defect_is_no_disagreement():
 )
 def test_numbers_for_people(value, text):
     assert number(value) == text
+
+
+def test_a_store_is_filled_once_and_only_with_what_is_missing(tmp_path, monkeypatch):
+    made, measured = planted(one=[RIGHT], two=[RIGHT, WRONG]), []
+    for experiment in made.values():
+        run = experiment.run
+
+        def counted(seed, progress, run=run, name=experiment.name):
+            measured.append((name, seed))
+            return run(seed, progress)
+
+        object.__setattr__(experiment, "run", counted)
+    monkeypatch.setattr("unweave.cli.reproduce.EXPERIMENTS", made)
+    store = tmp_path / "results.jsonl"
+    done = invoke("all", "--seeds", "0:2", "--store", store, experiments=made)
+    assert done.exit_code == 1
+    assert sorted(measured) == [("one", 0), ("one", 1), ("two", 0), ("two", 1)]
+    words = " ".join(done.stdout.split())
+    assert "one 2 of 2" in words
+    assert "two 0 of 2" in words
+    assert words.endswith("error")
+    with store.open("a") as file:
+        file.write('{"name": "one", "se')  # a crash in the middle of a line
+    again = invoke("one", "--seeds", "0:3", "--store", store, "--json", experiments=made)
+    assert again.exit_code == 0
+    assert measured[4:] == [("one", 2)]
+    assert json.loads(again.stdout)["agrees"] == {"one": 3}
+    lines = store.read_text().splitlines()
+    assert len(lines) == 6
+    record = json.loads(lines[-1])
+    assert set(record) == {"name", "seed", "agrees", "seconds", "versions", "figures"}
+    assert record["versions"]["unweave"] == unweave.__version__
+
+
+def test_results_of_another_version_are_measured_again(tmp_path, monkeypatch):
+    made = planted(one=[RIGHT])
+    monkeypatch.setattr("unweave.cli.reproduce.EXPERIMENTS", made)
+    store = tmp_path / "results.jsonl"
+    invoke("one", "--store", store, experiments=made)
+    store.write_text(store.read_text().replace(f'"{unweave.__version__}"', '"0.0.0"'))
+    invoke("one", "--store", store, experiments=made)
+    assert len(store.read_text().splitlines()) == 2
+
+
+def test_an_interrupt_keeps_what_is_stored(tmp_path, monkeypatch):
+    made = planted(one=[RIGHT], two=[KeyboardInterrupt()])
+    monkeypatch.setattr("unweave.cli.reproduce.EXPERIMENTS", made)
+    done = invoke("all", "--store", tmp_path / "results.jsonl", experiments=made)
+    assert done.exit_code == 130
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--seeds", "0:2"), ("--workers", "2"), ("--seeds", "2", "--store", "r")]
+)
+def test_options_of_a_store_are_checked(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = invoke("dichotomies", *arguments)
+    assert done.exit_code == 2
+
+
+def test_two_workers_give_the_same_figures(tmp_path):
+    names = {"dichotomies", "sign-ambiguity"}
+    stores = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    for store, more in zip(stores, ((), ("--workers", 2)), strict=True):
+        for name in sorted(names):
+            assert invoke(name, "--seeds", "0:2", "--store", store, *more).exit_code == 0
+    records = [
+        {(r["name"], r["seed"]): r["figures"] for r in map(json.loads, store.read_text().splitlines())}
+        for store in stores
+    ]
+    assert records[0] == records[1]
+    assert len(records[0]) == 4

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +20,7 @@ from unweave.cli.exits import DONE, INTERRUPTED, NOT_EXACT
 from unweave.cli.options import AsJson, Quiet, Seed
 from unweave.cli.output.console import print_line, stdout_console
 from unweave.cli.output.document import print_json
-from unweave.cli.output.figures import show_catalogue, show_figures, summary
+from unweave.cli.output.figures import show_catalogue, show_figures, show_stored, summary
 from unweave.errors import InvalidInput
 from unweave.experiments import EXPERIMENTS, Experiment, Figure, agree
 
@@ -37,6 +38,20 @@ class ReproduceOptions:
     ] = None
     list_only: Annotated[bool, typer.Option("--list", help="Only show the list.")] = False
     seed: Seed = 0
+    seeds: Annotated[
+        str | None, typer.Option(metavar="A:B", help="All seeds from A to B - 1, with --store.")
+    ] = None
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep results here (JSON lines); run again to do what is missing."),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Measure on N processes, with --store (needs Dask)."),
+    ] = None
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Measure on a Dask cluster, with --store.")
+    ] = None
     quiet: Quiet = False
     as_json: AsJson = False
 
@@ -72,11 +87,19 @@ def run_reproduce(options: ReproduceOptions, experiments: Mapping[str, Experimen
       unweave reproduce --list
       unweave reproduce wide-layers
       unweave reproduce all --json
+      unweave reproduce all --seeds 0:10 --store results.jsonl --workers 2
     """
     if options.name is None or options.list_only:
         _list(options, list(experiments.values()))
         return DONE
     chosen = chosen_experiments(options.name, experiments)
+    if options.store is not None:
+        return _measure_missing(options, chosen)
+    if options.seeds is not None or options.workers is not None or options.scheduler is not None:
+        raise InvalidInput(
+            "--seeds, --workers and --scheduler must be given with --store. Got them alone instead. Name a "
+            "file for the results."
+        )
     done: list[Measured] = []
     console = stdout_console()
     with _spinner(not (options.quiet or options.as_json)) as say:
@@ -129,6 +152,68 @@ def measure(experiment: Experiment, seed: int, progress: Callable[[str], None]) 
     except KeyboardInterrupt:  # `unweave.Interrupted` is one too
         interrupted = True
     return Measured(experiment, tuple(figures), time.perf_counter() - began, interrupted)
+
+
+def _measure_missing(options: ReproduceOptions, chosen: list[Experiment]) -> int:
+    """Measure what the file of results lacks, one experiment with one seed a task, and sum it up."""
+    from unweave.cli.option_groups import RunningOptions
+    from unweave.execution.executor import SerialExecutor
+    from unweave.experiments.stored import Result, ResultFile
+
+    assert options.store is not None
+    seeds = _seeds(options)
+    file = ResultFile(options.store)
+    names = [experiment.name for experiment in chosen]
+    missing = file.missing(names, seeds)
+    console, interrupted = stdout_console(), False
+    with (
+        _spinner(not (options.quiet or options.as_json)) as say,
+        RunningOptions(options.workers, options.scheduler).executor() as executor,
+    ):
+        results = (executor or SerialExecutor()).completed(_measure_one, missing)
+        try:
+            for done, (index, (figures, seconds)) in enumerate(results, 1):
+                name, seed = missing[index]
+                file.append(Result(name, seed, figures, seconds))
+                say(f"{done}/{len(missing)} ", f"{name}, seed {seed}: done")
+        except KeyboardInterrupt:
+            interrupted = True
+    wanted = {(name, seed) for name in names for seed in seeds}
+    held = [result for result in file.results() if (result.name, result.seed) in wanted]
+    if options.as_json:
+        print_json(
+            {
+                "store": options.store,
+                "seeds": [seeds.start, seeds.stop],
+                "agrees": {name: sum(r.agrees for r in held if r.name == name) for name in names},
+                "measured": {name: sum(r.name == name for r in held) for name in names},
+                "interrupted": interrupted,
+            }
+        )
+    else:
+        show_stored(console, [(name, [r for r in held if r.name == name]) for name in names])
+    if interrupted:
+        return INTERRUPTED
+    return DONE if all(result.agrees for result in held) else NOT_EXACT
+
+
+def _measure_one(item: tuple[str, int]) -> tuple[tuple[Figure, ...], float]:
+    """Measure one experiment with one seed, here or in a worker."""
+    began = time.perf_counter()
+    figures = tuple(EXPERIMENTS[item[0]].run(item[1], lambda text: None))
+    return figures, time.perf_counter() - began
+
+
+def _seeds(options: ReproduceOptions) -> range:
+    """The seeds asked for."""
+    if options.seeds is None:
+        return range(options.seed, options.seed + 1)
+    first, colon, last = options.seeds.partition(":")
+    if not (colon and first.isdigit() and last.isdigit() and int(first) < int(last)):
+        raise InvalidInput(
+            f"--seeds must be A:B with A below B. Got {options.seeds!r} instead. For example 0:10."
+        )
+    return range(int(first), int(last))
 
 
 def _tell(console: Console, options: ReproduceOptions, done: list[Measured], asked: int) -> int:

@@ -11,9 +11,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from unweave.cli.output.console import print_heading, print_line
+from unweave.cli.output.console import print_heading, print_line, print_table
 from unweave.experiments import Experiment, Figure
 from unweave.experiments.experiment import Value
+from unweave.experiments.stored import Result
 
 _EXPONENT = re.compile(r"e([+-])0(\d)")  # e-05 is printed as e-5
 _COLUMNS_BESIDE_CLAIMS = 11  # margin, seconds, and the gaps between
@@ -105,3 +106,15 @@ def summary(figures: Sequence[Figure], complete: int, asked: int, interrupted: b
     if against:
         return f"DIFFERENT {against} of {len(decided)} figures do not agree{where}", "bold red"
     return f"AGREES all {len(decided)} figures{where}", "bold green"
+
+
+def show_stored(console: Console, held: Sequence[tuple[str, Sequence[Result]]]) -> None:
+    """Print for every experiment with how many seeds all its figures agree, and which figures do not."""
+    rows = []
+    for name, results in held:
+        against = sorted({f.quantity for result in results for f in result.figures if f.agrees is False})
+        agreeing = sum(result.agrees for result in results)
+        seconds = sum(result.seconds for result in results) / max(1, len(results))
+        rows.append((name, f"{agreeing} of {len(results)}", f"{seconds:.1f}", "; ".join(against)))
+    columns = ("experiment", "seeds agree", "s each", "figures that do not")
+    print_table(console, "Stored results", columns, rows)
