@@ -1,5 +1,14 @@
 """Guarantees for a given network: tolerated noise, bounds on its risk, pieces, curvature."""
 
+from unweave.certify.clusters import (
+    Move,
+    Spread,
+    angle_index,
+    cone_of_starts,
+    mixture_divergence,
+    move,
+    spread,
+)
 from unweave.certify.complexity import KinkEnd, LinePieces, kink_that_ends, line_pieces
 from unweave.certify.hessian import HessianMinimum, LossHessian, hessian_min_eig
 from unweave.certify.margins import LabelledData, RiskBound, balanced, margins
@@ -19,9 +28,13 @@ __all__ = [
     "LayerNorms",
     "LinePieces",
     "LossHessian",
+    "Move",
     "RiskBound",
+    "Spread",
+    "angle_index",
     "balanced",
     "cluster_bound",
+    "cone_of_starts",
     "deviation_bound",
     "dist_from_init_bound",
     "draw_noise",
@@ -29,7 +42,10 @@ __all__ = [
     "kink_that_ends",
     "line_pieces",
     "margins",
+    "mixture_divergence",
+    "move",
     "nbs_bound",
     "noise_resilience_sigma",
     "noise_resilience_sigmas",
+    "spread",
 ]
