@@ -25,6 +25,7 @@ from unweave.networks.columns import Column, Columns
 from unweave.networks.mixed import MixedNetwork
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
+from unweave.networks.value_fit import fit_values, points_to_fit
 from unweave.numerics import clock
 from unweave.probing.look import Findings
 from unweave.recovery.certificate import certify
@@ -34,15 +35,15 @@ from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.recovery.run import Run
 from unweave.recovery.sources import QueriedTarget
 from unweave.recovery.trial import NO_TRIAL, fresh_trial
-from unweave.search import Candidate, Method, Request
+from unweave.search import Candidate, Evidence, Method, Request
 from unweave.targets.coded import coded_queries
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
 
 _ROWS_PER_UNIT = 4  # of a fit of what a level adds ...
 _SPARE_ROWS = 24  # ... and these
-_STARTS = 40  # of such a fit, at most
-_START_SIZE = 1.0  # standard deviation of random starts, in pre-activations over their spread
+_STARTS = 12  # of such a fit, before the target is recovered anew at a level
+_START_SIZES = (0.2, 0.5, 1.0)  # standard deviations of random starts, in pre-activations over their spread
 _FITTED = 1e-9  # largest residual of a fit that counts, over the spread of the answers
 _FEW_VALUES = 30  # different whole numbers up to which a column may be a category in disguise
 _NO_FREE = (
@@ -180,12 +181,16 @@ class _Joined:
                         f"units read: its fit leaves {residual:.2g} of the spread"
                     )
             parts.append(added)
-        network = self._assembled(model, columns, parts)
-        mixed = columns.categories or any(c.levels for c in columns.columns)
         region = MixedRegion.of(self._columns, self._codes)
+        start = self._started(model, columns, findings.region, parts)
+        final, evidence = self._fitted(start, columns, findings, region)
+        problem = None if evidence is not None else problem
+        network = self._assembled(final, columns, findings.region)
+        mixed = columns.categories or any(c.levels for c in columns.columns)
         found: Any = MixedNetwork(_with_levels(columns), network) if mixed else network
         wrapped: Any = _Coded(found, columns) if mixed else found
-        candidate = Candidate(wrapped, base.evidence, problem=problem)
+        evidence = replace(base.evidence, prediction_floor=None) if evidence is None else evidence
+        candidate = Candidate(wrapped, evidence, problem=problem)
         view = NormalisedQueries(self._ledger, region)
         seen = replace(findings, region=region)
         trial = fresh_trial(
@@ -240,11 +245,16 @@ class _Joined:
             return np.asarray(joined.reshape(-1, first + last))
 
         best, left = np.zeros(first + last), np.inf
-        for start in range(_STARTS):
+        for start in range(_STARTS + 1):
             clock.check()
             at = np.zeros(first + last)
-            if start:
-                at[:first] = _START_SIZE * size * self._rng.standard_normal(first)
+            if start == _STARTS:
+                matched = self._recovered_at(model, j, level)
+                if matched is None:
+                    break
+                at[:first] = matched
+            elif start:
+                at[:first] = self._rng.choice(_START_SIZES) * size * self._rng.standard_normal(first)
             fit = least_squares(residual, at, jac=slopes, method="lm", xtol=1e-15, ftol=1e-15, gtol=1e-15)
             worst = float(np.abs(fit.fun).max())
             if worst < left:
@@ -253,41 +263,135 @@ class _Joined:
                 break
         return best, left
 
-    def _assembled(
-        self, model: NetworkParameters, columns: Columns, parts: list[dict[float, Array]]
-    ) -> Network:
-        """Return the network that reads all columns, one-hot coded."""
-        first, skip = len(model.biases[0]), model.skip is not None
-        rows, skips, bias = [], [], model.biases[0].copy()
-        out = model.biases[-1].copy()
-        free = iter(range(len(self._free)))
-        for j, (column, added) in enumerate(zip(columns.columns, parts, strict=True)):
-            if column.kind == "number":
-                place = next(free)
-                rows.append(model.weights[0][[place]])
-                skips.append(None if model.skip is None else model.skip[[place]])
-                continue
-            width = first + (len(out) if skip else 0)
-            if column.kind == "category" or column.levels:
-                levels = range(column.width) if column.kind == "category" else column.levels
-                table = np.stack([added.get(float(level), np.zeros(width)) for level in levels])
-            else:
-                level, offset = next(iter(added.items()), (self._usual[j] + 1.0, np.zeros(width)))
-                table = (offset / (level - self._usual[j]))[None]
-                bias = bias - self._usual[j] * table[0, :first]
-                if skip:
-                    out = out - self._usual[j] * table[0, first:]
-            rows.append(table[:, :first])
-            skips.append(table[:, first:] if skip else None)
-        weights = (np.concatenate(rows), *model.weights[1:])
-        biases = (bias, *model.biases[1:-1], out) if len(model.biases) > 1 else (bias,)
-        joined = replace(
-            model,
-            weights=weights,
-            biases=biases,
-            skip=np.concatenate(skips) if skip else None,  # type: ignore[arg-type]
+    def _recovered_at(self, model: NetworkParameters, j: int, level: float) -> Array | None:
+        """Recover the target at one level anew and return what that adds to every unit; None if it fails."""
+        if model.depth < 2 or model.activation.homogeneity not in (None, 1):
+            return None
+        usual = self._usual.copy()
+        usual[j] = level
+        told = replace(
+            self._request,
+            hidden=tuple(len(bias) for bias in model.biases[:-1]),
+            activation=model.activation.name,
         )
-        return joined.to_network()
+        source = QueriedTarget(_at(self._ledger, usual, self._free), None, self._codes[:, self._free])
+        found = Run(source, told, self._methods, self._tolerance, self._seed, self._progress, None).recover()
+        if not isinstance(found.network, Network) or not found.network.hidden:
+            return None
+        other = NetworkParameters.from_network(found.network)
+        length = np.linalg.norm(model.weights[0], axis=0), np.linalg.norm(other.weights[0], axis=0)
+        alike = (model.weights[0] / length[0]).T @ (other.weights[0] / length[1])
+        match = np.abs(alike).argmax(axis=1)
+        units = np.arange(len(match))
+        factor = np.sign(alike[units, match]) * length[0] / length[1][match]
+        return np.asarray(other.biases[0][match] * factor - model.biases[0])
+
+    def _codes_to_fit(self, columns: Columns, region: Region, codes: Array) -> Array:
+        """Return what the network of all columns reads while it is fitted (n, W): zero at the usual levels.
+
+        Free columns are normalised; a weighted column counts steps from its usual value to the level asked;
+        other levels have an input of their own each.
+        """
+        parts, place = [], 0
+        for j, column in enumerate(columns.columns):
+            levels = self._levels(j, column)
+            if column.kind == "number":
+                parts.append(((codes[:, j] - region.location[place]) / region.scale[place])[:, None])
+                place += 1
+            elif _is_weighted(column):
+                step = (levels[0] if levels else self._usual[j] + 1) - self._usual[j]
+                parts.append(((codes[:, j] - self._usual[j]) / step)[:, None])
+            else:
+                parts.append(codes[:, [j]] == np.array(levels))
+        return np.concatenate(parts, axis=1).astype(np.float64)
+
+    def _started(
+        self, model: NetworkParameters, columns: Columns, region: Region, parts: list[dict[float, Array]]
+    ) -> NetworkParameters:
+        """Return the network that reads `_codes_to_fit`, from what every level adds."""
+        first, skip = len(model.biases[0]), model.skip is not None
+        width = first + (len(model.biases[-1]) if skip else 0)
+        rows: list[Array] = []
+        place = 0
+        whole = (
+            np.concatenate([model.weights[0], model.skip], axis=1)
+            if model.skip is not None
+            else model.weights[0]
+        )
+        for column, added in zip(columns.columns, parts, strict=True):
+            if column.kind == "number":
+                rows.append(whole[[place]] * region.scale[place])
+                place += 1
+            elif added:
+                rows.append(np.stack(list(added.values())))
+            elif _is_weighted(column):
+                rows.append(np.zeros((1, width)))
+        table = np.concatenate(rows)
+        biases = [model.biases[0] + region.location @ model.weights[0], *model.biases[1:]]
+        if model.skip is not None:
+            biases[-1] = biases[-1] + region.location @ model.skip
+        return replace(
+            model,
+            weights=(np.ascontiguousarray(table[:, :first]), *model.weights[1:]),
+            biases=tuple(biases),
+            skip=np.ascontiguousarray(table[:, first:]) if skip else None,
+        )
+
+    def _fitted(
+        self, start: NetworkParameters, columns: Columns, findings: Findings, region: MixedRegion
+    ) -> tuple[NetworkParameters, Evidence | None]:
+        """Fit everything at once to rows with all columns drawn anew; as it was where that gets nowhere."""
+        count = points_to_fit(start.to_network(), spare_points=2 * _SPARE_ROWS)
+        codes = region.to_inputs(region.sample(count, self._rng))
+        points, answers = self._codes_to_fit(columns, findings.region, codes), self._ledger(codes)
+        spread = float(findings.spread.max())
+        fit = fit_values(start, points, answers, float(findings.noise.sigma_per_output.max()))
+        if not fit.history or fit.history[-1] > _FITTED * spread:
+            return start, None
+        scaled = start.depth > 1 and start.activation.homogeneity is not None
+        evidence = Evidence(
+            fit_history=tuple(value / spread for value in fit.history),
+            fit_floor=fit.floor / spread,
+            prediction_floor=fit.prediction_floor / spread,
+            condition=_first_layer_condition(fit.model, points) if scaled else fit.condition,
+            parameter_error_bar=None if scaled else fit.error_bar,
+        )
+        return fit.model, evidence
+
+    def _assembled(self, model: NetworkParameters, columns: Columns, region: Region) -> Network:
+        """Return the network that reads all columns one-hot coded, from one that reads `_codes_to_fit`."""
+        table = (
+            model.weights[0] if model.skip is None else np.concatenate([model.weights[0], model.skip], axis=1)
+        )
+        first, at, place = model.weights[0].shape[1], 0, 0
+        shift = np.zeros(table.shape[1])
+        rows: list[Array] = []
+        for j, column in enumerate(columns.columns):
+            levels = self._levels(j, column)
+            if column.kind == "number":
+                rows.append(table[[at]] / region.scale[place])
+                shift -= region.location[place] * rows[-1][0]
+                at, place = at + 1, place + 1
+            elif _is_weighted(column):
+                step = (levels[0] if levels else self._usual[j] + 1) - self._usual[j]
+                rows.append(table[[at]] / step)
+                shift -= self._usual[j] * rows[-1][0]
+                at += 1
+            else:
+                own = dict(zip(levels, table[at : at + len(levels)], strict=True))
+                every = range(column.width) if column.kind == "category" else column.levels
+                rows.append(np.stack([own.get(float(level), np.zeros(table.shape[1])) for level in every]))
+                at += len(levels)
+        joined = np.concatenate(rows)
+        biases = [model.biases[0] + shift[:first], *model.biases[1:]]
+        if model.skip is not None:
+            biases[-1] = biases[-1] + shift[first:]
+        return replace(
+            model,
+            weights=(np.ascontiguousarray(joined[:, :first]), *model.weights[1:]),
+            biases=tuple(biases),
+            skip=None if model.skip is None else np.ascontiguousarray(joined[:, first:]),
+        ).to_network()
 
     def _notes(self) -> tuple[str, ...]:
         return (f"columns: {self._columns.describe()}; only rows that these admit were asked",)
@@ -346,6 +450,27 @@ def _with_levels(columns: Columns) -> Columns:
     """Return the columns with whole numbers that have levels made categories."""
     changed = [replace(c, kind="category") if c.kind == "whole" and c.levels else c for c in columns.columns]
     return replace(columns, columns=tuple(changed))
+
+
+def _first_layer_condition(model: NetworkParameters, points: Array) -> float:
+    """Return the condition of the equations for the first layer alone, columns scaled to length one.
+
+    A factor that moves from a unit's incoming to its outgoing weights changes nothing, so that with all
+    layers free no equations would determine such units. Infinite if one of them acts on no row.
+    """
+    slopes = model.sensitivities(model.forward(points).slopes)[0]  # (n, K, m)
+    reads = np.concatenate([points, np.ones((len(points), 1))], axis=1)
+    jacobian = np.einsum("nkm,nd->nkdm", slopes, reads).reshape(slopes.shape[0] * slopes.shape[1], -1)
+    length = np.linalg.norm(jacobian, axis=0)
+    if not (length > 0).all():
+        return float(np.inf)
+    values = np.linalg.svd(jacobian / length, compute_uv=False)
+    return float(values[0] / values[-1]) if values[-1] > 0 else float(np.inf)
+
+
+def _is_weighted(column: Column) -> bool:
+    """Whether the column's value is multiplied by weights: whole numbers and booleans."""
+    return column.kind == "boolean" or (column.kind == "whole" and not column.levels)
 
 
 def _said(column: Column, level: float) -> str:
