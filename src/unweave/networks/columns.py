@@ -32,6 +32,10 @@ class Column:
     """Values of a category, in the order of their codes."""
     dtype: str = "float64"
     """Type in which a frame holds it."""
+    declared: tuple[Any, ...] = ()
+    """All categories of that type, those that no row has included."""
+    ordered: bool = False
+    """Whether these have an order."""
 
     @property
     def width(self) -> int:
@@ -132,7 +136,12 @@ class Columns:
         if self.framed:
             pandas = import_module("pandas")  # the user's examples are a frame, so it is there
             frame = pandas.DataFrame(dict(zip(self.names, parts, strict=True)))
-            return frame.astype({column.name: column.dtype for column in self.columns if column.dtype})
+            types = {
+                c.name: pandas.CategoricalDtype(list(c.declared), c.ordered) if c.declared else c.dtype
+                for c in self.columns
+                if c.dtype
+            }
+            return frame.astype(types)
         rows = np.empty(codes.shape, dtype=object)
         for j, part in enumerate(parts):
             rows[:, j] = part
@@ -157,15 +166,20 @@ class Columns:
 
     def to_list(self) -> list[dict[str, Any]]:
         """Return the columns in words of JSON."""
+        lists = ("levels", "declared")
         return [
-            {**asdict(column), "levels": [_plain(level) for level in column.levels]}
+            {**asdict(column), **{name: [_plain(each) for each in getattr(column, name)] for name in lists}}
             for column in self.columns
         ]
 
     @classmethod
     def from_list(cls, entries: Sequence[Mapping[str, Any]], framed: bool = False) -> Columns:
         """Return what `to_list` wrote."""
-        return cls(tuple(Column(**{**entry, "levels": tuple(entry["levels"])}) for entry in entries), framed)
+        lists = ("levels", "declared")
+        return cls(
+            tuple(Column(**{**entry, **{name: tuple(entry[name]) for name in lists}}) for entry in entries),
+            framed,
+        )
 
     def describe(self) -> str:
         """Return ``age (whole), city (3 levels)``."""
@@ -198,6 +212,9 @@ def columns_of(inputs: Any, examples: Any) -> Columns | None:
             values = examples.iloc[:, j]
             dtype = str(values.dtype)
             seen: Any = values.to_numpy()
+            if dtype == "category":
+                found.append(_categorical(name, values))
+                continue
         else:
             dtype, seen = "", None if table is None else table[:, j]
         found.append(_column(name, told.get(name), seen, dtype, whole_seen=framed))
@@ -242,6 +259,16 @@ def _column(name: str, told: Any, seen: Any, dtype: str, whole_seen: bool) -> Co
     with suppress(TypeError):  # levels of several types keep the order in which they come
         levels.sort()
     return Column(name, "category", tuple(levels), dtype)
+
+
+def _categorical(name: str, values: Any) -> Column:
+    """Return a column of a frame whose type lists its categories."""
+    declared = tuple(values.dtype.categories.tolist())
+    met = set(values.tolist())
+    if any(level is None or level != level for level in met):
+        raise InvalidInput(f"column {name!r} must hold no missing values. Drop those rows.")
+    levels = tuple(level for level in declared if level in met)
+    return Column(name, "category", levels, "category", declared, bool(values.dtype.ordered))
 
 
 def _kind_of(seen: Any, whole_seen: bool) -> Kind:

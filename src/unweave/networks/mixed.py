@@ -13,6 +13,7 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.networks.columns import Columns
 from unweave.networks.network import Network
+from unweave.networks.trees import TreeEnsemble
 
 FORMAT = "unweave-mixed"
 VERSION = 1
@@ -24,22 +25,24 @@ class MixedNetwork:
     Args:
         columns: names, kinds and levels of the D columns.
         network: reads one input per level of a category and one per other column, in the order of the
-            columns; ``columns.inputs`` names them.
+            columns; ``columns.inputs`` names them. Or a `TreeEnsemble`, which reads the codes.
     """
 
     __slots__ = ("columns", "network")
 
-    def __init__(self, columns: Columns, network: Network) -> None:
-        if network.n_inputs != len(columns.inputs):
+    def __init__(self, columns: Columns, network: Network | TreeEnsemble) -> None:
+        wanted = len(columns) if isinstance(network, TreeEnsemble) else len(columns.inputs)
+        if network.n_inputs != wanted:
             raise InvalidInput(
-                f"network must have {len(columns.inputs)} inputs, one per level. "
+                f"network must have {wanted} inputs, one per level, or one per column if it is of trees. "
                 f"Got {network.n_inputs} instead."
             )
         self.columns, self.network = columns, network
 
     def __call__(self, x: Any) -> Array:
         """Return the outputs (n, K) at rows: a frame, (n, D) values, or (n, D) codes."""
-        return self.network(self.columns.one_hot(self.columns.encode(x)))
+        codes = self.columns.encode(x)
+        return self.network(codes if isinstance(self.network, TreeEnsemble) else self.columns.one_hot(codes))
 
     def predict(self, x: Any) -> Array:
         """Return the outputs at rows: (n,) if there is one, else (n, K)."""
@@ -69,6 +72,8 @@ class MixedNetwork:
     def describe(self) -> str:
         """Return widths, activations and columns."""
         network = self.network
+        if isinstance(network, TreeEnsemble):
+            return f"{network.describe()}, in codes of columns"
         widths = "-".join(str(width) for width in (network.n_inputs, *network.hidden, network.n_outputs))
         kinds = "/".join(dict.fromkeys(network.activations[:-1])) or "affine"
         output = "" if network.activations[-1] == "identity" else f", {network.activations[-1]} output"
@@ -93,7 +98,9 @@ class MixedNetwork:
         """Return what an .npz archive holds."""
         from unweave.files.contents import network_arrays  # files load networks, so they come later
 
-        inner = {f"network_{key}": value for key, value in network_arrays(self.network).items()}
+        network = self.network
+        held = network.arrays() if isinstance(network, TreeEnsemble) else network_arrays(network)
+        inner = {f"network_{key}": value for key, value in held.items()}
         said = json.dumps({"columns": self.columns.to_list(), "framed": self.columns.framed})
         return {"format": np.array(FORMAT), "version": np.array(VERSION), "columns": np.array(said), **inner}
 
@@ -114,7 +121,7 @@ def mixed_from(path: Path, content: dict[str, Any]) -> MixedNetwork | None:
     """Return the network that `MixedNetwork.arrays` describes; None if the content is of another kind."""
     if str(content.get("format")) != FORMAT:
         return None
-    from unweave.files.contents import network_from_arrays
+    from unweave.files.contents import model_from_arrays
 
     try:
         said = json.loads(str(content["columns"]))
@@ -124,4 +131,4 @@ def mixed_from(path: Path, content: dict[str, Any]) -> MixedNetwork | None:
     inner = {
         key.removeprefix("network_"): value for key, value in content.items() if key.startswith("network_")
     }
-    return MixedNetwork(columns, network_from_arrays(path, inner))
+    return MixedNetwork(columns, model_from_arrays(path, inner))

@@ -25,6 +25,7 @@ from unweave.networks.columns import Column, Columns
 from unweave.networks.mixed import MixedNetwork
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
+from unweave.networks.trees import TreeEnsemble
 from unweave.networks.value_fit import fit_values, points_to_fit
 from unweave.numerics import clock
 from unweave.probing.look import Findings
@@ -125,16 +126,12 @@ class _Joined:
     def recover(self) -> Recovery:
         """Go the whole way."""
         if not len(self._free):
-            return self._told(Status.FAILED, _NO_FREE, None)
+            return self._in_steps()
         base, findings = self._at_usual_levels()
-        if base.network is None or findings is None:
-            return replace(base, notes=(*self._notes(), *base.notes))
-        if not isinstance(base.network, Network):
-            what = base.network.describe()
-            said = (
-                f"with all other columns at their usual values the target is a {what}: trees are recovered "
-            )
-            return self._told(Status.FAILED, said + "from numbers alone", base)
+        if findings is not None and findings.steps:
+            return self._in_steps()
+        if not isinstance(base.network, Network) or findings is None:
+            return replace(base, queries=self._ledger.sent, notes=(*self._notes(), *base.notes))
         try:
             candidate, verdict, region = self._joined(base, findings, self._columns)
             if not verdict.status.is_recovered and (other := self._with_categories()) is not None:
@@ -145,6 +142,31 @@ class _Joined:
             return self._told(Status.FAILED, f"the budget ended before all levels were asked: {error}", base)
         findings = replace(findings, region=region)
         return self._told(verdict.status, verdict.reason, base, candidate, verdict, findings)
+
+    def _in_steps(self) -> Recovery:
+        """Recover trees in the codes of all columns: between two codes stands the nearest one."""
+        discrete, low, high = self._columns.discrete, self._codes.min(axis=0), self._codes.max(axis=0)
+        for j, column in enumerate(self._columns.columns):
+            if column.kind in ("category", "boolean"):
+                low[j], high[j] = 0, 1 if column.kind == "boolean" else column.width - 1
+
+        def answer(x: Array) -> Array:
+            nearest = np.clip(np.round(x), low, high)
+            return self._ledger(np.where(discrete, nearest, x), fresh=True)
+
+        limits = self._ledger.remaining, self._ledger.seconds_left
+        inner = Queries(answer, len(self._columns), max_queries=limits[0], deadline=limits[1])
+        source = QueriedTarget(inner, None, self._codes)
+        run = Run(source, self._request, self._methods, self._tolerance, self._seed, self._progress, None)
+        result = run.recover()
+        trees: Any = result.network
+        if isinstance(trees, TreeEnsemble):
+            trees = trees.with_names(self._columns.names)
+            trees = MixedNetwork(self._columns, trees) if self._columns.categories else trees
+        notes, message = (*self._notes(), *result.notes), result.message
+        if not len(self._free) and trees is None:
+            message = f"{_NO_FREE}; {message}"
+        return replace(result, network=trees, queries=self._ledger.sent, notes=notes, message=message)
 
     def _at_usual_levels(self) -> tuple[Recovery, Findings | None]:
         """Recover the target in its free columns."""
