@@ -69,6 +69,7 @@ TABLES = {
     "many_units": ["--rows", "tanh:6-20-1"],
     "kinds": ["--case", "hard_tanh:6-4-1"],
     "tight_budgets": [],
+    "mixed_columns": ["--rows", "logistic"],
     "trees": ["--rows", "tree:breast_cancer:examples"],
     "deep_any_width": ["--rows", "tanh:4-6-4-1"],
 }

@@ -16,6 +16,7 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.files.archives import UnreadableArray, read_arrays
 from unweave.files.trees import trees_from
+from unweave.networks.mixed import mixed_from
 from unweave.networks.network import Network
 
 FORMAT = "unweave-network"
@@ -176,5 +177,5 @@ def read_npz(path: Path) -> Any:
 
 def model_from_arrays(path: Path, content: dict[str, Any]) -> Any:
     """Return the model of any kind that named arrays describe; ``path`` is only named in messages."""
-    model = trees_from(path, content)
+    model = trees_from(path, content) or mixed_from(path, content)
     return network_from_arrays(path, content) if model is None else model

@@ -254,6 +254,12 @@ class TreeEnsemble:
                 raise
             raise InvalidInput(f"the file must hold a sum of trees. Got {error} instead.") from error
 
+    def with_names(self, input_names: Sequence[str]) -> TreeEnsemble:
+        """Return the same trees with names of the inputs."""
+        return TreeEnsemble(
+            **self._tables, n_inputs=self._n_inputs, output=self._output, input_names=input_names
+        )
+
     def to_json(self) -> str:
         """Return the tables as JSON text, exact to the last bit."""
         plain = {key: np.asarray(entry).tolist() for key, entry in self.arrays().items()}

@@ -157,7 +157,7 @@ def look(
     told = _out_of_range(lines.answers)
     if told:
         raise TargetError(f"The target's answers {told}", ledger=queries)
-    if answers_in_steps(view, lines, noise, rng, anywhere=known is None and size.searches):
+    if answers_in_steps(view, lines, noise, anywhere=known is None and size.searches):
         return _in_steps(view, lines, noise, examples, queries.sent - before)
     straight = _straight(lines, noise)
     stays = any(found.straight and found.is_readable for found in straight)

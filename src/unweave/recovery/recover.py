@@ -14,12 +14,14 @@ from unweave.execution.executor import Executor
 from unweave.execution.store import Checkpoint
 from unweave.methods.table import METHODS
 from unweave.networks.activations import SOFTMAX, get_activation, hidden_activation
+from unweave.networks.columns import columns_of
 from unweave.numerics.memory import default_limit, memory_limit
 from unweave.recovery.choose import (
     checked_options,
     method_named,
     refuse_autodiff_without_use,
 )
+from unweave.recovery.mixed import recover_columns, refuse_other_arguments
 from unweave.recovery.plan import usual_rows
 from unweave.recovery.result import Recovery
 from unweave.recovery.resume import running
@@ -51,6 +53,7 @@ def recover(
     output_activation: str | None = None,
     domain: tuple[Any, Any] | None = None,
     examples: Any = None,
+    inputs: Any = None,
     max_queries: int | None = None,
     deadline: float | None = None,
     tolerance: float | None = None,
@@ -93,7 +96,11 @@ def recover(
         ``(low, high)``, numbers or one per input: nothing outside is ever asked.
     examples
         (n, D) typical inputs, from which location and scale of every input are taken. Up to 300 of them are
-        asked when a network is judged.
+        asked when a network is judged. A pandas frame keeps its names and types: whole numbers, booleans and
+        categories are seen, and only rows that they admit are asked, as a frame.
+    inputs
+        Kinds of the columns, one per column or by name: "number", "whole", "boolean", "category" (levels as
+        in the examples) or a list of levels. None for what the examples show.
     max_queries, deadline
         Rows that may be sent, seconds that may pass; when they are used up, what was found is returned.
     tolerance
@@ -182,6 +189,19 @@ def recover(
 
         with memory_limit(most_bytes):
             return recover_behind_links(target, request.output_activation, deadline, run)
+    columns = columns_of(inputs, examples)
+    if columns is not None and columns.discrete.any():
+        refuse_other_arguments(given)
+        if examples is None:
+            raise InvalidInput("examples must be given where columns are no plain numbers. Got None instead.")
+        with memory_limit(most_bytes):
+            return recover_columns(
+                *(target, columns, examples, request, methods, tolerance, seed, progress),
+                max_queries=max_queries,
+                deadline=deadline,
+            )
+    if columns is not None:
+        examples = columns.encode(examples)
     queries = as_queries(
         target,
         input_dim=input_dim,
@@ -241,7 +261,7 @@ def _wants_autodiff(derivatives: str, request: Request, target: Any) -> bool:
 
 
 _FOR_QUERIES_ONLY = (
-    *("input_dim", "domain", "examples", "max_queries", "verify"),
+    *("input_dim", "domain", "examples", "inputs", "max_queries", "verify"),
     *("averaging", "executor", "checkpoint"),
 )
 

@@ -94,6 +94,11 @@ class Run:
         self._verdict: Verdict | None = None
         self._verification = 0
 
+    @property
+    def findings(self) -> Findings | None:
+        """What was found where the network was found; None before the look."""
+        return self._findings
+
     def recover(self) -> Recovery:
         """Go the whole way; on Ctrl-C hand back what was found."""
         try:

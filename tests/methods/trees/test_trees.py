@@ -91,7 +91,7 @@ def test_classes_behind_a_softmax():
 def test_inputs_rounded_to_float32_and_any_scale():
     answer, thresholds = planted(4, 2, 3, 1006)
     scale = np.array([1e-3, 1.0, 50.0, 1e3])
-    result = unweave.recover(lambda x: answer((x.astype(np.float32) / scale)), input_dim=4)
+    result = unweave.recover(lambda x: answer(x.astype(np.float32) / scale), input_dim=4)
     assert result.status is unweave.Status.RECOVERED, result.message
     rows = cells(thresholds, 5000, 1007) * scale
     assert any("float32" in note for note in result.notes)
@@ -166,9 +166,10 @@ def test_a_budget_that_ends_gives_a_part():
 
 def test_a_hidden_leaf_that_fresh_rows_meet_is_no_recovery():
     """The judge, not the search, decides: a wrong tree handed to it is refused."""
+    from dataclasses import replace
+
     from unweave.methods.trees.method import METHOD
     from unweave.methods.trees.search import TreesSearch
-    from dataclasses import replace
 
     answer, _ = planted(3, 3, 1, 1014)
 

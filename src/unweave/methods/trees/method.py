@@ -18,7 +18,7 @@ def cost(question: Question) -> Cost:
 METHOD = Method(
     name="trees",
     description="decision trees, forests and boosting: thresholds by bisection, then the steps' products",
-    layers=(0, None),
+    layers=(0, 0),
     minimal=True,
     outputs=None,
     steps=True,

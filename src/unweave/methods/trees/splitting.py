@@ -102,7 +102,7 @@ class GrowingTree:
         x, own = x[first], np.array([self.row[each] for each in leaf])
         value = np.array([self.value[each] for each in leaf])
         found = self._parted(own, x, lambda points, which: self._ask.differ(self._ask(points), value[which]))
-        # Where all leaves differ a node that was climbed to lies above the one before, whatever the shares say.
+        # Where all leaves differ, a node that was climbed to lies above the one before, whatever is counted.
         slack = _SHARE_ERROR if len(np.unique(self._ask(x), axis=0)) > _FEW_VALUES else 0.0
         best, seen = found, np.full(len(leaf), -1.0)
         climbing = np.arange(len(leaf))

@@ -110,7 +110,7 @@ def _with_names(x: Array, names: Any) -> Any:
 
     Transformers that pick columns by name need the table; the others would warn without it.
     """
-    if names is None:
+    if names is None or hasattr(x, "columns"):
         return x
     try:
         pandas = importlib.import_module("pandas")
