@@ -25,6 +25,7 @@ from unweave.recovery.judge import Verdict, judge, unverified
 from unweave.recovery.polish import is_nearly_right, polished_on_values
 from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.recovery.resume import Resumption
+from unweave.recovery.ridges import EXPLAINS_ALL, RidgeSearch
 from unweave.recovery.rivals import PARALLEL_UNITS, are_parallel, rival_of, smaller_rival
 from unweave.recovery.sources import Place, Source
 from unweave.recovery.trial import NO_TRIAL
@@ -144,7 +145,28 @@ class Run:
             self._consider(candidate, verdict, place)
             if (self._verdict is not None and self._verdict.status.is_recovered) or view.seconds_left == 0:
                 break
+            if self._is_sum_of_ridges(candidate, place):
+                break
         return self._tell()
+
+    def _is_sum_of_ridges(self, earlier: Candidate, place: Place) -> bool:
+        """Fit profiles along directions for which no kind of unit was found; return whether they explain all.
+
+        The sum is kept if it answers better than what there is.
+        """
+        view, directions = place.view, earlier.directions
+        if directions is None or not isinstance(view, NormalisedQueries) or view.seconds_left == 0:
+            return False
+        fitted = RidgeSearch(directions, earlier.problem, view, place.findings, self._journal, self._rng)
+        candidate = run_search(fitted)
+        if candidate.network is None:
+            return False
+        verdict = self._judged(candidate, place)
+        known = np.nan if self._verdict is None else self._verdict.trial.error
+        worse = self._verdict is None or self._verdict.status is Status.FAILED or not known <= np.inf
+        if verdict.status is not Status.FAILED and (worse or verdict.trial.error < known):
+            self._candidate, self._verdict, self._findings = candidate, verdict, place.findings
+        return bool(verdict.trial.error <= EXPLAINS_ALL)
 
     def _searched(self, method: Method, place: Place, earlier: tuple[Candidate, ...]) -> Candidate:
         """Run one method's search at one place."""
