@@ -26,8 +26,8 @@ FORMAT = "unweave-ridge-sum"
 VERSION = 1
 DEGREE = 5
 """Of the splines: their error falls with the sixth power of the distance of knots."""
-FITTED_RANGE = 0.005
-"""Share of the rows beyond either end of the knots of a profile, where it is straight."""
+EVEN = 0.3
+"""Share of even spacing in the places of knots; the rest is by equal numbers of rows between them."""
 WEAK = 1e-11
 """Singular value of the fit, relative to the largest, below which a combination of profiles is left out: the
 affine parts of profiles are each other's."""
@@ -183,8 +183,8 @@ def fit_ridge_sum(directions: Array, x: Array, y: Array, intervals: int) -> Ridg
     t = x @ directions
     knots, blocks = [], []
     for each in t.T:
-        # Equal shares of the rows on all intervals: none is left without.
-        inner = np.quantile(each, np.linspace(FITTED_RANGE, 1 - FITTED_RANGE, intervals + 1))
+        by_rows = np.quantile(each, np.linspace(0, 1, intervals + 1))
+        inner = (1 - EVEN) * by_rows + EVEN * np.linspace(by_rows[0], by_rows[-1], intervals + 1)
         knots.append(np.concatenate([[inner[0]] * DEGREE, inner, [inner[-1]] * DEGREE]))
         blocks.append(_with_straight_ends(each, knots[-1]))
     design = np.concatenate([*blocks, x, np.ones((len(x), 1))], axis=1)
