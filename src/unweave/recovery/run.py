@@ -18,6 +18,8 @@ from unweave.numerics.clock import time_limit
 from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
 from unweave.probing.look import Findings
+from unweave.probing.normalised import MESSAGE as NORMALISED_MESSAGE
+from unweave.probing.normalised import is_normalised
 from unweave.recovery.breakdown import NUMERICAL_ERRORS, breakdown_reason, is_breakdown
 from unweave.recovery.certificate import certify
 from unweave.recovery.choose import choose, options_for
@@ -145,9 +147,23 @@ class Run:
             self._consider(candidate, verdict, place)
             if (self._verdict is not None and self._verdict.status.is_recovered) or view.seconds_left == 0:
                 break
+            if len(earlier) == 1 and self._divides_by_size(place):
+                return self._tell(NORMALISED_MESSAGE)
             if self._is_sum_of_ridges(candidate, place):
                 break
         return self._tell()
+
+    def _divides_by_size(self, place: Place) -> bool:
+        """Whether the target is of a kind that no method handles, which a few rows far out show."""
+        view = place.view
+        if not isinstance(view, NormalisedQueries) or place.findings.is_noisy or self._request.tight:
+            return False
+        try:
+            with self._journal.stage("far rays") as stage:
+                stage.figures["normalised"] = found = is_normalised(view, self._rng)
+        except BudgetExhausted:
+            return False
+        return found
 
     def _is_sum_of_ridges(self, earlier: Candidate, place: Place) -> bool:
         """Fit profiles along directions for which no kind of unit was found; return whether they explain all.
