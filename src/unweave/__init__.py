@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from unweave.networks.comparison import Comparison, compare
     from unweave.networks.network import Network
     from unweave.networks.random import random_network
+    from unweave.networks.ridge_sum import RidgeSum
     from unweave.networks.symmetry import canonical
     from unweave.networks.trees import TreeEnsemble
     from unweave.recovery.plan import Plan, plan
@@ -60,6 +61,7 @@ __all__ = [
     "Queries",
     "Recovery",
     "Reflection",
+    "RidgeSum",
     "Samples",
     "Stage",
     "Status",
@@ -93,6 +95,7 @@ _HOMES = {
     "networks.comparison": ("Comparison", "compare"),
     "networks.network": ("Network",),
     "networks.random": ("random_network",),
+    "networks.ridge_sum": ("RidgeSum",),
     "networks.symmetry": ("canonical",),
     "networks.trees": ("TreeEnsemble",),
     "recovery.plan": ("Plan", "plan"),

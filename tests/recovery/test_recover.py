@@ -120,7 +120,7 @@ def test_planted_networks_come_back(planted: Planted, what: str, recorder: Any) 
     assert 0 < result.probing_queries < result.queries
     assert result.verification_queries >= 100
     if what == "both":
-        assert result.notes == ()
+        assert result.notes == result.structure
     # The activation is the planted one; the logistic function comes as tanh unless it was given.
     expected = (
         "tanh" if planted.activation == "sigmoid" and "activation" not in GIVEN[what] else planted.activation

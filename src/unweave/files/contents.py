@@ -16,6 +16,7 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.files.archives import UnreadableArray, read_arrays
 from unweave.files.trees import trees_from
+from unweave.networks import ridge_sum
 from unweave.networks.mixed import mixed_from
 from unweave.networks.network import Network
 
@@ -148,7 +149,7 @@ def read_json(path: Path) -> Any:
         not_a_network(path, f"not readable as JSON: {error}", error)
     if not isinstance(content, dict):
         not_a_network(path, f"a JSON {type(content).__name__}, not an object")
-    model = trees_from(path, content)
+    model = _of_another_kind(path, content)
     if model is not None:
         return model
     check_header(path, content.get("format"), content.get("version"))
@@ -177,5 +178,16 @@ def read_npz(path: Path) -> Any:
 
 def model_from_arrays(path: Path, content: dict[str, Any]) -> Any:
     """Return the model of any kind that named arrays describe; ``path`` is only named in messages."""
-    model = trees_from(path, content) or mixed_from(path, content)
+    model = _of_another_kind(path, content)
     return network_from_arrays(path, content) if model is None else model
+
+
+def _of_another_kind(path: Path, content: dict[str, Any]) -> Any:
+    """Return the model that is no network, or None."""
+    if str(content.get("format")) == ridge_sum.FORMAT:
+        try:
+            return ridge_sum.RidgeSum.from_arrays(content)
+        except (InvalidInput, TypeError, ValueError) as error:
+            message = f"{str(path)!r} does not hold a usable sum of ridge functions: {error}"
+            raise InvalidInput(message) from error
+    return trees_from(path, content) or mixed_from(path, content)

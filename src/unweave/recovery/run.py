@@ -18,6 +18,8 @@ from unweave.numerics.clock import time_limit
 from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
 from unweave.probing.look import Findings
+from unweave.probing.normalised import MESSAGE as NORMALISED_MESSAGE
+from unweave.probing.normalised import is_normalised
 from unweave.recovery.breakdown import NUMERICAL_ERRORS, breakdown_reason, is_breakdown
 from unweave.recovery.certificate import certify
 from unweave.recovery.choose import choose, options_for
@@ -25,6 +27,7 @@ from unweave.recovery.judge import Verdict, judge, unverified
 from unweave.recovery.polish import is_nearly_right, polished_on_values
 from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.recovery.resume import Resumption
+from unweave.recovery.ridges import EXPLAINS_ALL, RidgeSearch
 from unweave.recovery.rivals import PARALLEL_UNITS, are_parallel, rival_of, smaller_rival
 from unweave.recovery.sources import Place, Source
 from unweave.recovery.trial import NO_TRIAL
@@ -149,7 +152,42 @@ class Run:
             self._consider(candidate, verdict, place)
             if (self._verdict is not None and self._verdict.status.is_recovered) or view.seconds_left == 0:
                 break
+            if len(earlier) == 1 and self._divides_by_size(place):
+                return self._tell(NORMALISED_MESSAGE)
+            if self._is_sum_of_ridges(candidate, place):
+                break
         return self._tell()
+
+    def _divides_by_size(self, place: Place) -> bool:
+        """Whether the target is of a kind that no method handles, which a few rows far out show."""
+        view = place.view
+        if not isinstance(view, NormalisedQueries) or place.findings.is_noisy or self._request.tight:
+            return False
+        try:
+            with self._journal.stage("far rays") as stage:
+                stage.figures["normalised"] = found = is_normalised(view, self._rng)
+        except BudgetExhausted:
+            return False
+        return found
+
+    def _is_sum_of_ridges(self, earlier: Candidate, place: Place) -> bool:
+        """Fit profiles along directions for which no kind of unit was found; return whether they explain all.
+
+        The sum is kept if it answers better than what there is.
+        """
+        view, directions = place.view, earlier.directions
+        if directions is None or not isinstance(view, NormalisedQueries) or view.seconds_left == 0:
+            return False
+        fitted = RidgeSearch(directions, earlier.problem, view, place.findings, self._journal, self._rng)
+        candidate = run_search(fitted)
+        if candidate.network is None:
+            return False
+        verdict = self._judged(candidate, place)
+        known = np.nan if self._verdict is None else self._verdict.trial.error
+        worse = self._verdict is None or self._verdict.status is Status.FAILED or not known <= np.inf
+        if verdict.status is not Status.FAILED and (worse or verdict.trial.error < known):
+            self._candidate, self._verdict, self._findings = candidate, verdict, place.findings
+        return bool(verdict.trial.error <= EXPLAINS_ALL)
 
     def _searched(self, method: Method, place: Place, earlier: tuple[Candidate, ...]) -> Candidate:
         """Run one method's search at one place."""

@@ -231,3 +231,5 @@ class Candidate:
     """The first layers, from the inputs to the last hidden states found, where the rest is missing."""
     standard_errors: Network | None = None
     """The standard error of every parameter, in the shapes of ``network``."""
+    directions: Array | None = None
+    """(D, m) directions of units, in the target's own inputs, where no kind of unit was found for them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from battery.case import Array, Case, Rng, ordinary
-from battery.plain import FOREIGN, KNOWN, REWRITABLE, Plain, pick, plant, shape, signed, with_unit
+from battery.plain import FOREIGN, KNOWN, NAMED, REWRITABLE, Plain, pick, plant, shape, signed, with_unit
 
 UNLIKE = ("tanh", "gelu", "softplus", "sine", "erf", "relu")
 """Kinds of which none is a sum of another's units."""
@@ -20,7 +20,9 @@ TRACEABLE_WEIGHT = 1e-9
 def foreign(rng: Rng) -> Case:
     """Units that the package does not know."""
     name, (inputs, units, outputs) = pick(rng, list(FOREIGN)), shape(rng, units=4)
-    return Case(plant(rng, (inputs, units, outputs), FOREIGN[name]), ordinary(inputs), foreign=True)
+    return Case(
+        plant(rng, (inputs, units, outputs), FOREIGN[name]), ordinary(inputs), foreign=name not in NAMED
+    )
 
 
 def rewritable(rng: Rng) -> Case:

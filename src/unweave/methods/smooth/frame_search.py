@@ -86,6 +86,8 @@ class FrameSearch:
         self._units = UnitFitter(target, width, activations, self._directions, found, finder, options.units)
         self.profiles: ProfileSamples | None = None
         """Samples of the units' own profiles, once there are directions."""
+        self.directions: Array | None = None
+        """Directions (m, d) of the units in the frame, as found last."""
 
     @property
     def largest_hessian(self) -> float:
@@ -109,6 +111,7 @@ class FrameSearch:
     def _finish(self, directions: Directions) -> None:
         """Fit a network along directions; try the next best activation if the best does not fit."""
         found, previous = self._found, self._found.snapshot()
+        self.directions = directions.rows
         self.profiles, ranking = self._units.rank_activations(directions)
         misfit = found.evidence.activation_residuals[ranking[0]]
         kinks_expected = self._target.between_kinks or self._target.source.exact

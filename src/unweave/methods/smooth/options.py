@@ -27,6 +27,8 @@ class SmoothOptions:
     """Factor by which gradients are added until their span is seen to end."""
     frame: FrameOptions = field(default_factory=FrameOptions)
     """The search through Hessians in the active subspace."""
+    unknown_kind: float = 5e-3
+    """Misfit of the profiles of every activation from which units are of no known kind."""
     kinks_likely: float = 3.0
     """Misfit of units with kinks over the best one, up to which Hessians are taken again between kinks."""
     searches_between_kinks: int = 2

@@ -23,6 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from unweave.arrays import Array
 from unweave.derivatives.active_subspace import SPARE_GRADIENTS, active_subspace
 from unweave.derivatives.jet_sources import LARGEST_MISMATCH, derivative_mismatch, difference_steps
 from unweave.derivatives.stencils import Jets
@@ -80,6 +81,7 @@ class SmoothSearch(Search):
         self._notes: list[str] = []
         self._ambiguity: str | None = None
         self._units_seen = 0
+        self._directions: Array | None = None
 
     def so_far(self) -> str:
         """Count the units that Hessians have shown."""
@@ -89,7 +91,13 @@ class SmoothSearch(Search):
         """Return the best network so far."""
         model = self._found.model
         network = None if model is None else self._in_inputs(model)
-        return Candidate(network, self._found.evidence, tuple(self._notes), ambiguity=self._ambiguity)
+        return Candidate(
+            network,
+            self._found.evidence,
+            tuple(self._notes),
+            ambiguity=self._ambiguity,
+            directions=self._directions,
+        )
 
     def run(self) -> None:
         """Find the network through a slice, or through Hessians, and compare its residual with rounding."""
@@ -128,7 +136,20 @@ class SmoothSearch(Search):
             frame.run()
         except GaveUp as error:
             return frame, error
+        finally:
+            self._keep_directions(frame.directions)
         return frame, None
+
+    def _keep_directions(self, rows: Array | None) -> None:
+        """Keep the directions (m, d) of all units in the target's own inputs, whatever their kind."""
+        evidence = self._found.evidence
+        kinds = (evidence.activation_residuals or {}).values()
+        explained = len(self._activations) == 1 or min(kinds, default=0.0) < self._options.unknown_kind
+        if rows is None or explained or len(rows) < (evidence.width or 0):
+            return
+        frame = np.eye(self._region.n_inputs) if self._target.frame is None else self._target.frame
+        own = frame @ rows.T / self._region.scale[:, None]
+        self._directions = own / np.linalg.norm(own, axis=0)
 
     def _may_have_kinks(self, frame: FrameSearch) -> bool:
         """Whether second derivatives seem to jump: the likeliest units have kinks, or Hessians are uneven."""
