@@ -133,13 +133,17 @@ def race_kinds(
     rng: np.random.Generator,
     options: RaceOptions | None = None,
     on_step: OnStep | None = None,
+    rival: tuple[float, int] | None = None,
 ) -> RaceResult:
     """Find ``width`` (None: as many as it takes) units of one of ``kinds`` that explain ``samples``.
 
     ``floor`` is the root mean square misfit, relative to the answers' spread, that counts as exact.
     ``on_step`` gets (steps, residual) and may raise `OutOfTime`: the best so far is returned.
+    ``rival`` is what was found before, as its BIC and its number of units: the race ends where many more units
+    have a higher one.
     """
     race = _Race(samples, width, list(kinds), floor, rng, options or RaceOptions(), on_step)
+    race.rival = rival
     late = False
     try:
         with np.errstate(all="ignore"):  # units that run away are given up
@@ -170,6 +174,7 @@ class _Race:
         self.heat: list[Runner] = []
         """Fits of the last size."""
         self.settled = False
+        self.rival: tuple[float, int] | None = None
         self.starts, self.flops, self.steps = 0, 0.0, 0
 
     def on_step(self, steps: int, residual: float) -> None:
@@ -186,6 +191,8 @@ class _Race:
             before = self.best
             self._heat(size)
             useless = 0 if self._fell_since(before) else useless + 1
+            if self._is_beaten(size):
+                return
             if self._is_done() or self._has_settled(before, size) or useless >= options.useless:
                 break
         for _ in range(options.restarts):
@@ -201,6 +208,13 @@ class _Race:
         exact = self.best is not None and self.best.residual <= self.floor
         spent = _STEP_SECONDS * self.steps + self.flops / _FLOPS_PER_SECOND
         return exact or spent > self.options.work or not self.kinds
+
+    def _is_beaten(self, size: int) -> bool:
+        """Return whether what was found before explains more with far fewer units."""
+        if self.rival is None or self.best is None:
+            return False
+        information, units = self.rival
+        return self.best.information > information and size >= self.options.growth * units
 
     def _fell_since(self, before: Runner | None) -> bool:
         best = self.best
