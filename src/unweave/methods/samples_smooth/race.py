@@ -139,8 +139,8 @@ def race_kinds(
 
     ``floor`` is the root mean square misfit, relative to the answers' spread, that counts as exact.
     ``on_step`` gets (steps, residual) and may raise `OutOfTime`: the best so far is returned.
-    ``rival`` is what was found before, as its BIC and its number of units: the race ends where many more units
-    have a higher one.
+    ``rival`` is what was found before, as its BIC and its number of units: the race ends where many more
+    units have a higher one.
     """
     race = _Race(samples, width, list(kinds), floor, rng, options or RaceOptions(), on_step)
     race.rival = rival
