@@ -193,7 +193,9 @@ class SamplesReluSearch(Search):
 
     def _causes(self) -> str:
         what = (
-            "too few units, a local minimum or noise" if self._width else "noise, or no network of this kind"
+            "too few units, a local minimum or noise"
+            if self._width
+            else "noise, more than one hidden layer (hidden=[a, b] looks for two), or units of another kind"
         )
         return f"{what}, which samples alone cannot tell apart"
 

@@ -296,7 +296,10 @@ class SamplesSmoothSearch(Search):
             )
         if fit.angle is not None and fit.gaussian is not None and not fit.gaussian.is_plausible:
             causes.append("inputs that are not Gaussian, for which the start of the fit is made")
-        causes.append("noise, a local minimum or units of another kind")
+        causes.append(
+            "noise, a local minimum, units of another kind or more than one hidden layer (hidden=[a, b] "
+            "looks for two)"
+        )
         inputs = fit.network.n_inputs
         if self._width is None and inputs > MOST_INPUTS:
             causes.append(f"more units than the {inputs} inputs, which only queries can tell")
