@@ -84,7 +84,7 @@ class SamplesDeepSearch(Search):
         network = self._samples.network(best.model)
         needed = SAMPLES_PER_PARAMETER * network.n_parameters / network.n_outputs
         missing = rows.x.shape[1] - self._samples.whitening.rank
-        few = f"{rows.count} samples are too few for {network.n_parameters} parameters: about {needed:.0f} would do"
+        few = f"{rows.count} samples are too few for {network.n_parameters} parameters"
         ambiguity = "the answers agree, but the samples leave some parameters undetermined"
         homogeneous = best.model.activation.homogeneity is not None
         if missing:

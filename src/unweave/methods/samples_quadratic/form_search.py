@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from unweave.arrays import Array
 from unweave.methods.shared.sample_evidence import SAMPLES_PER_PARAMETER, SampleEvidence, information
 from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
@@ -59,7 +58,7 @@ class SamplesFormSearch(Search):
             model, free = _model(form)
             residual, floor = samples.residual(model), rows.floor()[0]
             stage.figures.update(rows=len(rows.x), width=model.width, residual=residual)
-        if not model.width or residual > _WORTHLESS * _affine_residual(extended, samples.answers):
+        if not model.width or residual > _WORTHLESS * samples.affine_residual:
             raise GaveUp(SamplesFormReason.NOTHING_CURVED)
         if width is not None and model.width > width:
             raise GaveUp(SamplesFormReason.MORE_UNITS, rank=model.width, width=width)
@@ -102,9 +101,3 @@ def _model(form: QuadraticForm) -> tuple[NetworkParameters, int]:
     )
     free = width * inputs - width * (width - 1) // 2 + (inputs if has_skip else width) + 1
     return model, free
-
-
-def _affine_residual(extended: Array, answers: Array) -> float:
-    """Return the root mean square of what an affine map leaves."""
-    left = answers - extended @ np.linalg.lstsq(extended, answers, rcond=None)[0]
-    return float(np.sqrt(np.mean(left**2)))

@@ -165,7 +165,7 @@ class SamplesSmoothSearch(Search):
         most = options.race.most_units * (rank + 1)
         large = width is not None and width <= rank and width * (rank + 1) > most
         best: SmoothSampleFit | None = None
-        if width is None and samples.is_affine(floor):
+        if width is None and samples.affine_residual <= floor:
             return self._from_moments(names[0], floor)
         if not large:
             best = self._raced(samples, names, floor)
