@@ -334,7 +334,7 @@ def test_a_region_that_had_to_be_searched_for_is_looked_at_again_wider() -> None
         source, rng = QueriedTarget(as_queries(target, 6), domain, None), np.random.default_rng(seed)
         found = source.look(Request((4,)), rng)
         assert found.searched == (domain is None)
-        result = source.places(Request((4,)), found, method_named("smooth"), rng)
+        result = source.places(Request((4,)), found, [method_named("smooth")], rng)
         assert result[0].findings is found
         return result
 

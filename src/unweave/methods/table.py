@@ -9,7 +9,8 @@ from unweave.methods.relu.method import METHOD as RELU
 from unweave.methods.relu_coarse.method import METHOD as RELU_COARSE
 from unweave.methods.relu_deep.method import METHOD as RELU_DEEP
 from unweave.methods.relu_layers.method import METHOD as RELU_LAYERS
-from unweave.methods.samples_quadratic.method import METHOD as SAMPLES_QUADRATIC
+from unweave.methods.samples_deep.method import METHOD as SAMPLES_DEEP
+from unweave.methods.samples_quadratic.method import METHODS as SAMPLES_QUADRATIC
 from unweave.methods.samples_relu.method import METHODS as SAMPLES_RELU
 from unweave.methods.samples_smooth.method import METHOD as SAMPLES_SMOOTH
 from unweave.methods.smooth.method import METHOD as SMOOTH
@@ -36,7 +37,8 @@ METHODS: tuple[Method, ...] = (
     SMOOTH_DEEP,
     TREES,
     PUBLISHED,
-    SAMPLES_QUADRATIC,
+    *SAMPLES_QUADRATIC,
     *SAMPLES_RELU,
     SAMPLES_SMOOTH,
+    SAMPLES_DEEP,
 )

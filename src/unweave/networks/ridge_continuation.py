@@ -283,9 +283,9 @@ class RidgeFit:
 
     def _pulled(self, model: NetworkParameters) -> Array:
         """One for every parameter that the ridge pulls: all but the affine part."""
-        first, second = (np.ones(shape) for shape in model.shapes)
-        second[model.width :] = 0.0
-        return np.concatenate([first.reshape(-1), second.reshape(-1)])
+        parts = [np.ones(shape) for shape in model.shapes]
+        parts[-1][len(model.weights[-1]) :] = 0.0
+        return np.concatenate([part.reshape(-1) for part in parts])
 
 
 def _units(model: NetworkParameters) -> Array:

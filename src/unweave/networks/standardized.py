@@ -39,11 +39,12 @@ class StandardizedSamples:
         misfit = model.values(self.inputs) - self.answers
         return float(np.sqrt(np.mean(misfit**2, axis=0)).max())
 
-    def is_affine(self, floor: float) -> bool:
-        """Return whether an affine map leaves at most ``floor`` of every output."""
+    @property
+    def affine_residual(self) -> float:
+        """Root mean square of what an affine map leaves of the worst output."""
         columns = np.column_stack([self.inputs, np.ones(len(self.inputs))])
         left = self.answers - columns @ np.linalg.lstsq(columns, self.answers, rcond=None)[0]
-        return bool(np.sqrt(np.mean(left**2, axis=0)).max() <= floor)
+        return float(np.sqrt(np.mean(left**2, axis=0)).max())
 
     def network(self, model: NetworkParameters) -> Network:
         """Return the network of ``model``, which reads and answers standardized, for the samples given."""

@@ -39,9 +39,10 @@ def choose(
         else:
             reasons[method.name] = reason
 
-    def order(method: Method) -> tuple[int, int]:
+    def order(method: Method) -> tuple[int, float]:
         cost = method.cost(question_of(request, findings, method))
-        return method.likelihood(request, findings), cost.rows
+        # Rows of samples are paid for already.
+        return method.likelihood(request, findings), cost.rows if asks == "queries" else cost.seconds
 
     return sorted(tried, key=order), reasons
 

@@ -137,7 +137,7 @@ class Run:
             )
         if not methods:
             return self._tell("; ".join(f"method {name}: {reason}" for name, reason in reasons.items()))
-        places = source.places(request, findings, methods[0], self._rng)
+        places = source.places(request, findings, methods, self._rng)
         earlier: list[Candidate] = []
         for method, place in ((m, place) for m in methods for place in (places if m.wider else places[:1])):
             candidate = self._searched(method, place, tuple(earlier))

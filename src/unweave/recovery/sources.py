@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -72,7 +72,9 @@ class Source(ABC):
         """Look at the answers before anything is fitted."""
 
     @abstractmethod
-    def places(self, request: Request, findings: Findings, first: Method, rng: Generator) -> list[Place]:
+    def places(
+        self, request: Request, findings: Findings, methods: Sequence[Method], rng: Generator
+    ) -> list[Place]:
         """Return where searches work: the second place is for methods that go wider."""
 
     @abstractmethod
@@ -122,7 +124,9 @@ class QueriedTarget(Source):
         cost = findings.queries + self.queries.sent - sent
         return replace(findings, layered=far.layered, links=far.links, queries=cost)
 
-    def places(self, request: Request, findings: Findings, first: Method, rng: Generator) -> list[Place]:
+    def places(
+        self, request: Request, findings: Findings, methods: Sequence[Method], rng: Generator
+    ) -> list[Place]:
         """A region that had to be searched for may be too narrow to see every unit act."""
         found = [findings]
         if findings.searched and not findings.region.has_box:
@@ -164,9 +168,17 @@ class SampledTarget(Source):
         """Read scales and precision off the rows."""
         return look_at_samples(self._samples)
 
-    def places(self, request: Request, findings: Findings, first: Method, rng: Generator) -> list[Place]:
-        """Hold out what the likeliest method does not need."""
-        count = self._held_out(first, first.cost(question_of(request, findings, first)).rows)
+    def places(
+        self, request: Request, findings: Findings, methods: Sequence[Method], rng: Generator
+    ) -> list[Place]:
+        """Hold out what the most frugal of the likeliest methods does not need."""
+        likeliest = [
+            each
+            for each in methods
+            if each.likelihood(request, findings) == methods[0].likelihood(request, findings)
+        ]
+        needed = min(each.cost(question_of(request, findings, each)).rows for each in likeliest)
+        count = self._held_out(methods[0], needed)
         fitted, self._held = split(self._samples, count, self._budget, rng)
         return [Place(fitted, findings)]
 

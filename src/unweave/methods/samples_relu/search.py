@@ -155,14 +155,16 @@ class SamplesReluSearch(Search):
                 signs=fit.signs_method,
             )
         errors = standard_errors(fit.network, rows.x, rows.y) if fit.network.hidden else None
+        told = None if search.exact else errors  # of an exact fit rounding is all that is left
         self._found = Candidate(
-            network=fit.network,
+            network=fit.network if told is None else told.network,
             evidence=self._evidence(fit, errors, floor),
             notes=self._notes(fit, errors),
             problem=self._problem(fit),
             causes=self._causes(),
             ambiguity=_ambiguity(fit, errors),
             criterion=self._criterion(fit),
+            standard_errors=None if told is None else told.as_network(),
         )
         if search.interrupted:
             raise KeyboardInterrupt
@@ -191,7 +193,9 @@ class SamplesReluSearch(Search):
 
     def _causes(self) -> str:
         what = (
-            "too few units, a local minimum or noise" if self._width else "noise, or no network of this kind"
+            "too few units, a local minimum or noise"
+            if self._width
+            else "noise, more than one hidden layer (hidden=[a, b] looks for two), or units of another kind"
         )
         return f"{what}, which samples alone cannot tell apart"
 
@@ -232,7 +236,7 @@ class SamplesReluSearch(Search):
         if errors is not None and not search.exact:
             notes.append(
                 f"if the residual is noise, the largest standard error of a parameter is "
-                f"{errors.largest:.2g} (unweave.methods.samples_relu.standard_errors gives all)"
+                f"{errors.largest:.2g} (`standard_errors` has all)"
             )
         return tuple(notes)
 

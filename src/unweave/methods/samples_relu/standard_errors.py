@@ -48,6 +48,10 @@ class StandardErrors:
     condition: float
     """Of the scaled information matrix' square root."""
 
+    def as_network(self) -> Network:
+        """Return the errors in the shapes of the network."""
+        return Network(self.weights, self.biases, self.network.activations, self.skip)
+
     @property
     def largest(self) -> float:
         """The largest standard error."""

@@ -40,6 +40,7 @@ from unweave.numerics.variable_projection.problem import ProjectedFit, Projected
 from unweave.numerics.variable_projection.prune import prune_exact, prune_noisy
 
 _SAME_MINIMUM = 1e-3  # relative difference of the residuals of fits that ended in one minimum
+_LEAST_CURVED = 1e-3  # share of the answers that an affine part leaves, below which the ridge falls no lower
 _EQUAL = 1e-6  # distance of two units (w; b), relative to their length, that are one
 _NO_STEPS = ProjectionOptions(steps=0)
 _STEP_SECONDS = 1e-3  # that one step of a fit takes besides its arithmetic
@@ -61,7 +62,9 @@ class RaceOptions:
     fewest_equations: float = 1.5
     """Equations per parameter of the largest start."""
     screen_ridges: tuple[float, ...] = (1e-3, 1e-4, 1e-5)
-    """Ridges of the screening fit."""
+    """Ridges of the screening fit, over the squared share that an affine part beside the units leaves, ..."""
+    least_screened: float = 1e-8
+    """... and the least one: it falls on while the ridge and not the kind of unit limits the fit."""
     screen_equations: float = 5.0
     """Equations per parameter that kinds are screened on, ..."""
     equations: float = 15.0
@@ -71,20 +74,22 @@ class RaceOptions:
     finished: int = 3
     """... and how many kinds at most."""
     stay_ratio: float = 10.0
-    """Ratio of screening residuals above which a kind leaves the race."""
+    """Ratio of screening residuals above which a kind is far behind, ..."""
+    patience: int = 2
+    """... and sizes after which it leaves the race: a start may have ended in a local minimum."""
     mends: int = 3
     """Rounds that add units to a fit that is nearly exact, while the residual falls."""
     mended: float = 0.7
     """Ratio of residuals of one round to the one before that makes another one worthwhile."""
-    restarts: int = 2
-    """Further random starts of the best kinds where nothing is exact."""
+    rounds: int = 2
+    """Times that all sizes are tried."""
     near: float = 1e-2
     """Residual below which a fit is near enough to be mended."""
     falling: float = 0.6
     """Ratio of residuals after and before the units double, above which that was of no use ..."""
     useless: int = 2
     """... and sizes in a row of no use that end the growth."""
-    work: float = 6.0
+    work: float = 8.0
     """Seconds that all fits take, roughly. They are counted in steps and flops, so that the race ends at the
     same fit on every machine."""
     final_entries: int = 6_000_000
@@ -133,13 +138,17 @@ def race_kinds(
     rng: np.random.Generator,
     options: RaceOptions | None = None,
     on_step: OnStep | None = None,
+    rival: tuple[float, int] | None = None,
 ) -> RaceResult:
     """Find ``width`` (None: as many as it takes) units of one of ``kinds`` that explain ``samples``.
 
     ``floor`` is the root mean square misfit, relative to the answers' spread, that counts as exact.
     ``on_step`` gets (steps, residual) and may raise `OutOfTime`: the best so far is returned.
+    ``rival`` is what was found before, as its BIC and its number of units: the race ends where many more
+    units have a higher one.
     """
     race = _Race(samples, width, list(kinds), floor, rng, options or RaceOptions(), on_step)
+    race.rival = rival
     late = False
     try:
         with np.errstate(all="ignore"):  # units that run away are given up
@@ -165,11 +174,15 @@ class _Race:
         self.rng, self.options, self._told = rng, options, on_step
         order = rng.permutation(len(samples.inputs))
         self.inputs, self.answers = samples.inputs[order], samples.answers[order]
+        self._left_by_affine = max(samples.affine_residual, _LEAST_CURVED)
         self.runners: dict[str, Runner] = {}
         self.best: Runner | None = None
+        self.behind = {kind.name: 0 for kind in kinds}
+        """Sizes at which a kind was far behind."""
         self.heat: list[Runner] = []
         """Fits of the last size."""
         self.settled = False
+        self.rival: tuple[float, int] | None = None
         self.starts, self.flops, self.steps = 0, 0.0, 0
 
     def on_step(self, steps: int, residual: float) -> None:
@@ -179,28 +192,37 @@ class _Race:
             self._told(steps, residual)
 
     def run(self) -> None:
-        """Let sizes grow; then mend, and start again."""
-        options = self.options
+        """Let sizes grow; start again with all kinds where nothing is exact and nothing has settled."""
+        everything = self.kinds
+        for _ in range(self.options.rounds):
+            self.kinds, self.behind = everything, dict.fromkeys(self.behind, 0)
+            if self._grow():
+                return
+
+    def _grow(self) -> bool:
+        """Go through all sizes; return whether further starts are of no use."""
         useless = 0
         for size in self._sizes():
             before = self.best
             self._heat(size)
             useless = 0 if self._fell_since(before) else useless + 1
-            if self._is_done() or self._has_settled(before, size) or useless >= options.useless:
-                break
-        for _ in range(options.restarts):
-            if self._is_done() or self.best is None or self.settled:
-                return
-            before = self.best
-            kinds = [each.model.activation for each in self._leaders()]
-            enough = round(1.5 * self.best.model.width) + 1
-            self._heat(min(enough, self._most()), kinds)
-            self._has_settled(before, enough)
+            if self._is_done() or self._is_beaten(size) or self.settled:
+                return True
+            if self._has_settled(before, size) or useless >= self.options.useless:
+                return self.settled
+        return False
 
     def _is_done(self) -> bool:
         exact = self.best is not None and self.best.residual <= self.floor
         spent = _STEP_SECONDS * self.steps + self.flops / _FLOPS_PER_SECOND
         return exact or spent > self.options.work or not self.kinds
+
+    def _is_beaten(self, size: int) -> bool:
+        """Return whether what was found before explains more with far fewer units."""
+        if self.rival is None or self.best is None:
+            return False
+        information, units = self.rival
+        return self.best.information > information and size >= self.options.growth * units
 
     def _fell_since(self, before: Runner | None) -> bool:
         best = self.best
@@ -216,24 +238,17 @@ class _Race:
             return self.settled
         return best is before and best.model.width <= size / self.options.growth
 
-    def _leaders(self) -> list[Runner]:
-        ranked = sorted(self.runners.values(), key=lambda each: each.information)
-        least = ranked[0].residual
-        return [each for each in ranked if each.residual <= self.options.finish_ratio * least][:2]
-
-    def _heat(self, size: int, kinds: list[Activation] | None = None) -> None:
-        """Screen all kinds at one size, drop those far behind, and finish the best."""
+    def _heat(self, size: int) -> None:
+        """Screen all kinds at one size, drop those far behind once more, and finish the best."""
         options, self.heat = self.options, []
         screened = sorted(
-            (self._screened(kind, size) for kind in kinds or self.kinds), key=lambda level: level.residual
+            (self._screened(kind, size) for kind in self.kinds), key=lambda level: level.residual
         )
         least = screened[0].residual
-        if kinds is None:
-            self.kinds = [
-                level.model.activation
-                for level in screened
-                if level.residual <= options.stay_ratio * max(least, self.floor)
-            ]
+        for level in screened:
+            far = level.residual > options.stay_ratio * max(least, self.floor)
+            self.behind[level.model.activation.name] += far
+        self.kinds = [kind for kind in self.kinds if self.behind[kind.name] < options.patience]
         worth = [level for level in screened if level.residual <= options.finish_ratio * least]
         for level in worth[: options.finished]:
             self._finish(level)
@@ -250,9 +265,12 @@ class _Race:
         self.starts += 1
         fit = self._fit_on(kind, size, self.options.screen_equations)
         model = fit.random(size, self.rng)
+        curved = self._left_by_affine**2 if model.skip is not None else 1.0
         for ridge in self.options.screen_ridges:
-            level = fit.fit(model, ridge)
+            level = fit.fit(model, curved * ridge)
             model = level.model
+        while fit.is_limited(level) and level.ridge > self.options.least_screened:
+            level = fit.fit(level.model, level.ridge / fit.options.fall)
         self.flops += fit.flops
         return level
 

@@ -153,7 +153,7 @@ class SamplesSmoothSearch(Search):
             causes=self._causes(fit),
             objection=self._objection(fit),
             ambiguity=_ambiguity(fit, errors),
-            criterion=information(fit.residual, network.n_parameters, self._rows.y.size),
+            criterion=self._information(fit),
             standard_errors=None if fit.exact else errors,
         )
 
@@ -165,7 +165,7 @@ class SamplesSmoothSearch(Search):
         most = options.race.most_units * (rank + 1)
         large = width is not None and width <= rank and width * (rank + 1) > most
         best: SmoothSampleFit | None = None
-        if width is None and samples.is_affine(floor):
+        if width is None and samples.affine_residual <= floor:
             return self._from_moments(names[0], floor)
         if not large:
             best = self._raced(samples, names, floor)
@@ -174,10 +174,12 @@ class SamplesSmoothSearch(Search):
         name = names[0] if best is None else best.network.activations[0]
         told = self.request.activation is not None
         if best is None or (told and (width is None or width <= rank)):
-            best = _better(best, self._from_moments(name, floor), self._rows.y.size)
-        if best.exact or best.out_of_time or rank > MOST_INPUTS:
+            best = self._better(best, self._from_moments(name, floor))
+        rival = self._rival()
+        beaten = rival is not None and rival[0] < self._information(best)
+        if best.exact or best.out_of_time or beaten or rank > MOST_INPUTS:
             return best
-        return _better(best, self._from_random_starts(name, floor, best), self._rows.y.size)
+        return self._better(best, self._from_random_starts(name, floor, best))
 
     def _raced(self, samples: StandardizedSamples, names: list[str], floor: float) -> SmoothSampleFit | None:
         """Return the winner of the race; None if there are too few rows for any."""
@@ -189,6 +191,7 @@ class SamplesSmoothSearch(Search):
             rng=self.rng,
             options=self._options.race,
             on_step=self.on_step,
+            rival=self._rival(),
         )
         if race.winner is None:
             return None
@@ -206,6 +209,32 @@ class SamplesSmoothSearch(Search):
             rivals=race.runners,
             settled=race.settled,
         )
+
+    def _information(self, fit: SmoothSampleFit) -> float:
+        """Return the Bayesian information criterion; the lengths of homogeneous units are no parameters."""
+        network = fit.network
+        homogeneous = network.hidden and get_activation(network.activations[0]).homogeneity is not None
+        free = network.n_parameters - (network.hidden[0] if homogeneous else 0)
+        return information(fit.residual, free, self._rows.y.size)
+
+    def _better(self, first: SmoothSampleFit | None, second: SmoothSampleFit | None) -> SmoothSampleFit:
+        """Return the fit of lower information criterion."""
+        if first is None or second is None:
+            found = second if first is None else first
+            assert found is not None
+            return found
+        best = second if second.exact or self._information(second) < self._information(first) else first
+        late = first.out_of_time or second.out_of_time
+        return replace(best, out_of_time=late and not best.exact, rivals=first.rivals)
+
+    def _rival(self) -> tuple[float, int] | None:
+        """Return the criterion and the width of the best earlier fit."""
+        earlier = [
+            (each.criterion, sum(each.network.hidden))
+            for each in self.context.earlier
+            if each.criterion is not None and each.network is not None
+        ]
+        return min(earlier, default=None)
 
     def _from_moments(self, name: str, floor: float) -> SmoothSampleFit:
         x, y = self._rows.x, self._rows.y
@@ -267,7 +296,10 @@ class SamplesSmoothSearch(Search):
             )
         if fit.angle is not None and fit.gaussian is not None and not fit.gaussian.is_plausible:
             causes.append("inputs that are not Gaussian, for which the start of the fit is made")
-        causes.append("noise, a local minimum or units of another kind")
+        causes.append(
+            "noise, a local minimum, units of another kind or more than one hidden layer (hidden=[a, b] "
+            "looks for two)"
+        )
         inputs = fit.network.n_inputs
         if self._width is None and inputs > MOST_INPUTS:
             causes.append(f"more units than the {inputs} inputs, which only queries can tell")
@@ -311,18 +343,3 @@ def _ambiguity(fit: SmoothSampleFit, errors: Network | None) -> str | None:
     if condition > LARGEST_SAMPLE_CONDITION or (homogeneous and errors is None):
         return "the answers agree, but the samples leave some parameters undetermined"
     return None
-
-
-def _better(first: SmoothSampleFit | None, second: SmoothSampleFit | None, numbers: int) -> SmoothSampleFit:
-    """Return the fit of lower information criterion, with the starts of both."""
-    if first is None or second is None:
-        found = second if first is None else first
-        assert found is not None
-        return found
-
-    def of(fit: SmoothSampleFit) -> float:
-        return information(fit.residual, fit.network.n_parameters, numbers)
-
-    best = second if second.exact or of(second) < of(first) else first
-    late = first.out_of_time or second.out_of_time
-    return replace(best, out_of_time=late and not best.exact, rivals=first.rivals)

@@ -1,0 +1,1 @@
+"""Two hidden layers from samples."""
