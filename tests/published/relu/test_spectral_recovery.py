@@ -306,7 +306,7 @@ def test_a_unit_without_a_kink_stays_in_the_affine_part(bias):
     x, y = drawn(units, 200_000, 1000)
     learner = learn_by_regression(x, y, np.random.default_rng(0))
     found = learner.recovery.form.weights
-    # Errors of moments fall with the root of the rows; bent to explain order 1, directions are 0.1 to 0.6 off.
+    # Bent to explain order 1, directions are 0.1 to 0.9 off.
     assert direction_errors(units.weights[:, 1:], found).max() < 0.1
     if found.shape[1] == 3:
         assert not learner.recovery.signs_known
