@@ -97,10 +97,10 @@ def test_labels_of_any_type():
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=0, atol=1e-12)
     np.testing.assert_allclose(model.network_(x[held]), probabilities, rtol=0, atol=1e-12)
     two = names != "setosa"
-    model = NetworkClassifier(folds=2, members=1).fit(x[two], np.where(y[two] == 1, -3.5, 7.25))
-    assert set(model.predict(x[two])) == {-3.5, 7.25}
+    model = NetworkClassifier(folds=2, members=1).fit(x[two], np.where(y[two] == 1, -3, 7))
+    assert set(model.predict(x[two])) == {-3, 7}
     scores = model.decision_function(x[two])
-    np.testing.assert_array_equal(scores > 0, model.predict(x[two]) == 7.25)
+    np.testing.assert_array_equal(scores > 0, model.predict(x[two]) == 7)
     np.testing.assert_allclose(model.predict_proba(x[two])[:, 1], 1 / (1 + np.exp(-scores)), atol=1e-12)
 
 
