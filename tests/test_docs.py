@@ -77,3 +77,20 @@ def test_the_page_on_verdicts_says_what_happens(capsys: pytest.CaptureFixture[st
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "verdict.md").read_text(encoding="utf-8"), re.DOTALL)
     exec(compile("\n".join(blocks), "verdict.md", "exec"), {})
     assert capsys.readouterr().out.split() == ["RECOVERED", "APPROXIMATE"]
+
+
+def test_the_page_on_samples_says_what_happens(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(python_blocks("samples.md")), "samples.md", "exec"), {"__name__": "samples"})
+    assert capsys.readouterr().out.splitlines() == [
+        "RECOVERED (4,) True",
+        "RECOVERED ('relu', 'softmax')",
+        "APPROXIMATE",
+        "True True",
+        "(143, 2) True",
+        "1000 1,000 of 100,000 rows were kept, drawn at random",
+    ]
+    assert (tmp_path / "cancer.npz").is_file()

@@ -14,7 +14,7 @@ import numpy as np
 
 from unweave.arrays import Array, IntArray
 from unweave.networks.parameters import NetworkParameters
-from unweave.numerics.clock import out_of_time
+from unweave.numerics.clock import out_of_time, time_limit
 from unweave.tables.penalised_fit import Setting, StepOptions, Table, averaged, fit_table, without_idle_units
 
 _WORTHWHILE = 1e-3  # relative decrease of the loss for which a later setting is taken
@@ -90,12 +90,15 @@ def choose_model(table: Table, options: SelectionOptions, seed: int) -> Choice:
     folds = _folds(compared, options.folds, rng)
     if folds:
         for setting in _settings(options, scored):
-            scored.append(_scored(compared, folds, setting, options, seed))
+            latest = _scored(compared, folds, setting, options, seed)
             if out_of_time():
-                break
+                break  # the latest fits were cut short and say nothing about their setting
+            scored.append(latest)
     best = _best(scored) if scored else None
     setting = Setting(skip_ridge=options.skip_ridges[-1]) if best is None else best.setting
-    model = _fitted(table, setting, options.members, options.steps, seed)
+    members = 1 if out_of_time() else options.members
+    with time_limit(None):  # one fit is handed back, whatever the time
+        model = _fitted(table, setting, members, options.steps, seed)
     return Choice(without_idle_units(model), tuple(scored), best)
 
 

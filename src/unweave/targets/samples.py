@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,14 @@ import numpy as np
 
 from unweave.arrays import Array, IntArray, unmasked
 from unweave.errors import InvalidInput
+from unweave.numerics.memory import default_limit
 from unweave.targets.answer_cache import RowKeys, Words, distinct, row_keys
 
 _MOST_TRIED_DECIMALS = 12  # as many as an audit rounds to
 _STORED_DECIMAL_ERROR = 4 * float(np.finfo(np.float64).eps)  # relative: decimals are stored to within eps/2
 _FLOAT32 = float(np.finfo(np.float32).eps) / np.sqrt(12)
+_SHARE_OF_MEMORY = 0.125  # of what a recovery may take: fits hold several copies of the rows
+_MOST_BYTES = 1e11  # where the system does not say how much memory is free
 _FEWEST_REPLICATES = 10  # pairs of rows with one input that the noise of the answers is estimated from
 
 
@@ -63,6 +67,56 @@ class Samples:
         answers.setflags(write=False)
         self._x, self._y, self._group, self._notes = inputs, answers, group, tuple(notes)
 
+    @classmethod
+    def from_chunks(
+        cls, chunks: Iterable[tuple[Any, Any]], *, most_rows: int | None = None, seed: int = 0
+    ) -> Samples:
+        """Read pairs (x, y) of arrays one after the other and keep at most ``most_rows`` of their rows.
+
+        What is kept is drawn at random from all rows, in one pass, so that no more than twice as many are
+        ever in memory. None: as many as fit into an eighth of the memory that a recovery may take. An exact
+        recovery needs 10 to 20 rows per parameter, however many there are. `chunks_of` cuts arrays on disk
+        and Dask arrays into chunks.
+
+        Example
+        -------
+        >>> Samples.from_chunks(((np.full((10, 2), i), np.full(10, i)) for i in range(5)), most_rows=20)
+        Samples(5 rows, 2 inputs, 1 outputs)
+        """
+        if most_rows is not None and most_rows < 1:
+            raise InvalidInput(f"most_rows must be a whole number >= 1. Got {most_rows!r} instead.")
+        rng = np.random.default_rng(seed)
+        kept: Array | None = None  # a random key in the first column: the rows of the least keys stay
+        read, inputs, most = 0, 0, 0
+        for x, y in chunks:
+            part, answers = _numbers(x, "x"), _numbers(y, "y")
+            answers = answers[:, None] if answers.ndim == 1 else answers
+            if part.ndim != 2 or answers.ndim != 2 or len(part) != len(answers):
+                raise InvalidInput(
+                    "chunks must be pairs of x (n, d) and y (n,) or (n, K) with as many rows. Got shapes "
+                    f"{np.shape(x)} and {np.shape(y)} instead."
+                )
+            rows = np.hstack([rng.random((len(part), 1)), part, answers])
+            if kept is not None and (part.shape[1] != inputs or rows.shape[1] != kept.shape[1]):
+                raise InvalidInput(
+                    f"chunks must all have the columns of the first one, {inputs} of x and "
+                    f"{kept.shape[1] - 1 - inputs} of y. Got {part.shape[1]} and {answers.shape[1]} instead."
+                )
+            read, inputs = read + len(part), part.shape[1]
+            if kept is None:
+                kept, most = rows, most_rows or _rows_that_fit(rows.shape[1])
+            else:
+                kept = np.concatenate([kept, rows])
+            if len(kept) > 2 * most:
+                kept = kept[np.argpartition(kept[:, 0], most)[:most]]
+        if kept is None:
+            raise InvalidInput("chunks must hold at least one pair (x, y). Got none instead.")
+        kept = kept[np.argsort(kept[:, 0])[:most]]
+        result = cls(kept[:, 1 : 1 + inputs], kept[:, 1 + inputs :])
+        if len(kept) < read:
+            result._notes += (f"{len(kept):,} of {read:,} rows were kept, drawn at random",)
+        return result
+
     @property
     def x(self) -> Array:
         """Inputs (n, d), read-only."""
@@ -108,6 +162,26 @@ class Samples:
         while 0 < cut < len(order) and self._group[order[cut]] == self._group[order[cut - 1]]:
             cut += 1
         return np.sort(order[:cut]), np.sort(order[cut:])
+
+
+def chunks_of(x: Any, y: Any, rows: int = 65_536) -> Iterator[tuple[Any, Any]]:
+    """Yield ``rows`` rows of x (n, d) and y (n,) or (n, K) at a time: arrays on disk, Dask arrays, tables.
+
+    ``np.load(file, mmap_mode="r")`` opens an array on disk without reading it.
+    """
+    count = x.shape[0]
+    if count != y.shape[0] or count != count:
+        raise InvalidInput(
+            f"x and y must have the same known number of rows. Got {count} and {y.shape[0]} instead. "
+            "Call compute_chunk_sizes() on Dask arrays of unknown length."
+        )
+    for start in range(0, int(count), rows):
+        yield np.asarray(x[start : start + rows]), np.asarray(y[start : start + rows])
+
+
+def _rows_that_fit(columns: int) -> int:
+    """Return how many rows of float64 may be kept by default."""
+    return max(1, int(min(default_limit(), _MOST_BYTES) * _SHARE_OF_MEMORY / (8 * columns)))
 
 
 @dataclass(frozen=True, eq=False)

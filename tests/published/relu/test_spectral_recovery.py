@@ -293,3 +293,37 @@ def test_units_on_whitened_inputs_come_back():
     found = recover_from_coefficients(hermite_coefficients(seen, 4), rng).units
     back = found.unwhitened(whitening)
     assert unweave.compare(truth.to_network(), back.to_network()).parameter_error < 1e-9
+
+
+def drawn(units, rows, seed):
+    x = np.random.default_rng([seed, 3]).standard_normal((rows, units.dimension))
+    return x, units(x)
+
+
+@pytest.mark.parametrize("bias", [2.5, 5.0])
+def test_a_unit_without_a_kink_stays_in_the_affine_part(bias):
+    units = planted(6, 4, 1000, special=(bias, 0.0, 0.7, -0.4))
+    x, y = drawn(units, 200_000, 1000)
+    learner = learn_by_regression(x, y, np.random.default_rng(0))
+    found = learner.recovery.form.weights
+    # Bent to explain order 1, directions are 0.1 to 0.9 off.
+    assert direction_errors(units.weights[:, 1:], found).max() < 0.1
+    if found.shape[1] == 3:
+        assert not learner.recovery.signs_known
+    fresh, expected = drawn(units, 10_000, 1001)
+    error = learner.network(fresh)[:, 0] - expected
+    assert np.sqrt(np.mean(error**2)) < 0.05 * expected.std()
+
+
+def test_units_that_the_rank_misses_are_counted_by_what_they_explain():
+    units = planted(5, 8, 1000)
+    x, y = drawn(units, 300_000, 1000)
+    options = GaussianSampleOptions(order=2)
+    batches, rng = in_batches(x, y), np.random.default_rng(0)
+    by_rank = recover_from_gaussian_samples(
+        batches, rng, options=GaussianSampleOptions(order=2, most_added=0)
+    )
+    assert by_rank.recovery.form.width < 8
+    recovery = recover_from_gaussian_samples(batches, rng, options=options).recovery
+    assert recovery.form.width == 8
+    assert direction_errors(units.weights, recovery.form.weights).max() < 0.15

@@ -33,6 +33,7 @@ from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, min
 from unweave.numerics.variable_projection.features import KINK, UnitFeature
 from unweave.numerics.variable_projection.orthonormal import OrthonormalSpan, orthonormal_columns, row_blocks
 from unweave.numerics.variable_projection.steps import (
+    SINGLE_DAMPING,
     SMALLEST_DAMPING,
     Linearised,
     SingleInputs,
@@ -179,6 +180,8 @@ class ProjectedProblem:
             stalls=options.patience,
             worthwhile=options.worthwhile,
         )
+        if units.size > options.gram_parameters:  # smaller dampings would all give the same step
+            schedule = replace(schedule, least_damping=SINGLE_DAMPING)
         start = self.at(self.scaled(units))
         path = minimise(_ProjectedSteps(self, options.gram_parameters), start, schedule, on_step)
         return ProjectedFit(path.point.units, path.point.heights, path.point.size, path.history)

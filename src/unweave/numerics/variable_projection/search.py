@@ -38,6 +38,9 @@ _SAME_MINIMUM = 5e-3  # relative difference of residuals of starts that ended in
 _CONVERGED = 1e-7  # relative decrease of the residual per step at which the last fit stops
 _PATIENCE = 2  # times that more units may explain no more than noise before it is believed
 _NEARLY_EXACT = 1e-3  # relative residual of a fit that idle units may keep from being exact
+_TIDIED_EARLY = (
+    3e-4  # relative residual at which idle units are left out, before conjugate gradients slow down
+)
 _TIDY_STEPS = 40
 _FEWEST_EQUATIONS = 1.5  # per parameter of the largest network tried
 _STARTS_BEYOND = 2  # starts that fitted exactly with more units than told, after which that is believed
@@ -139,6 +142,16 @@ class _Search:
         self._keep(fit)
         return fit
 
+    def settled(self, problem: ProjectedProblem, units: Array, options: ProjectionOptions) -> ProjectedFit:
+        """Fit, and leave out idle units of a nearly exact fit: early, where they make every step slow."""
+        if units.size > options.gram_parameters and options.floor < _TIDIED_EARLY:
+            fit = self.minimise(problem, units, replace(options, floor=_TIDIED_EARLY))
+            fit = self.tidied(problem, fit)
+            if not self.floor < fit.residual <= _TIDIED_EARLY:
+                return fit
+            units = fit.units
+        return self.tidied(problem, self.minimise(problem, units, options))
+
     def tidied(self, problem: ProjectedProblem, fit: ProjectedFit) -> ProjectedFit:
         """The fit, or an exact one with fewer units: idle ones keep a nearly exact fit from converging."""
         if not self.floor < fit.residual < _NEARLY_EXACT:
@@ -161,7 +174,7 @@ class _Search:
         problem = self.problem(count)
         settings = ProjectionOptions(steps=options.steps, floor=self.floor / 10)
         units = random_units(problem, count, self.rng)
-        best = self.tidied(problem, self.minimise(problem, units, settings))
+        best = self.settled(problem, units, settings)
         history, idle = list(best.history), 0
         for attempt in range(options.repairs):
             check()
@@ -169,8 +182,7 @@ class _Search:
                 break
             self.repairs += 1
             more = min(count + (attempt + 1) * max(width // 10, 1), max(self.most, 1))
-            fit = self.minimise(problem, repaired(problem, best, more, self.rng), settings)
-            fit = self.tidied(problem, fit)
+            fit = self.settled(problem, repaired(problem, best, more, self.rng), settings)
             history += fit.history
             gained = information(problem, best) - information(problem, fit)
             if fit.residual < best.residual:
@@ -193,8 +205,7 @@ class _Search:
             check()
             count = min(max(int(options.growth * count), count + 1), self.most)
             problem = self.problem(count)
-            fit = self.minimise(problem, repaired(problem, fit, count, self.rng), quick)
-            fit = self.tidied(problem, fit)
+            fit = self.settled(problem, repaired(problem, fit, count, self.rng), quick)
             history += fit.history
             self.repairs += 1
             again = problem.minimise(best.units, ProjectionOptions(steps=0))

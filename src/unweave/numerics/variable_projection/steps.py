@@ -27,11 +27,12 @@ Solve = Callable[[float], Array]
 """The step (d+1, m) as a function of the damping."""
 
 SMALLEST_DAMPING = 1e-14
+SINGLE_DAMPING = 1e-6
+"""Damping below which single precision sees none."""
 _LARGEST_DAMPING = 1e10
 _GRAM_BLOCK_ENTRIES = 4_000_000  # numbers in one temporary of the Gram matrix (32 MB)
 _DEAD_DIAGONAL = 1e-12  # of the largest diagonal entry: a smaller one is damped like one of this size
 _MOST_CG_STEPS = 150  # of conjugate gradients
-_SINGLE_DAMPING = 1e-6  # damping below which single precision sees none
 _SINGLE_RIDGE = 1e-7  # keeps the preconditioner positive definite in the presence of rounding
 
 
@@ -171,7 +172,7 @@ def conjugate_gradient_solver(at: Linearised, single: SingleInputs, tolerance: f
     gradient = adjoint(residual)
 
     def solve(damping: float) -> Array:
-        damping = max(damping, _SINGLE_DAMPING)
+        damping = max(damping, SINGLE_DAMPING)
         ridge = (damping + _SINGLE_RIDGE) * weight
         try:
             kernel = cho_factor((coupling + np.diag(ridge)).astype(np.float64))

@@ -25,8 +25,14 @@ from unweave.numerics.hermite.estimated_coefficients import (
     EstimateOptions,
     estimate_coefficients,
 )
+from unweave.numerics.hermite.symmetric_tensors import tensor_packing
 from unweave.published.relu.jennrich import active_subspace
-from unweave.published.relu.moment_fit import fit_entries, fit_moments, fit_moments_with_restarts
+from unweave.published.relu.moment_fit import (
+    MomentFit,
+    fit_entries,
+    fit_moments,
+    fit_moments_with_restarts,
+)
 from unweave.published.relu.published_depth2 import SpectralOptions
 from unweave.published.relu.relu_units import ReLUUnits
 from unweave.published.relu.spectral_recovery import (
@@ -36,6 +42,8 @@ from unweave.published.relu.spectral_recovery import (
     with_signs,
 )
 from unweave.published.relu.unit_scalars import UnitScalars
+
+_MISFIT_ERRORS = 2.0  # standard errors of a root mean square above one up to which noise explains a misfit
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,12 @@ class GaussianSampleOptions:
     """Fit the units to the coefficients at the end: directions several times as good. False: as published."""
     rounds: int = 8
     """Repairs of a fit that does not explain the coefficients."""
+    affine_misfit: float = 1.5
+    """Misfit with order 1 over that without, above which the units do not explain the affine part. It then
+    stays free, as [hermite] Alg. 5 has it: it belongs to units whose kinks lie outside the samples."""
+    most_added: int = 12
+    """Units beyond those that stand out of the noise, while that lowers the information criterion, where the
+    width is not told (order 2)."""
     max_fit_entries: int = 20_000_000
     """Largest number of entries of the Jacobian (160 MB) for which the units are fitted."""
     max_quadratic_inputs: int = 60
@@ -110,7 +124,8 @@ def recover_from_gaussian_samples(
     )
     entries = fit_entries(estimate.coefficients.dimension, recovery.form.width, highest)
     if options.fit and recovery.form.width and entries <= options.max_fit_entries:
-        recovery = fitted_recovery(estimate, recovery, highest, rng, options)
+        counted = width is None and options.order > 1
+        recovery = fitted_recovery(estimate, recovery, highest, rng, options, add_units=counted)
     if basis is not None:
         form = recovery.form
         lifted = replace(form, weights=basis @ form.weights, slope=basis @ form.slope)
@@ -124,33 +139,76 @@ def fitted_recovery(
     highest: int,
     rng: np.random.Generator,
     options: GaussianSampleOptions,
+    *,
+    add_units: bool = False,
 ) -> SpectralRecovery:
-    """The recovery with its units fitted to orders 2 .. highest, and to order 1 once signs are known."""
+    """The recovery with its units fitted to orders 2 .. highest, and to order 1 once signs are known.
+
+    With ``add_units``, their number is only the least one.
+    """
     units = ReLUUnits(recovery.form.weights, recovery.form.biases, 2 * recovery.form.heights[:, 0])
     width = max(int(recovery.figures["width"]), units.width)
-    figures = recovery.figures
-    for lowest in (2, 1):
-        deviations = estimate.deviations(*range(lowest, highest + 1))
-        if lowest == 2:
-            fit = fit_moments_with_restarts(
-                estimate.coefficients, deviations, units, width, rng, options.rounds
-            )
-        else:
-            fit = fit_moments(estimate.coefficients, deviations, units)
-        figures = {**figures, f"misfit of orders {lowest} to {highest}": fit.misfit}
-        scalars = UnitScalars(fit.units.outer, fit.units.biases, np.abs(fit.units.outer))
-        recovery = with_signs(
-            estimate.coefficients,
-            fit.units.weights,
-            scalars,
-            figures,
-            published_signs=options.published_signs,
-            sign_tolerance=options.sign_tolerance,
-        )
-        if not recovery.signs_known:
+    coefficients, figures = estimate.coefficients, recovery.figures
+    without_affine = estimate.deviations(*range(2, highest + 1))
+    fit = fit_moments_with_restarts(coefficients, without_affine, units, width, rng, options.rounds)
+    if add_units:
+        fit = _with_more_units(estimate, fit, highest, rng, options)
+    figures = {**figures, "width": float(fit.units.width), f"misfit of orders 2 to {highest}": fit.misfit}
+    recovery = _signed(estimate, fit.units, figures, options)
+    if not recovery.signs_known:
+        return recovery
+    whole = fit_moments(coefficients, estimate.deviations(*range(1, highest + 1)), recovery.units)
+    figures = {**figures, f"misfit of orders 1 to {highest}": whole.misfit}
+    if whole.misfit > options.affine_misfit * max(fit.misfit, 1.0):
+        # Signs that do not explain the affine part were read off something else.
+        return replace(recovery, figures=figures, signs_known=False)
+    return _signed(estimate, whole.units, figures, options)
+
+
+def _signed(
+    estimate: EstimatedCoefficients,
+    units: ReLUUnits,
+    figures: dict[str, float],
+    options: GaussianSampleOptions,
+) -> SpectralRecovery:
+    scalars = UnitScalars(units.outer, units.biases, np.abs(units.outer))
+    return with_signs(
+        estimate.coefficients,
+        units.weights,
+        scalars,
+        figures,
+        published_signs=options.published_signs,
+        sign_tolerance=options.sign_tolerance,
+    )
+
+
+def _with_more_units(
+    estimate: EstimatedCoefficients,
+    fit: MomentFit,
+    highest: int,
+    rng: np.random.Generator,
+    options: GaussianSampleOptions,
+) -> MomentFit:
+    """Add units until the coefficients are explained, as long as the Bayesian information criterion falls.
+
+    A weak singular value drowns in the noise of a whole flattening, but not in that of the few numbers which
+    its unit has. Where one unit more does not help, two may: fits end in local minima.
+    """
+    deviations = estimate.deviations(*range(2, highest + 1))
+    dimension = estimate.coefficients.dimension
+    equations = sum(tensor_packing(dimension, order).size for order in deviations)
+    explained = 1 + _MISFIT_ERRORS / np.sqrt(2 * equations)
+    price, best, last = (dimension + 1) * np.log(equations), fit, fit
+    for width in range(fit.units.width + 1, fit.units.width + options.most_added + 1):
+        if best.misfit <= explained or last.units.width > best.units.width + 1:
             break
-        units = recovery.units
-    return recovery
+        last = fit_moments_with_restarts(
+            estimate.coefficients, deviations, last.units, width, rng, options.rounds
+        )
+        added = last.units.width - best.units.width
+        if equations * (best.misfit**2 - last.misfit**2) > added * price:
+            best = last
+    return best
 
 
 def units_span(
