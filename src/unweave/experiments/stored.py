@@ -1,8 +1,8 @@
 """Results of experiments in a file of JSON lines: a run that is started again does only what is missing.
 
 One line is one experiment with one seed: its figures, whether they agree, seconds, and the versions that it
-was measured with. Lines of another version of unweave do not count as done. A line that was cut off by a crash is
-skipped.
+was measured with. Lines of another version of unweave do not count as done. A line that was cut off by a
+crash is skipped.
 """
 
 from __future__ import annotations
