@@ -7,6 +7,8 @@ right beside a known threshold.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
@@ -16,10 +18,21 @@ from unweave.probing.look import Findings
 from unweave.search import GaveUp, Reason
 from unweave.targets.region import NormalisedQueries
 
-_FARTHEST = 1e10  # scales of the region within which all thresholds lie, where nothing bounds the inputs
-_MAGNITUDES = (-4.0, 4.0)  # powers of ten of inputs whose scale nobody knows
-_CLEAR_EPS = {"float64": 1e4, "float32": 30.0}  # rounding of a sum of some hundred leaves, generously
-_THROUGH_LINK = 30.0  # by which undoing a link multiplies it
+
+@dataclass(frozen=True, kw_only=True)
+class RowOptions:
+    """Where rows are drawn, and when two answers differ."""
+
+    farthest: float = 1e10
+    """Scales of the region within which all thresholds lie, where nothing bounds the inputs."""
+    magnitudes: tuple[float, float] = (-4.0, 4.0)
+    """Powers of ten of inputs whose scale nobody knows."""
+    rounding_of_doubles: float = 1e4
+    """Rounding of a sum of some hundred leaves in float64, in eps and generously."""
+    rounding_of_singles: float = 30.0
+    """The same in float32, which is summed in float64 more often than not."""
+    through_link: float = 30.0
+    """Factor by which undoing a link multiplies it."""
 
 
 class TreesReason(Reason):
@@ -35,10 +48,12 @@ class TreesReason(Reason):
 class Answers:
     """What is behind the link of a target, in its own inputs, and whether two of these are the same."""
 
-    def __init__(self, view: NormalisedQueries, findings: Findings, link: Link) -> None:
+    def __init__(self, view: NormalisedQueries, findings: Findings, link: Link, options: RowOptions) -> None:
         self._ask, self._link = view.ledger, link
-        self._eps = np.finfo(findings.noise.kind).eps * _CLEAR_EPS[findings.noise.kind]
-        self._eps *= 1.0 if link.name == "identity" else _THROUGH_LINK
+        kind = findings.noise.kind
+        rounding = options.rounding_of_singles if kind == "float32" else options.rounding_of_doubles
+        self._eps = np.finfo(kind).eps * rounding
+        self._eps *= 1.0 if link.name == "identity" else options.through_link
         self._size = np.zeros(findings.n_outputs)
 
     def __call__(self, x: Array) -> Array:
@@ -58,15 +73,18 @@ class Answers:
 class TestRows:
     """Draws rows in the target's own inputs."""
 
-    def __init__(self, findings: Findings, thresholds: Thresholds, rng: np.random.Generator) -> None:
+    def __init__(
+        self, findings: Findings, thresholds: Thresholds, rng: np.random.Generator, options: RowOptions
+    ) -> None:
         region = findings.region
+        self._options = options
         self._region, self._thresholds, self._rng = region, thresholds, rng
         self._examples = findings.examples
         self.unplaced = self._examples is None and not region.has_box
         """Whether nothing tells the scale of the inputs."""
         if region.low is None or region.high is None:
-            self.low = region.location - _FARTHEST * region.scale
-            self.high = region.location + _FARTHEST * region.scale
+            self.low = region.location - options.farthest * region.scale
+            self.high = region.location + options.farthest * region.scale
         else:
             self.low, self.high = region.low, region.high
 
@@ -108,7 +126,7 @@ class TestRows:
             which = rng.random(n)
             rows = np.where(which[:, None] < 0.4, crossed, np.where(which[:, None] < 0.7, one, rows))
         elif self.unplaced:
-            size = 10.0 ** rng.uniform(*_MAGNITUDES, rows.shape)
+            size = 10.0 ** rng.uniform(*self._options.magnitudes, rows.shape)
             rows = np.where(rng.random((n, 1)) < 0.5, rows, rng.choice([-1.0, 1.0], rows.shape) * size)
         return self.admitted(rows)
 

@@ -9,14 +9,14 @@ never in a single one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.trees.rows import Answers, TestRows, TreesReason
-from unweave.methods.trees.splitting import GrowingTree
+from unweave.methods.trees.rows import Answers, RowOptions, TestRows, TreesReason
+from unweave.methods.trees.splitting import GrowingTree, SplittingOptions
 from unweave.methods.trees.sums import SumOfTrees, Terms
 from unweave.methods.trees.thresholds import Thresholds
 from unweave.networks.links import Link
@@ -56,6 +56,14 @@ class TreesOptions:
     """... or as many per leaf or threshold, if that is more."""
     most_depth: int = 6
     """Depth up to which a tree counts as found without examples: deeper ones cut off single training rows."""
+    descents: int = 12
+    """Times that a row of a sum may go down to a lower corner that is wrong."""
+    usual_thresholds: int = 30
+    """Thresholds per input that a plan counts with ..."""
+    rows_per_threshold: int = 45
+    """... and rows for each: one bisection, and the corners around it."""
+    rows: RowOptions = field(default_factory=RowOptions)
+    splitting: SplittingOptions = field(default_factory=SplittingOptions)
     unplaced: float = 4.0
     """Factor of these rows where neither domain nor examples tell the scale of the inputs."""
 
@@ -92,7 +100,7 @@ class TreesSearch(Search):
         super().__init__(context)
         self._options: TreesOptions = context.options
         self._thresholds = Thresholds(self.findings.region.n_inputs)
-        self._rows = TestRows(self.findings, self._thresholds, self.rng)
+        self._rows = TestRows(self.findings, self._thresholds, self.rng, self._options.rows)
         self._model: GrowingTree | SumOfTrees | None = None
         self._link, self._quiet, self._additive = Link("identity"), 0, 0.0
         self._sent = 0
@@ -103,16 +111,20 @@ class TreesSearch(Search):
         with self.journal.stage("kind of trees") as stage:
             self._link, self._additive = self._most_additive()
             stage.figures.update(link=self._link.name, additive=self._additive)
-        ask = Answers(self.context.view, self.findings, self._link)
+        ask = Answers(self.context.view, self.findings, self._link, self._options.rows)
         if self._additive >= self._options.additive_share:
             with self.journal.stage("sum of trees") as stage:
                 order = self._options.most_order
-                self._model = SumOfTrees(ask, self._rows, self._thresholds, self.rng, order)
+                self._model = SumOfTrees(
+                    ask, self._rows, self._thresholds, self.rng, order, self._options.descents
+                )
                 self._grow(stage)
         else:
             with self.journal.stage("tree") as stage:
                 start = self._rows.draw(1)[0]
-                self._model = GrowingTree(ask, self._rows, self._thresholds, self.rng, start)
+                self._model = GrowingTree(
+                    ask, self._rows, self._thresholds, self.rng, start, self._options.splitting
+                )
                 self._grow(stage)
 
     def candidate(self) -> Candidate:

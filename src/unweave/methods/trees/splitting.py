@@ -21,10 +21,19 @@ from unweave.methods.trees.rows import Answers, TestRows
 from unweave.methods.trees.thresholds import Thresholds
 from unweave.numerics import clock
 
-_SIGHTINGS = (6, 42)  # rows from which the visibility of a threshold is judged, the others if all see it
-_SHARE_ERROR = 0.2  # of the visible share, which is counted on few rows
-_FEW_VALUES = 4  # different answers up to which many leaves are alike, and nodes hidden by chance
-_CLIMBS = 12  # nodes that are climbed at most
+
+@dataclass(frozen=True, kw_only=True)
+class SplittingOptions:
+    """How a node is judged to lie above another."""
+
+    sightings: tuple[int, ...] = (6, 42)
+    """Rows from which the visibility of a threshold is judged; the later ones if all of the first see it."""
+    share_error: float = 0.2
+    """Error of the visible share, which is counted on few rows."""
+    few_values: int = 4
+    """Different answers up to which many leaves are alike, and nodes hidden by chance."""
+    climbs: int = 12
+    """Nodes that are climbed at most."""
 
 
 Differing = Callable[[Array, IntArray], BoolArray]
@@ -52,8 +61,15 @@ class GrowingTree:
     """A binary tree whose leaves hold one row each, with its answer."""
 
     def __init__(
-        self, ask: Answers, rows: TestRows, thresholds: Thresholds, rng: np.random.Generator, start: Array
+        self,
+        ask: Answers,
+        rows: TestRows,
+        thresholds: Thresholds,
+        rng: np.random.Generator,
+        start: Array,
+        options: SplittingOptions,
     ) -> None:
+        self._options = options
         self._ask, self._rows, self._thresholds, self._rng = ask, rows, thresholds, rng
         self.feature, self.threshold = [-1], [np.nan]
         self.left, self.right = [-1], [-1]
@@ -103,10 +119,11 @@ class GrowingTree:
         value = np.array([self.value[each] for each in leaf])
         found = self._parted(own, x, lambda points, which: self._ask.differ(self._ask(points), value[which]))
         # Where all leaves differ, a node that was climbed to lies above the one before, whatever is counted.
-        slack = _SHARE_ERROR if len(np.unique(self._ask(x), axis=0)) > _FEW_VALUES else 0.0
+        alike = len(np.unique(self._ask(x), axis=0)) <= self._options.few_values
+        slack = 0.0 if alike else self._options.share_error
         best, seen = found, np.full(len(leaf), -1.0)
         climbing = np.arange(len(leaf))
-        for _ in range(_CLIMBS):
+        for _ in range(self._options.climbs):
             share, hidden = self._visibility(leaf[climbing], found)
             better = share > seen[climbing] - slack
             best = best.replaced(climbing[better], found.take(better))
@@ -182,7 +199,7 @@ class GrowingTree:
         """
         share, hidden = np.ones(len(leaf)), at.base.copy()
         rows = np.arange(len(leaf))
-        for count in _SIGHTINGS:
+        for count in self._options.sightings:
             which = np.repeat(rows, count)
             views = self.inside(leaf[which], spread=True)
             visible = self._steps(views, at.take(which)).reshape(-1, count)

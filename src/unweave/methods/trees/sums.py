@@ -20,7 +20,6 @@ from unweave.methods.trees.thresholds import Thresholds
 from unweave.numerics import clock
 
 _NUMBERS_AT_ONCE = 20_000_000  # comparisons of rows with thresholds
-_DESCENTS = 12  # times that a row may go down to a lower corner that is wrong
 
 
 class Terms:
@@ -76,8 +75,15 @@ class SumOfTrees:
     """Terms of a target, found from rows on which they are wrong."""
 
     def __init__(
-        self, ask: Answers, rows: TestRows, thresholds: Thresholds, rng: np.random.Generator, most_order: int
+        self,
+        ask: Answers,
+        rows: TestRows,
+        thresholds: Thresholds,
+        rng: np.random.Generator,
+        most_order: int,
+        descents: int,
     ) -> None:
+        self._descents = descents
         self._ask, self._thresholds, self._rng = ask, thresholds, rng
         self._bottom, self._most_order = rows.low, most_order
         first = ask(self._bottom[None])
@@ -96,7 +102,7 @@ class SumOfTrees:
         self.too_high += int((~few).sum())
         x, support = x[few], support[few]
         new = 0
-        for _ in range(_DESCENTS):
+        for _ in range(self._descents):
             if not len(x):
                 break
             low, x, support = self._lowered(x, support)
