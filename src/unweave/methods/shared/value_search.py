@@ -37,7 +37,8 @@ MOST_INPUTS = 5
 
 _STEP_SECONDS = 8e-4  # that one step of a start takes besides its arithmetic
 _STEP_FLOPS_PER_SECOND = 1e10  # of that arithmetic, measured on one thread
-_NEGLIGIBLE_SKIP_SHARE = 1e-9  # of the answers' spread: an affine part that rounding explains
+NEGLIGIBLE_SKIP_SHARE = 1e-9
+"""Entry of a skip, in spreads of the answers per unit of input, that rounding explains."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,5 +249,5 @@ def projected_model(
             skip=solution[count:-1] if feature.degree else None,
         )
     )
-    negligible = model.skip is None or np.abs(model.skip).max() <= _NEGLIGIBLE_SKIP_SHARE
+    negligible = model.skip is None or np.abs(model.skip).max() <= NEGLIGIBLE_SKIP_SHARE
     return replace(model, skip=None) if negligible else model

@@ -9,23 +9,30 @@ then a grid finds it again, along its own direction, in what the others leave.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.methods.shared.value_search import NEGLIGIBLE_SKIP_SHARE
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.clock import check
 
-NEGLIGIBLE_SKIP = 1e-9
-"""Entry of a skip, in spreads of the answers per unit of input, that is taken for zero."""
-NEARLY_FITS = 0.05
-"""Residual, in spreads of the answers, from which single units are searched for again."""
-RENEWALS = 3
-"""Times that units are searched for again, at most."""
-STRAYED = 1e-3
-"""1 - |cos| by which a unit has left the direction that Hessians show, which are good to 1e-5."""
+
+@dataclass(frozen=True, kw_only=True)
+class RenewalOptions:
+    """When single units are searched for again."""
+
+    nearly_fits: float = 0.05
+    """Residual, in spreads of the answers, from which they are."""
+    times: int = 3
+    """Times that they are, at most."""
+    strayed: float = 1e-3
+    """1 - |cos| by which a unit has left the direction that Hessians show, which are good to 1e-5."""
+
+
+RENEWALS = RenewalOptions()
 UNIT_SCALES = np.geomspace(0.1, 5.0, 20)
 """Lengths of a unit's weights that are tried, in normalised inputs."""
 UNIT_SHIFTS = np.linspace(-4.0, 4.0, 41)
@@ -49,7 +56,7 @@ def polish_on_values(
         )
         fit = _without_stragglers(fit, directions, points, answers, noise, settled, on_step)
         skip = fit.model.skip
-        if skip is not None and np.abs(skip).max() <= NEGLIGIBLE_SKIP:
+        if skip is not None and np.abs(skip).max() <= NEGLIGIBLE_SKIP_SHARE:
             fit = fit_values(replace(fit.model, skip=None), points, answers, noise, on_step)
         if best is None or fit.history[-1] < best.history[-1]:
             best = fit
@@ -69,8 +76,8 @@ def _without_stragglers(
     on_step: Callable[[int, float], None],
 ) -> ValueFitResult:
     """Find one unit after the other again, while that makes the fit better and it is not settled."""
-    for _ in range(RENEWALS):
-        if not settled < fit.history[-1] <= NEARLY_FITS:
+    for _ in range(RENEWALS.times):
+        if not settled < fit.history[-1] <= RENEWALS.nearly_fits:
             break
         again = _renewed(fit.model, directions, points, answers)
         other = fit_values(
@@ -91,7 +98,7 @@ def _renewed(model: NetworkParameters, directions: Array, points: Array, answers
     (weights, outgoing), (biases, offset) = model.weights, model.biases
     length = np.linalg.norm(weights, axis=0)
     kept = np.abs(np.einsum("dm,dm->m", weights, directions)) / length
-    strayed = (1 - kept > STRAYED) | (length > UNIT_SCALES[-1] * 2)
+    strayed = (1 - kept > RENEWALS.strayed) | (length > UNIT_SCALES[-1] * 2)
     if not strayed.any():
         strayed[np.argmin(kept)] = True
     weights, biases, outgoing = weights.copy(), biases.copy(), outgoing.copy()

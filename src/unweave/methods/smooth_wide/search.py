@@ -17,6 +17,7 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.errors import NonFiniteAnswers
 from unweave.methods.shared.profiles.profiles import SMOOTH_ACTIVATIONS
+from unweave.methods.shared.value_search import NEGLIGIBLE_SKIP_SHARE
 from unweave.methods.smooth_wide.far_units import FarUnitOptions, far_units
 from unweave.methods.smooth_wide.growth import Grown, Growth, GrowthOptions
 from unweave.networks.activations import get_activation
@@ -27,7 +28,6 @@ from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.search import Candidate, Context, Evidence, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
-_NEGLIGIBLE_SKIP = 1e-9  # of the answers' spread: an affine part that rounding explains
 _ALONG = np.linspace(-1.5, 1.5, 9)  # places on a line, in units of the scale
 SATURATING = ("tanh", "sigmoid", "erf")
 STRAIGHT = ("softplus", "gelu", "swish")
@@ -141,7 +141,7 @@ class SmoothWideSearch(Search):
 
     def _told(self, grown: Grown, fitted: ValueFitResult) -> Candidate:
         model = mirror_back(fitted.model)
-        if model.skip is not None and np.abs(model.skip).max() <= _NEGLIGIBLE_SKIP:
+        if model.skip is not None and np.abs(model.skip).max() <= NEGLIGIBLE_SKIP_SHARE:
             with self.journal.stage("last fit"):
                 inputs, answers = self._rows(grown.units)
                 fitted = fit_values(replace(model, skip=None), inputs, answers, on_step=self.on_step)
