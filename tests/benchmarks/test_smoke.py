@@ -69,6 +69,7 @@ TABLES = {
     "many_units": ["--rows", "tanh:6-20-1"],
     "tight_budgets": [],
     "deep_any_width": ["--rows", "tanh:4-6-4-1"],
+    "samples_kinds": ["--case", "exact:tanh:4-2-1:20"],
 }
 """Scripts that only print a table, and what makes it small."""
 SMALLER = {
