@@ -12,7 +12,7 @@ from unweave.methods.table import METHODS
 PAIRS = [(method, problem) for method, problems in SOLVES.items() for problem in problems]
 ROWS = {method.name: method for method in METHODS}
 EXEMPT = {"published", "samples_quadratic", "samples_quadratic_form", "samples_relu_wide"}
-"""Rows that recover a restricted class, quadratic forms, or what others left: they have tests of their own."""
+"""Rows that recover a restricted class, quadratic forms or what others left have tests of their own."""
 
 
 def test_every_row_has_a_problem() -> None:
