@@ -86,6 +86,9 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "two wide tanh layers": lambda: _asked([5, 7, 9, 2], "tanh"),
     "samples of relu": lambda: _sampled([5, 4, 1], "relu", 600),
     "samples of squared relu": lambda: _sampled([4, 3, 1], "squared_relu", 600),
+    "samples of two tanh layers": lambda: _sampled(
+        [6, 8, 5, 1], "tanh", 5000, hidden=[8, 5], activation="tanh"
+    ),
     "samples of tanh": lambda: _sampled([5, 4, 1], "tanh", 2000, hidden=[4], activation="tanh"),
 }
 
@@ -105,5 +108,6 @@ SOLVES: dict[str, tuple[str, ...]] = {
     "samples_relu": ("samples of relu",),
     "samples_squared_relu": ("samples of squared relu",),
     "samples_smooth": ("samples of tanh",),
+    "samples_deep": ("samples of two tanh layers",),
 }
 """Problems that each method must solve. A new method gets one line."""

@@ -154,7 +154,7 @@ def test_what_samples_cannot_do_is_refused():
     with pytest.raises(unweave.InvalidInput, match="activation must be those of a method for samples"):
         unweave.recover(Samples(x, y), activation="cubic")
     with pytest.raises(unweave.InvalidInput, match="must be those of a method for samples"):
-        unweave.recover(Samples(x, y), hidden=[5, 4])
+        unweave.recover(Samples(x, y), hidden=[5, 4, 3])
 
 
 FOR_TARGETS_ONLY = {
