@@ -147,6 +147,8 @@ class Run:
             self._consider(candidate, verdict, place)
             if (self._verdict is not None and self._verdict.status.is_recovered) or view.seconds_left == 0:
                 break
+            if candidate.refusal is not None:
+                return self._tell(candidate.refusal)
             if len(earlier) == 1 and self._divides_by_size(place):
                 return self._tell(NORMALISED_MESSAGE)
             if self._is_sum_of_ridges(candidate, place):
