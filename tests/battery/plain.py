@@ -85,7 +85,7 @@ FOREIGN: dict[str, Unit] = {
 """Units that the package does not know, but for those of `NAMED`, and that no sum of others equals."""
 
 NAMED = ("mish", "softsign", "arctan", "gaussian", "elu")
-"""Those of them that the package has come to know since; they stay here so that all cases stay as they are."""
+"""Those of them that the package has come to know since; kept here so that all cases stay as they are."""
 
 REWRITABLE: dict[str, Unit] = {
     "hard_tanh": lambda z: np.clip(z, -1, 1),

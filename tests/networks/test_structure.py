@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import unweave
+from unweave.networks.pooled_filters import pooling_message
 from unweave.networks.structure import Convolution, SkipConnection, find_convolution, structure_of
 
 torch = pytest.importorskip("torch")
@@ -100,3 +101,20 @@ def test_a_recovered_convolution_is_reported():
     result = unweave.recover(network)
     assert any("1-D convolution" in note for note in result.notes)
     assert list(result.structure) == result.to_dict()["structure"]
+
+
+@pytest.mark.parametrize("seed", range(1000, 1003))
+def test_max_pooling_is_refused_by_name(seed):
+    torch.manual_seed(seed)
+    layers = [nn.Unflatten(1, (1, 8, 8)), nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+    module = nn.Sequential(*layers, nn.Linear(18, 4)).double()
+    result = unweave.recover(module, input_dim=64)
+    assert result.status is unweave.Status.FAILED
+    assert "max pooling" in result.message
+    assert "8 x 8" in result.message
+
+
+def test_a_convolution_without_pooling_shows_none():
+    network, _ = planted("image", "relu")
+    assert pooling_message(network.weights[0]) is None
+    assert pooling_message(unweave.random_network([16, 20, 1], "relu", seed=1000).weights[0]) is None

@@ -152,20 +152,25 @@ class Run:
             self._consider(candidate, verdict, place)
             if (self._verdict is not None and self._verdict.status.is_recovered) or view.seconds_left == 0:
                 break
-            if len(earlier) == 1 and self._divides_by_size(place):
+            if candidate.refusal is not None:
+                return self._tell(candidate.refusal)
+            if len(earlier) == 2 and self._divides_by_size(place):
                 return self._tell(NORMALISED_MESSAGE)
             if self._is_sum_of_ridges(candidate, place):
                 break
         return self._tell()
 
     def _divides_by_size(self, place: Place) -> bool:
-        """Whether the target is of a kind that no method handles, which a few rows far out show."""
+        """Whether the target is of a kind that no method handles, which a few rows far out show.
+
+        Their directions are their own: what is drawn afterwards does not depend on them.
+        """
         view = place.view
         if not isinstance(view, NormalisedQueries) or place.findings.is_noisy or self._request.tight:
             return False
         try:
             with self._journal.stage("far rays") as stage:
-                stage.figures["normalised"] = found = is_normalised(view, self._rng)
+                stage.figures["normalised"] = found = is_normalised(view, np.random.default_rng(0))
         except BudgetExhausted:
             return False
         return found

@@ -231,5 +231,7 @@ class Candidate:
     """The first layers, from the inputs to the last hidden states found, where the rest is missing."""
     standard_errors: Network | None = None
     """The standard error of every parameter, in the shapes of ``network``."""
+    refusal: str | None = None
+    """What the target is, where that is seen and no method handles it, or None."""
     directions: Array | None = None
     """(D, m) directions of units, in the target's own inputs, where no kind of unit was found for them."""

@@ -31,6 +31,7 @@ from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.clipped_units import CLIPPED, as_clipped_units
 from unweave.networks.links import Link
 from unweave.networks.network import Network
+from unweave.networks.pooled_filters import pooling_message
 from unweave.networks.signs import (
     KINKED,
     SIGN_TOLERANCE,
@@ -74,6 +75,7 @@ class ReluSearch(Search):
         self._evidence: KinkedEvidence = KinkedEvidence()
         self._notes: list[str] = []
         self._ambiguity: str | None = None
+        self._refusal: str | None = None
 
     def run(self) -> None:
         """Search lines until their units explain the target, then find signs and polish."""
@@ -87,7 +89,12 @@ class ReluSearch(Search):
         lines = self._lines = UnitsOnLines(
             reading, self.journal, self.rng, self._options, self._set_unsigned, self.request.width
         )
-        form = lines.run()
+        try:
+            form = lines.run()
+        except GaveUp:
+            own = lines.units.weights / reading.region.scale[:, None]
+            self._refusal = pooling_message(own)
+            raise
         if not self._is_clipped(form):
             self._signs(form, lines)
         self._compare_width(lines.units.width)
@@ -100,6 +107,7 @@ class ReluSearch(Search):
             evidence=self._evidence,
             notes=tuple(self._notes if self._lines is None else [*self._lines.notes, *self._notes]),
             ambiguity=self._ambiguity or self._left_out(),
+            refusal=self._refusal,
         )
 
     def _own_network(self) -> Network | None:
