@@ -16,7 +16,7 @@ import unweave
 from unweave.methods.table import METHODS
 
 FLOOR = Path(unweave.__file__).parent / "methods"
-MOST_NUMBERS = 97
+MOST_NUMBERS = 100
 """Module-level numbers on the whole floor of methods."""
 
 

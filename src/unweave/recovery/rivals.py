@@ -92,8 +92,7 @@ def smaller_rival(network: Network, x: Array, y: Array, floor: float, rng: np.ra
     if len(network.hidden) != 1 or x.shape[1] > MOST_INPUTS:
         return None
     kind, width = get_activation(network.activations[0]), network.hidden[0]
-    foreign = {rival.name for rival in _FOREIGN}  # no network can be made of them
-    others = [rival for rival in _rivals(kind) if rival.smooth and rival.name not in foreign]
+    others = [rival for rival in _rivals(kind) if rival.smooth]
     for kinds, most in (([kind] if kind.smooth else [], width - 1), (others, width)):
         if not kinds or not most:
             continue

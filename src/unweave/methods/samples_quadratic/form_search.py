@@ -9,6 +9,8 @@ M explains, is a skip. Other units give the same answers: only M, s and c' are d
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from unweave.methods.shared.sample_evidence import SAMPLES_PER_PARAMETER, SampleEvidence, information
@@ -18,8 +20,15 @@ from unweave.networks.standardized import StandardizedSamples
 from unweave.quadratic.exact_solve import QuadraticForm, solve_quadratic_form
 from unweave.search import Candidate, GaveUp, Reason, Search
 
-_WORTHLESS = 0.9  # share of what an affine map leaves: a form that leaves more explains nothing
 AMBIGUITY = "only the quadratic form is determined: other units with the same form give the same answers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplesFormOptions:
+    """When a quadratic form counts."""
+
+    worthless: float = 0.9
+    """Share of what an affine map leaves: a form that leaves more explains nothing."""
 
 
 class SamplesFormReason(Reason):
@@ -58,7 +67,7 @@ class SamplesFormSearch(Search):
             model, free = _model(form)
             residual, floor = samples.residual(model), rows.floor()[0]
             stage.figures.update(rows=len(rows.x), width=model.width, residual=residual)
-        if not model.width or residual > _WORTHLESS * samples.affine_residual:
+        if not model.width or residual > self.context.options.worthless * samples.affine_residual:
             raise GaveUp(SamplesFormReason.NOTHING_CURVED)
         if width is not None and model.width > width:
             raise GaveUp(SamplesFormReason.MORE_UNITS, rank=model.width, width=width)

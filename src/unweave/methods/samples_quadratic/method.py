@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from unweave.methods.samples_quadratic.form_search import SamplesFormSearch
+from unweave.methods.samples_quadratic.form_search import SamplesFormOptions, SamplesFormSearch
 from unweave.methods.samples_quadratic.search import SamplesQuadraticSearch
 from unweave.methods.shared.sample_evidence import SAMPLES_PER_PARAMETER, SampleEvidence
 from unweave.probing.look import Findings
@@ -56,6 +56,7 @@ FORM = Method(
     likelihood=form_likelihood,
     cost=form_cost,
     search=SamplesFormSearch,
+    options=SamplesFormOptions,
     evidence=SampleEvidence,
 )
 METHODS = (SQUARES, FORM)

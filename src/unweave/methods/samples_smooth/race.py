@@ -39,12 +39,8 @@ from unweave.numerics.clock import check
 from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
 from unweave.numerics.variable_projection.prune import prune_exact, prune_noisy
 
-_SAME_MINIMUM = 1e-3  # relative difference of the residuals of fits that ended in one minimum
-_LEAST_CURVED = 1e-3  # share of the answers that an affine part leaves, below which the ridge falls no lower
-_EQUAL = 1e-6  # distance of two units (w; b), relative to their length, that are one
+_EQUAL_UNITS = 1e-6  # distance of two units (w; b), relative to their length, that are one
 _NO_STEPS = ProjectionOptions(steps=0)
-_STEP_SECONDS = 1e-3  # that one step of a fit takes besides its arithmetic
-_FLOPS_PER_SECOND = 2e10  # of that arithmetic, measured on one thread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +88,14 @@ class RaceOptions:
     work: float = 8.0
     """Seconds that all fits take, roughly. They are counted in steps and flops, so that the race ends at the
     same fit on every machine."""
+    step_seconds: float = 1e-3
+    """Seconds that one step of a fit takes besides its arithmetic ..."""
+    flops_per_second: float = 2e10
+    """... and the speed of that, measured on one thread."""
+    least_curved: float = 1e-3
+    """Share of the answers that an affine part leaves, below which the ridge falls no lower."""
+    same_minimum: float = 1e-3
+    """Relative difference of the residuals of fits that ended in one minimum."""
     final_entries: int = 6_000_000
     """Entries of the Jacobian of the last fit to noisy samples: it takes that many of the rows."""
 
@@ -174,7 +178,7 @@ class _Race:
         self.rng, self.options, self._told = rng, options, on_step
         order = rng.permutation(len(samples.inputs))
         self.inputs, self.answers = samples.inputs[order], samples.answers[order]
-        self._left_by_affine = max(samples.affine_residual, _LEAST_CURVED)
+        self._left_by_affine = max(samples.affine_residual, options.least_curved)
         self.runners: dict[str, Runner] = {}
         self.best: Runner | None = None
         self.behind = {kind.name: 0 for kind in kinds}
@@ -214,7 +218,7 @@ class _Race:
 
     def _is_done(self) -> bool:
         exact = self.best is not None and self.best.residual <= self.floor
-        spent = _STEP_SECONDS * self.steps + self.flops / _FLOPS_PER_SECOND
+        spent = self.options.step_seconds * self.steps + self.flops / self.options.flops_per_second
         return exact or spent > self.options.work or not self.kinds
 
     def _is_beaten(self, size: int) -> bool:
@@ -233,7 +237,10 @@ class _Race:
         best = self.best
         if before is None or best is None:
             return False
-        self.settled = any(_are_alike(before, each) and _are_alike(best, each) for each in self.heat)
+        near = self.options.same_minimum
+        self.settled = any(
+            _are_alike(before, each, near) and _are_alike(best, each, near) for each in self.heat
+        )
         if self.settled or self.width is not None:
             return self.settled
         return best is before and best.model.width <= size / self.options.growth
@@ -387,10 +394,10 @@ class _Race:
         return [*sizes, most] if not sizes or sizes[-1] < most / 1.2 else sizes
 
 
-def _are_alike(first: Runner, second: Runner) -> bool:
+def _are_alike(first: Runner, second: Runner, tolerance: float) -> bool:
     """Return whether two fits are one minimum, as far as kind, width and residual tell."""
     same = first.kind == second.kind and first.model.width == second.model.width
-    return same and abs(first.residual - second.residual) <= _SAME_MINIMUM * first.residual
+    return same and abs(first.residual - second.residual) <= tolerance * first.residual
 
 
 def _distinct_units(units: Array) -> list[int]:
@@ -401,6 +408,6 @@ def _distinct_units(units: Array) -> list[int]:
         apart = np.minimum(
             np.linalg.norm(others - unit[:, None], axis=0), np.linalg.norm(others + unit[:, None], axis=0)
         )
-        if not (apart <= _EQUAL * np.linalg.norm(unit)).any():
+        if not (apart <= _EQUAL_UNITS * np.linalg.norm(unit)).any():
             kept.append(number)
     return kept

@@ -37,9 +37,6 @@ UNTOLD = ("tanh", "erf", "softplus", "gelu", "swish", "sine", "squared_relu")
 a tanh, up to what other parameters absorb."""
 
 
-_STRAIGHT = 8.0  # argument beyond which a unit is straight, to a part in a thousand
-
-
 class SamplesSmoothReason(Reason):
     """Why smooth units are not searched for."""
 
@@ -54,6 +51,8 @@ class SamplesSmoothOptions(ValueSearchOptions):
     """Sizes and starts of the race of kinds."""
     told: SmoothSampleOptions = field(default_factory=SmoothSampleOptions)
     """Starts from moments when the caller gives the activation."""
+    straight: float = 8.0
+    """Argument beyond which a unit is straight, to a part in a thousand."""
     rounds: tuple[int, ...] = (3, 8)
     """Random starts of every size where the race ends without a result."""
     work: float = 4.0
@@ -272,7 +271,7 @@ class SamplesSmoothSearch(Search):
         network = fit.network
         needed = SAMPLES_PER_PARAMETER * network.n_parameters / network.n_outputs
         if self._rows.count >= needed:
-            return _steepness(network, self._rows.x)
+            return _steepness(network, self._rows.x, self._options.straight)
         return (
             f"{self._rows.count} samples are too few for a network of {network.n_parameters} parameters: "
             f"about {needed:.0f} are needed"
@@ -322,11 +321,11 @@ class SamplesSmoothSearch(Search):
         return tuple(notes)
 
 
-def _steepness(network: Network, x: Array) -> str | None:
+def _steepness(network: Network, x: Array, straight: float) -> str | None:
     """Say that a unit bends where hardly any sample lies, so that a kink or a step would do as well."""
     if not network.hidden or network.activations[0] in ("sine", "squared_relu"):
         return None
-    bent = (np.abs(x @ network.weights[0] + network.biases[0]) < _STRAIGHT).sum(axis=0)
+    bent = (np.abs(x @ network.weights[0] + network.biases[0]) < straight).sum(axis=0)
     if int(bent.min()) > network.n_inputs:
         return None
     return (

@@ -18,14 +18,17 @@ from unweave.numerics import clock
 Differs = Callable[[Array, IntArray], BoolArray]
 """(values (n,), which points (n,)) -> whether the answer there is that of the far side."""
 
-_FEWEST_SINGLE = 3  # thresholds on the grid of float32 that make it the grid of all
 _SIGN = {np.dtype(np.float64): np.int64, np.dtype(np.float32): np.int32}
 
 
 class Thresholds:
-    """Known thresholds of every input, in growing order."""
+    """Known thresholds of every input, in growing order.
 
-    def __init__(self, n_inputs: int, whole: BoolArray | None = None) -> None:
+    ``fewest_single`` thresholds on the grid of float32 make it the grid of all.
+    """
+
+    def __init__(self, n_inputs: int, whole: BoolArray | None = None, fewest_single: int = 3) -> None:
+        self._fewest_single = fewest_single
         self.of = [np.empty(0) for _ in range(n_inputs)]
         self._on_single = self._off_single = 0
         self.whole = np.zeros(n_inputs, dtype=np.bool_) if whole is None else whole
@@ -37,7 +40,7 @@ class Thresholds:
     @property
     def single(self) -> bool:
         """Whether the target rounds its inputs to float32, as far as seen."""
-        return self._on_single >= _FEWEST_SINGLE and self._off_single == 0
+        return self._on_single >= self._fewest_single and self._off_single == 0
 
     def add(self, inputs: IntArray, values: Array) -> None:
         """Keep thresholds ``values`` (n,) of ``inputs`` (n,)."""
