@@ -372,7 +372,7 @@ def test_overshoot_tells_time_and_memory(load):
     row = load("overshoot").run("steps", 30.0, trace=False, options={})
     assert row["over"] == row["cpu_over"] == 0.0 < row["seconds"]
     assert row["peak_mb"] > 1
-    assert row["said"].startswith(("FAILED", "APPROXIMATE"))
+    assert row["said"].startswith("RECOVERED")  # steps are those of a tree
 
 
 def test_estimators_are_compared_on_a_table(load, capsys):

@@ -100,6 +100,7 @@ def test_one_unit_equals_all_patterns(loss):
     assert fit.loss == pytest.approx(least_over_all_patterns(x, y, 1, loss), abs=1e-7)
 
 
+@pytest.mark.slow
 def test_two_units_with_the_hinge_loss_equal_all_patterns():
     rng = np.random.default_rng(1000)
     x, y = rng.standard_normal((5, 1)), np.array([1.0, -1.0, 1.0, 1.0, -1.0])

@@ -24,9 +24,6 @@ MOST_COLUMNS = 4000
 """Coefficients up to which the fit takes seconds."""
 WIDER = 1.6
 """Times the region, in which half of the rows of the fit are drawn."""
-EXPLAINS_ALL = 0.05
-"""Error of the sum on fresh rows up to which the target is one, and no other method is tried: hidden layers
-behind the first leave far more."""
 _COPIES = 4  # of the design, while it is solved
 _FLOPS = 4  # per row and squared column of the solution
 

@@ -27,7 +27,7 @@ from unweave.recovery.judge import Verdict, judge, unverified
 from unweave.recovery.polish import is_nearly_right, polished_on_values
 from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.recovery.resume import Resumption
-from unweave.recovery.ridges import EXPLAINS_ALL, RidgeSearch
+from unweave.recovery.ridges import RidgeSearch
 from unweave.recovery.rivals import PARALLEL_UNITS, are_parallel, rival_of, smaller_rival
 from unweave.recovery.sources import Place, Source
 from unweave.recovery.trial import NO_TRIAL
@@ -139,6 +139,7 @@ class Run:
             return self._tell("; ".join(f"method {name}: {reason}" for name, reason in reasons.items()))
         places = source.places(request, findings, methods, self._rng)
         earlier: list[Candidate] = []
+        unexplained: tuple[Candidate, Place] | None = None
         for method, place in ((m, place) for m in methods for place in (places if m.wider else places[:1])):
             candidate = self._searched(method, place, tuple(earlier))
             earlier.append(candidate)
@@ -156,8 +157,11 @@ class Run:
                 return self._tell(candidate.refusal)
             if len(earlier) == 2 and self._divides_by_size(place):
                 return self._tell(NORMALISED_MESSAGE)
-            if self._is_sum_of_ridges(candidate, place):
-                break
+            if candidate.directions is not None:
+                unexplained = candidate, place
+        # Last, since other methods see units of one direction, or many of them, where Hessians do not.
+        if unexplained is not None and not (self._verdict and self._verdict.status.is_recovered):
+            self._fit_ridges(*unexplained)
         return self._tell()
 
     def _divides_by_size(self, place: Place) -> bool:
@@ -175,24 +179,20 @@ class Run:
             return False
         return found
 
-    def _is_sum_of_ridges(self, earlier: Candidate, place: Place) -> bool:
-        """Fit profiles along directions for which no kind of unit was found; return whether they explain all.
-
-        The sum is kept if it answers better than what there is.
-        """
+    def _fit_ridges(self, earlier: Candidate, place: Place) -> None:
+        """Fit profiles along directions for which no kind of unit was found; keep them if they are better."""
         view, directions = place.view, earlier.directions
         if directions is None or not isinstance(view, NormalisedQueries) or view.seconds_left == 0:
-            return False
+            return
         fitted = RidgeSearch(directions, earlier.problem, view, place.findings, self._journal, self._rng)
         candidate = run_search(fitted)
         if candidate.network is None:
-            return False
+            return
         verdict = self._judged(candidate, place)
         known = np.nan if self._verdict is None else self._verdict.trial.error
         worse = self._verdict is None or self._verdict.status is Status.FAILED or not known <= np.inf
         if verdict.status is not Status.FAILED and (worse or verdict.trial.error < known):
             self._candidate, self._verdict, self._findings = candidate, verdict, place.findings
-        return bool(verdict.trial.error <= EXPLAINS_ALL)
 
     def _searched(self, method: Method, place: Place, earlier: tuple[Candidate, ...]) -> Candidate:
         """Run one method's search at one place."""

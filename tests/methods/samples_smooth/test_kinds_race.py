@@ -79,6 +79,7 @@ def test_rivals_are_told():
     assert figures["residual of erf"] <= 1e-10
 
 
+@pytest.mark.slow
 def test_one_layer_that_does_not_fit_names_depth():
     net = unweave.random_network([3, 4, 3, 1], "tanh", seed=1000, outer="normal")
     x = np.random.default_rng(1).standard_normal((600, 3))

@@ -63,6 +63,17 @@ def test_recover_finds_more_units_than_derivatives_can_show(layers, activation):
     assert result.stages[-2].name == "random starts"
 
 
+def test_units_of_one_direction_are_no_unknown_kind():
+    # Hessians show one direction for two units; other methods tell them apart before splines are fitted.
+    net = planted([8, 5, 1])
+    weights = [net.weights[0].copy(), net.weights[1]]
+    weights[0][:, 1] = -0.6 * weights[0][:, 0]
+    twins = unweave.Network(weights, net.biases, net.activations)
+    result = unweave.recover(twins)
+    assert result.status is unweave.Status.RECOVERED
+    assert unweave.compare(twins, result.network).is_same
+
+
 def test_two_neurons_of_one_direction():
     net = planted([4, 5, 1])
     weights = [net.weights[0].copy(), net.weights[1]]
