@@ -398,6 +398,7 @@ class Tracer:
             ways /= np.linalg.norm(ways, axis=1, keepdims=True)
             crossings = -heights[: len(gradients)] / (ways @ gradients.T)
             crossings = np.sort(np.where(crossings > 0, crossings, np.inf), axis=1)
+            crossings = np.pad(crossings, ((0, 0), (0, 1)), constant_values=np.inf)  # one unit has no next
             near, far = crossings[:, 0], np.minimum(crossings[:, 1], 2 * crossings[:, 0])
             usable = np.isfinite(near) & (far - near > options.least_room)
             lengths = ((near + far) / 2)[usable]
