@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import unweave
 from unweave.networks.pooled_filters import pooling_message
 from unweave.networks.structure import Convolution, SkipConnection, find_convolution, structure_of
 
-torch = pytest.importorskip("torch")
 nn = torch.nn
 
 SHAPES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 
 import unweave
@@ -10,7 +11,6 @@ from unweave import InvalidInput, Status
 from unweave.networks.columns import columns_of
 from unweave.networks.mixed import MixedNetwork
 
-pandas = pytest.importorskip("pandas")
 CITIES = ("oslo", "paris", "rome")
 
 
@@ -201,3 +201,24 @@ def test_trees_on_whole_numbers_keep_names():
     assert result.status is Status.RECOVERED, result.message
     assert result.network.input_names == ("age", "member")
     np.testing.assert_array_equal(result.network.predict(rows.astype(float)), target(rows))
+
+
+def test_what_free_columns_leave_open_stays_open():
+    """A skip leaves the signs of ReLU units open; a boolean column decides none of them."""
+    rng = np.random.default_rng(1000)
+    inner, bias = rng.standard_normal((7, 7)), 0.3 * rng.standard_normal(7)
+    outer, skip = rng.standard_normal(7), rng.standard_normal(6)
+
+    def target(rows):
+        x = rows.to_numpy(dtype=float)
+        assert set(np.unique(x[:, 6])) <= {0.0, 1.0}
+        return np.maximum(x @ inner + bias, 0) @ outer + x[:, :6] @ skip
+
+    examples = pandas.DataFrame(rng.standard_normal((200, 6)), columns=list("abcdef"))
+    examples["member"] = rng.random(200) < 0.5
+    result = unweave.recover(target, examples=examples)
+    assert result.status is Status.RECOVERED_UP_TO_AMBIGUITY
+    assert "signs" in result.message
+    np.testing.assert_allclose(
+        result.network(examples.to_numpy(dtype=float))[:, 0], target(examples), atol=1e-9
+    )

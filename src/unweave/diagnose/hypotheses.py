@@ -38,7 +38,7 @@ from unweave.networks.activations import Activation
 _GRID = np.linspace(-12.0, 12.0, 24_001)  # where derivatives are looked at: usual units are flat beyond
 _FAR = np.array([-1e3, -1e2, 1e2, 1e3])
 _UNBOUNDED = 1.5  # growth of a derivative from 100 to 1000 that no bounded one shows
-_POLYNOMIAL_DEGREE = 3
+_POLYNOMIAL_DEGREE = 3  # of the polynomials that SNM2 excludes
 _VANISHING = 1e-9  # Hermite coefficient over the largest: smaller ones are rounding
 
 

@@ -75,6 +75,8 @@ class MixedRegion(Region):
 
     columns: Columns
     levels: list[Array]
+    last: Array
+    """(D,) largest code of booleans and categories, which begin at 0; infinite for others."""
 
     @classmethod
     def of(cls, columns: Columns, codes: Array) -> MixedRegion:
@@ -87,12 +89,16 @@ class MixedRegion(Region):
         ]
         object.__setattr__(region, "columns", columns)
         object.__setattr__(region, "levels", levels)
+        counts = {"boolean": 2.0}
+        last = [c.width if c.kind == "category" else counts.get(c.kind, np.inf) for c in columns.columns]
+        object.__setattr__(region, "last", np.array(last) - 1.0)
         return region
 
     def to_inputs(self, u: Array) -> Array:
-        """Return admissible codes: discrete columns at the nearest whole number."""
+        """Return admissible codes: discrete columns at the nearest whole number, or the nearest level."""
         x = super().to_inputs(u)
-        return np.where(self.columns.discrete, np.round(x), x)
+        least = np.where(np.isfinite(self.last), 0.0, -np.inf)
+        return np.where(self.columns.discrete, np.clip(np.round(x), least, self.last), x)
 
     def sample(self, n: int, rng: np.random.Generator, margin: float = 0.0) -> Array:
         """Draw free columns from a Gaussian, discrete ones from their levels."""
@@ -212,7 +218,10 @@ class _Joined:
         found: Any = MixedNetwork(_with_levels(columns), network) if mixed else network
         wrapped: Any = _Coded(found, columns) if mixed else found
         evidence = replace(base.evidence, prediction_floor=None) if evidence is None else evidence
-        candidate = Candidate(wrapped, evidence, problem=problem)
+        # What the free columns leave open, no level of the others decides.
+        open_still = base.status is Status.RECOVERED_UP_TO_AMBIGUITY
+        ambiguity = base.message if open_still else None
+        candidate = Candidate(wrapped, evidence, problem=problem, ambiguity=ambiguity)
         view = NormalisedQueries(self._ledger, region)
         seen = replace(findings, region=region)
         trial = fresh_trial(
