@@ -173,7 +173,7 @@ class FrameSearch:
             floor = max(self._noise, float(np.finfo(np.float64).eps * np.abs(answers).max()))
             settled = self._found.evidence.residual_over_floor * floor
             on_step = lambda step, _: self._journal.tell(step, None, "steps")  # noqa: E731
-            fit = polish_on_values(model, points, answers, self._noise, settled, on_step)
+            fit = polish_on_values(model, points, answers, self._noise, settled, self._target.rng, on_step)
             self._keep(fit)
             stage.figures.update(
                 equations=answers.size, parameters=fit.model.size, residual=self._found.residual, floor=floor
