@@ -5,11 +5,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-core
 TEST_STAMP := $(VENV)/.installed-test
 
-.PHONY: demo test check lint types browser clean help
+.PHONY: demo test test-long durations check lint types browser clean help
 
 help:
 	@echo "make demo    set up and recover a planted network from its answers"
 	@echo "make test    set up and run lint, types and tests"
+	@echo "make test-long  run the cases that take longest, which make test leaves out"
+	@echo "make durations  measure all cases and choose those that make test leaves out"
 	@echo "make clean   remove the virtual environment and caches"
 
 $(STAMP): pyproject.toml
@@ -44,6 +46,14 @@ browser:
 # Two processes of one BLAS thread each: the tests' matrices are small, and a second thread only waits.
 test: lint types browser
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+test-long: $(TEST_STAMP)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "long and not slow and not paper"
+
+durations: $(TEST_STAMP)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow and not paper" \
+	  --junitxml=.durations.xml
+	$(BIN)/python tests/durations.py .durations.xml
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache dist build

@@ -9,6 +9,19 @@ import numpy as np
 import pytest
 
 from browsing import find_browser, open_browser
+from durations import long_tests
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the cases that `durations` lists."""
+    listed = long_tests()
+    for item in items:
+        module = item.nodeid.partition("::")[0].removesuffix(".py").replace("/", ".")
+        owner = getattr(item, "cls", None)
+        place = module if owner is None else f"{module}.{owner.__name__}"
+        if f"{place.removeprefix('tests.')}::{item.name}" in listed:
+            item.add_marker("long")
 
 
 class Recorder:
