@@ -16,6 +16,7 @@ from unweave.methods.samples_smooth.method import METHOD as SAMPLES_SMOOTH
 from unweave.methods.smooth.method import METHOD as SMOOTH
 from unweave.methods.smooth_coarse.method import METHOD as SMOOTH_COARSE
 from unweave.methods.smooth_deep.method import METHOD as SMOOTH_DEEP
+from unweave.methods.smooth_deep_values.method import METHOD as SMOOTH_DEEP_VALUES
 from unweave.methods.smooth_patterns.method import METHOD as SMOOTH_PATTERNS
 from unweave.methods.smooth_values.method import METHOD as SMOOTH_VALUES
 from unweave.methods.smooth_wide.method import METHOD as SMOOTH_WIDE
@@ -35,6 +36,7 @@ METHODS: tuple[Method, ...] = (
     SMOOTH_VALUES,
     SMOOTH_PATTERNS,
     SMOOTH_DEEP,
+    SMOOTH_DEEP_VALUES,
     TREES,
     PUBLISHED,
     *SAMPLES_QUADRATIC,

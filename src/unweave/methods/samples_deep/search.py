@@ -1,22 +1,16 @@
 """Two hidden layers of told widths from samples: all parameters at once, at a ridge that falls.
 
-    minimise  (1/n) |y - f(x)|^2  +  rho |theta|^2,      rho = 1e-3, 1e-4, ...
-
-over weights and biases of all layers but the output's bias, from small random units
-(`unweave.networks.ridge_continuation`), then least squares without ridge. Strong units drop in first and weak
-ones as rho falls, in either layer. Some starts end in local minima, so that there are many; the first that is
-exact ends it. Kinked units have far more local minima than smooth ones.
-
-Cost of a start: some 200 steps of n P^2 / 4 flops.
+Small random units are fitted as `layered_starts` says. Some starts end in local minima, so that there are
+many; the first that is exact ends it. Kinked units have far more local minima than smooth ones.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
+from unweave.methods.shared.layered_starts import fit_layers, random_layers
 from unweave.methods.shared.sample_evidence import (
     LARGEST_SAMPLE_CONDITION,
     SAMPLES_PER_PARAMETER,
@@ -27,9 +21,8 @@ from unweave.methods.shared.sample_evidence import (
 )
 from unweave.networks.activations import Activation, get_activation
 from unweave.networks.parameters import NetworkParameters
-from unweave.networks.ridge_continuation import RidgeFit
 from unweave.networks.standardized import StandardizedSamples
-from unweave.networks.value_fit import ValueFitResult, fit_values
+from unweave.networks.value_fit import ValueFitResult
 from unweave.numerics.clock import check
 from unweave.search import Candidate, Context, Search
 
@@ -49,8 +42,6 @@ class SamplesDeepOptions:
     """Equations per parameter that a start is fitted to."""
     near: float = 0.03
     """Residual below which a start is fitted without ridge."""
-    length: float = 0.3
-    """Size of a random unit of the first layer."""
 
 
 class SamplesDeepSearch(Search):
@@ -111,26 +102,20 @@ class SamplesDeepSearch(Search):
         )
 
     def _start(self, kind: Activation) -> NetworkParameters:
-        """Return small random units: none of the second layer is saturated by the first."""
         samples = self._samples
         assert self.request.hidden is not None
         widths = (samples.inputs.shape[1], *self.request.hidden, samples.answers.shape[1])
-        weights = [self.rng.standard_normal(pair) / np.sqrt(pair[0]) for pair in pairwise(widths)]
-        weights[0] *= self._options.length
-        biases = [np.zeros(width) for width in widths[1:]]
-        functions = (*(kind for _ in self.request.hidden), get_activation("identity"))
-        return NetworkParameters(functions, tuple(weights), tuple(biases))
+        return random_layers(widths, kind, self.rng)
 
     def _try(self, start: NetworkParameters) -> float:
         """Fit from one start, keep the result if it is the best, and return the flops it took."""
         samples, options = self._samples, self._options
         rows = min(len(samples.inputs), int(options.equations * start.size / samples.answers.shape[1]))
+        near = np.inf if self._best is None else options.near
         inputs, answers = samples.inputs[:rows], samples.answers[:rows]
-        fit = RidgeFit(inputs, answers, start.activation, on_step=self.on_step)
-        level = fit.settled(start, fit.options.first)
-        if level.residual < options.near or self._best is None:
-            found = fit_values(level.model, inputs, answers, on_step=self.on_step)
+        found, _, flops = fit_layers(start, inputs, answers, near, self.on_step)
+        if found is not None:
             residual = samples.residual(found.model)
             if residual < self._residual:
                 self._best, self._residual = found, residual
-        return fit.flops
+        return flops

@@ -1,0 +1,1 @@
+"""Two small smooth hidden layers, from values at random rows."""
