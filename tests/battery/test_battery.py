@@ -29,13 +29,18 @@ def test_sample(index: int) -> None:
     assert outcome["verdict"] in ("ok", "thin", "far"), describe(outcome)
 
 
-ONCE_BAD = (1112,)  # one kink in the first layer of a search for several: it had no next one
+ONCE_BAD = (
+    1112,  # one kink in the first layer of a search for several: it had no next one
+    1673,  # a skip that only the error of a direction in float32 had left: wrong far out
+)
 """Cases that failed once."""
 
 
 @pytest.mark.parametrize("index", ONCE_BAD, ids=lambda index: f"{family_of(index)}-{index}")
 def test_what_failed_once(index: int) -> None:
-    assert not is_bad(attempt(index, DEADLINE))
+    outcome = attempt(index, DEADLINE)
+    assert not is_bad(outcome)
+    assert outcome["verdict"] != "far"
 
 
 def test_sample_has_every_family() -> None:

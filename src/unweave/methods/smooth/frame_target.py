@@ -40,6 +40,8 @@ class LiftOptions:
     """Times that the truncation is predicted and the subspace located again."""
     skip_seen: float = 1e-6
     """Skip outside the subspace, relative to the gradients: far above what rounding leaves."""
+    as_good: float = 2.0
+    """Residual of the gradients without a skip over that with one, up to which there is none."""
     residual_over_floor: float = 1e4
     """Residual of the gradients in all inputs, in multiples of their noise: far above what lifting loses,
     far below what a missing direction leaves.
@@ -144,17 +146,38 @@ class FrameTarget:
 
 
 def lift(model: NetworkParameters, frame: Array, gradients: Jets, options: LiftOptions) -> NetworkParameters:
-    """Carry ``model`` over to all D inputs, by ``gradients`` in all inputs that were taken anyway."""
+    """Carry ``model`` over to all D inputs, by ``gradients`` in all inputs that were taken anyway.
+
+    Without a skip all of every gradient lies in the subspace, its mean too, which locates it best.
+    """
+    through, affine = (_lifted(model, frame, gradients, options, centred) for centred in (False, True))
+    if model.skip is None and affine.skip is not None:
+        left = [float(np.sqrt(np.mean(_unexplained(each, gradients) ** 2))) for each in (through, affine)]
+        if left[0] <= options.as_good * left[1]:
+            return replace(through, skip=None)
+    return affine
+
+
+def _lifted(
+    model: NetworkParameters, frame: Array, gradients: Jets, options: LiftOptions, centred: bool
+) -> NetworkParameters:
+    """Locate the subspace by the gradients, or by how they vary, and what they show of a skip outside it."""
     d = frame.shape[1]
     weights = frame @ model.weights[0]
     for _ in range(options.rounds):
         lifted = replace(model, weights=(weights, model.weights[1]), skip=None)
         exact = gradients.gradients - _truncation(lifted, gradients)
-        centered = (exact - exact.mean(axis=0)).reshape(-1, len(frame))
-        basis = np.linalg.svd(centered, full_matrices=False)[2][:d].T
+        spanned = (exact - exact.mean(axis=0) if centred else exact).reshape(-1, len(frame))
+        basis = np.linalg.svd(spanned, full_matrices=False)[2][:d].T
         weights = basis @ np.linalg.solve(frame.T @ basis, model.weights[0])
     lifted = replace(model, weights=(weights, model.weights[1]), skip=None)
     return replace(lifted, skip=_skip(lifted, model, frame, gradients, options.skip_seen))
+
+
+def _unexplained(model: NetworkParameters, jets: Jets) -> Array:
+    """Return (n, K, D): what ``model`` leaves of the gradients."""
+    left = jets.gradients - difference_gradients(replace(model, skip=None), jets.sites, jets.step, jets.rule)
+    return left if model.skip is None else left - model.skip.T
 
 
 def _truncation(model: NetworkParameters, jets: Jets) -> Array:
@@ -167,8 +190,7 @@ def _skip(
     lifted: NetworkParameters, reduced: NetworkParameters, frame: Array, jets: Jets, skip_seen: float
 ) -> Array | None:
     """Join the skip found inside the subspace and what the gradients show of it outside; None without any."""
-    unexplained = jets.gradients - difference_gradients(lifted, jets.sites, jets.step, jets.rule)
-    mean = unexplained.mean(axis=0).T  # (D, K)
+    mean = _unexplained(lifted, jets).mean(axis=0).T  # (D, K)
     outside: Array = mean - frame @ (frame.T @ mean)
     size = float(np.sqrt(np.mean(jets.gradients**2)))
     if np.abs(outside).max() <= skip_seen * size:
