@@ -1,9 +1,10 @@
-"""Recover a logistic regression behind a scaler from three decimals of its probabilities.
+"""
+Recover a logistic regression from three decimals
+=================================================
 
+A logistic regression behind a scaler answers probabilities with three decimals.
 Nothing is told but the number of inputs. The scaler folds into the weights: what comes back reads raw inputs.
 At ordinary inputs every answer is 0 or 1, and the recovery looks for where it is not.
-
-    python examples/linear_models.py
 """
 
 from __future__ import annotations
