@@ -36,7 +36,7 @@ html_theme_options = {"light_css_variables": {"color-brand-primary": "#1b4965", 
 # Pages of the repository are read on the site and as plain files: links are those of the files.
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 4
-suppress_warnings = ["myst.header", "config.cache"]
+suppress_warnings = ["config.cache", "ref.python"]  # a name of an attribute may occur in several classes
 linkcheck_ignore = [r"http://127\.0\.0\.1.*", r"http://localhost.*", r"https?://[^/]*example.*"]
 
 nb_execution_mode = "force"
@@ -44,10 +44,12 @@ nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 
+toc_object_entries = False
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
-napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
 
 sphinx_gallery_conf = {
     "examples_dirs": str(DOCS.parent / "examples"),

@@ -9,8 +9,10 @@ from types import ModuleType
 
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
+from typer.testing import CliRunner
 
 import unweave
+from unweave.cli.app import COMMANDS, app
 
 ALSO = ("audits", "files", "recovery", "search", "serving", "tables")
 """Modules with public names that are no lazy rooms."""
@@ -22,6 +24,8 @@ def _is_module(module: ModuleType, name: str) -> bool:
 
 def _entry(module: ModuleType, name: str) -> list[str]:
     value, path = getattr(module, name), f"{module.__name__}.{name}"
+    if module is not unweave and getattr(unweave, name, None) is value:
+        return [f"``{name}``: see :py:obj:`unweave.{name}`.", ""]
     if inspect.isclass(value):
         options = ["   :members:", "   :undoc-members:"]
         if issubclass(value, tuple | BaseException):
@@ -39,6 +43,17 @@ def page(module: ModuleType) -> str:
     for name in module.__all__:
         if not _is_module(module, name):
             lines += _entry(module, name)
+    return "\n".join(lines)
+
+
+def commands() -> str:
+    """Return the page of the command line: the help of every command, as it prints it."""
+    runner = CliRunner(env={"COLUMNS": "96", "TERMINAL_WIDTH": "96", "NO_COLOR": "1"})
+    lines = ["# Commands", "", "Every command takes `--json`, and `--help` prints what stands here.", ""]
+    for words in ([], *([name] for name in COMMANDS)):
+        told = runner.invoke(app, [*words, "--help"], prog_name="unweave")
+        assert told.exit_code == 0, told.output
+        lines += [f"## {' '.join(['unweave', *words])}", "", "```text", told.output.strip("\n"), "```", ""]
     return "\n".join(lines)
 
 
@@ -64,6 +79,7 @@ def _write(app: Sphinx) -> None:
     names = [f"   {module.__name__}" for module in modules]
     intro = ["Python reference", "================", "", "Every public name, room by room.", ""]
     toctree = [".. toctree::", "   :maxdepth: 1", "", *names, ""]
+    (folder / "commands.md").write_text(commands(), encoding="utf-8")
     (folder / "index.rst").write_text("\n".join([*intro, *toctree]), encoding="utf-8")
 
 

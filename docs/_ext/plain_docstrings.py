@@ -12,6 +12,7 @@ import re
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
+_HEADING = re.compile(r"(Args|Attributes|Example|Examples|Parameters|Raises|Returns|Yields):")
 _NAME = re.compile(r"(``[^`]+``)|`([^`]+)`")
 
 
@@ -29,35 +30,41 @@ def _line(line: str) -> str:
 
 
 def _is_section(block: list[str]) -> bool:
-    return len(block) > 1 and re.fullmatch(r"-{3,}", block[1].strip()) is not None
+    underlined = len(block) > 1 and re.fullmatch(r"-{3,}", block[1].strip()) is not None
+    return underlined or _HEADING.fullmatch(block[0].strip()) is not None
 
 
-def _written(block: list[str]) -> list[str]:
-    """Return one paragraph: as it is if it is an example or a section, word for word if indented, else escaped."""
-    if block[0].lstrip().startswith(">>> ") or _is_section(block):
-        return [line if ">>>" in line or set(line.strip()) == {"-"} else _line(line) for line in block]
-    depth = len(block[0]) - len(block[0].lstrip())
-    uneven = any(len(line) - len(line.lstrip()) != depth for line in block)
-    listed = re.match(r"(\d+\.|-) ", block[0].lstrip())
-    if depth == 0 and listed and all(re.match(r"(\d+\.|-) |\s", line) for line in block):
-        return [_line(line) for line in block]
-    if depth or uneven:
-        return [f"| {' ' * (len(line) - len(line.lstrip()))}{_line(line.lstrip())}" for line in block]
+def _in_section(block: list[str]) -> list[str]:
+    if any(line.lstrip().startswith(">>> ") for line in block):
+        return block
+    return [line if set(line.strip()) == {"-"} else _line(line) for line in block]
+
+
+def _paragraph(block: list[str]) -> list[str]:
+    """Return a paragraph; what is indented keeps its lines, since it is a formula or a table."""
+    if block[0].lstrip().startswith(">>> "):
+        return block
+    depths = [len(line) - len(line.lstrip()) for line in block]
+    if all(re.match(r"(\d+\.|-) |\s", line) for line in block) and not depths[0]:
+        return [_line(line) for line in block]  # a list
+    if any(depths):
+        return [f"| {' ' * depth}{_line(line.lstrip())}" for depth, line in zip(depths, block, strict=True)]
     return [_line(line) for line in block]
 
 
 def _rewrite(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
     blocks: list[list[str]] = [[]]
-    in_section = False
     for line in lines:
         if line.strip():
             blocks[-1].append(line)
         elif blocks[-1]:
             blocks.append([])
     written: list[str] = []
+    in_section = False
     for block in filter(None, blocks):
-        in_section = in_section or _is_section(block)
-        written += [*([_line(line) for line in block] if in_section and not _is_section(block) else _written(block)), ""]
+        indented = block[0].startswith(" ")
+        in_section = _is_section(block) or (in_section and (indented or not _HEADING.match(block[0])))
+        written += [*(_in_section(block) if in_section else _paragraph(block)), ""]
     lines[:] = written
 
 
