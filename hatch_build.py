@@ -2,8 +2,8 @@
 
 A package index shows the README without the repository around it, so that relative links and pictures lead
 nowhere there. With UNWEAVE_REPOSITORY set to the address of the repository (a release sets it, see
-docs/releasing.md), they become absolute and the package names its links. Without it, pictures are left out and
-relative links become plain text.
+docs/releasing.md), they become absolute and the package names its links. Without it, pictures are left out
+and relative links become plain text.
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ def broken_links(site: Path) -> list[str]:
                 continue
             place = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             known = pages[place].anchors if place in pages else None
-            if not place.exists() or (parts.fragment and known is not None and unquote(parts.fragment) not in known):
+            if not place.exists() or (
+                parts.fragment and known is not None and unquote(parts.fragment) not in known
+            ):
                 broken.append(f"{path.relative_to(site.resolve())}: {link}")
     return broken
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import unweave
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS / "_ext"))
+logging.getLogger("unweave").setLevel(logging.WARNING)  # the build shows what is logged, stage by stage
 
 project = "unweave"
 author = "The unweave authors"
@@ -25,13 +27,21 @@ extensions = [
     "repository_pages",
     "api_pages",
 ]
-exclude_patterns = ["_build", "_ext", "gallery/*.ipynb", "gallery/sg_execution_times.rst", "**.ipynb_checkpoints"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "gallery/*.ipynb",
+    "gallery/sg_execution_times.rst",
+    "**.ipynb_checkpoints",
+]
 html_theme = "furo"
 html_title = f"unweave {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
-html_theme_options = {"light_css_variables": {"color-brand-primary": "#1b4965", "color-brand-content": "#1b6a93"}}
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#1b4965", "color-brand-content": "#1b6a93"}
+}
 
 # Pages of the repository are read on the site and as plain files: links are those of the files.
 myst_enable_extensions = ["dollarmath", "deflist"]

@@ -2,8 +2,8 @@
 Audit what answers give away
 ============================
 
-How many decimals may an endpoint publish? The audit recovers the target once. The network found then stands in
-for it, and every level and budget is attacked by a recovery of its own, which asks the target nothing.
+How many decimals may an endpoint publish? The audit recovers the target once. The network found then stands
+in for it, and every level and budget is attacked by a recovery of its own, which asks the target nothing.
 """
 
 import sys
@@ -14,7 +14,13 @@ import unweave
 
 priced = unweave.random_network([6, 4, 1], activation="tanh", seed=0, outer="normal")
 found = unweave.audit(
-    lambda x: priced(x), decimals=(4, 2), noise=(0.01,), budgets=(1_000, 6_000, 20_000), input_dim=6, hidden=[4], activation="tanh"
+    lambda x: priced(x),
+    decimals=(4, 2),
+    noise=(0.01,),
+    budgets=(1_000, 6_000, 20_000),
+    input_dim=6,
+    hidden=[4],
+    activation="tanh",
 )
 print(found.verdict)
 print("\n".join(found.recommendations))

@@ -2,9 +2,9 @@
 Recover two hidden layers
 =========================
 
-Two hidden layers of tanh units; neither depth, widths nor activation are told. Far from the origin every unit
-of the first layer is a step, so that circles out there show its hyperplanes. Between them the first layer is a
-pattern of signs, and the second layer becomes one hidden layer with known inputs.
+Two hidden layers of tanh units; neither depth, widths nor activation are told. Far from the origin every
+unit of the first layer is a step, so that circles out there show its hyperplanes. Between them the first
+layer is a pattern of signs, and the second layer becomes one hidden layer with known inputs.
 """
 
 import sys

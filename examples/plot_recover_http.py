@@ -2,8 +2,8 @@
 Recover the network behind an endpoint
 ======================================
 
-A server on this machine answers predictions over HTTP and drops some of them. unweave asks again, counts every
-answer once, and finds the same network, bit for bit, as without the server.
+A server on this machine answers predictions over HTTP and drops some of them. unweave asks again, counts
+every answer once, and finds the same network, bit for bit, as without the server.
 """
 
 import sys
@@ -36,11 +36,15 @@ pairs = [
     for true, found in zip(secret.weights, result.network.weights, strict=True)
 ]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-for (true, found), name, colour in zip(pairs, ("first layer", "output layer"), ("#1b4965", "#c1121f"), strict=True):
+for (true, found), name, colour in zip(
+    pairs, ("first layer", "output layer"), ("#1b4965", "#c1121f"), strict=True
+):
     left.plot(true, found, "o", ms=4, color=colour, label=name)
 left.set(title="sizes of the weights", xlabel="true", ylabel="recovered")
 left.legend()
-right.barh([stage.name for stage in result.stages], [stage.queries for stage in result.stages], color="#1b4965")
+right.barh(
+    [stage.name for stage in result.stages], [stage.queries for stage in result.stages], color="#1b4965"
+)
 right.invert_yaxis()
 right.set(title=f"{result.queries:,} rows over HTTP", xlabel="rows")
 if len(sys.argv) > 1:

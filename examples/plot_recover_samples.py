@@ -32,7 +32,9 @@ figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
 for recovered, mark, colour in ((True, "o", "#1b4965"), (False, "X", "#c1121f")):
     here = [i for i, each in enumerate(results) if (each.status is unweave.Status.RECOVERED) == recovered]
     label = "verdict: RECOVERED" if recovered else "another verdict"
-    axes.loglog([sizes[i] for i in here], [min(errors[i], 10) for i in here], mark, ms=9, color=colour, label=label)
+    axes.loglog(
+        [sizes[i] for i in here], [min(errors[i], 10) for i in here], mark, ms=9, color=colour, label=label
+    )
 axes.set(xlabel="rows of the table", ylabel="worst parameter error (at most 10 shown)")
 axes.legend()
 if len(sys.argv) > 1:

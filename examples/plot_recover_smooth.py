@@ -14,7 +14,9 @@ import numpy as np
 
 import unweave
 
-secret = unweave.random_network([20, 40, 1], activation="tanh", seed=0, outer="normal", norms=(0.5, 2), bias=1)
+secret = unweave.random_network(
+    [20, 40, 1], activation="tanh", seed=0, outer="normal", norms=(0.5, 2), bias=1
+)
 result = unweave.recover(lambda x: secret(x), input_dim=20)
 print(result)
 print(unweave.compare(secret, result.network))

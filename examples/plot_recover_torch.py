@@ -27,8 +27,8 @@ copy = result.network.to_torch()  # a module again, in double precision
 print(copy)
 
 # %%
-# With ``derivatives="autodiff"`` the module is differentiated instead of asked for differences: far fewer passes
-# for the same parameters.
+# With ``derivatives="autodiff"`` the module is differentiated instead of asked for differences: far fewer
+# passes for the same parameters.
 passes = unweave.recover(module, derivatives="autodiff")
 x = torch.as_tensor(np.random.default_rng(0).standard_normal((500, 8)), dtype=torch.float32)
 with torch.no_grad():

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def install_hint(extra: str) -> str:
     """Return the commands that install what ``extra`` brings, from a clone and where unweave is installed."""
-    return f"Install it: pip install -e '.[{extra}]' in a clone of unweave, or pip install 'unweave[{extra}]'."
+    return f"Install it: pip install -e '.[{extra}]' in a clone, or pip install 'unweave[{extra}]' elsewhere."
 
 
 class UnweaveError(Exception):

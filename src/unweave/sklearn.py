@@ -28,8 +28,7 @@ except ModuleNotFoundError as error:  # pragma: no cover
     from unweave.errors import UnweaveError, install_hint
 
     raise UnweaveError(
-        f"scikit-learn must be installed for unweave.sklearn. Got {error} instead. "
-        f"{install_hint('sklearn')}"
+        f"scikit-learn must be installed for unweave.sklearn. Got {error} instead. {install_hint('sklearn')}"
     ) from error
 
 from unweave.arrays import Array

@@ -69,9 +69,7 @@ def run_serve(options: ServeOptions) -> int:
     """
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
-        raise UnweaveError(
-            f"{', '.join(missing)} must be installed to serve the page. {install_hint('web')}"
-        )
+        raise UnweaveError(f"{', '.join(missing)} must be installed to serve the page. {install_hint('web')}")
     import uvicorn
 
     from unweave.web.app import PageOptions, create_app

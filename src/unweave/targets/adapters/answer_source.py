@@ -43,8 +43,7 @@ def optional_package(name: str, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise InvalidInput(
-            f"The package {name} must be installed to {purpose}. Got {error} instead. "
-            f"{install_hint(extra)}"
+            f"The package {name} must be installed to {purpose}. Got {error} instead. {install_hint(extra)}"
         ) from error
 
 
