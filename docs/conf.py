@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import unweave
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS / "_ext"))
-logging.getLogger("unweave").setLevel(logging.WARNING)  # the build shows what is logged, stage by stage
+for name in ("unweave", "traitlets"):
+    logging.getLogger(name).setLevel(logging.WARNING)  # Sphinx would show every stage of every recovery
+# Notebooks run with no settings of the user's own. Their kernel need not warn that it talks to this machine.
+_ipython = Path(tempfile.mkdtemp(prefix="unweave-docs-"))
+atexit.register(shutil.rmtree, _ipython, ignore_errors=True)
+(_ipython / "profile_default").mkdir()
+(_ipython / "profile_default" / "ipython_kernel_config.py").write_text(
+    "get_config().IPKernelApp.log_level = 40\n"
+)
+os.environ["IPYTHONDIR"] = str(_ipython)
 
 project = "unweave"
 author = "The unweave authors"
@@ -56,6 +69,9 @@ nb_merge_streams = True
 
 toc_object_entries = False
 autodoc_typehints = "signature"
+autodoc_type_aliases = {
+    name: name for name in ("Array", "IntArray", "BoolArray", "RealArray", "AnyArray", "Jet")
+}
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 napoleon_use_rtype = False
@@ -70,5 +86,6 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "remove_config_comments": True,
     "min_reported_time": 1e9,
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "gallery_order.RecoverFirst",
+    "ignore_pattern": r"my_model\.py$",  # a file for the command line
 }

@@ -43,6 +43,7 @@ PRELUDES = {
 """What a reader has before the page begins: a model, a file, a run."""
 NOT_RUN = {
     "http.md": "it names endpoints that are not there; tests/targets covers each option",
+    "samples.md": "another test runs it and reads what it prints",
     "verdict.md": "another test runs it and reads what it prints",
 }
 PAGES = [page for page in ALL_PAGES if python_blocks(page)]

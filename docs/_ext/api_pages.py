@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from enum import Enum
 from pathlib import Path
 from types import ModuleType
 
@@ -27,9 +28,7 @@ def _entry(module: ModuleType, name: str) -> list[str]:
     if module is not unweave and getattr(unweave, name, None) is value:
         return [f"``{name}``: see :py:obj:`unweave.{name}`.", ""]
     if inspect.isclass(value):
-        options = ["   :members:", "   :undoc-members:"]
-        if issubclass(value, tuple | BaseException):
-            options = ["   :members:"]
+        options = ["   :members:", *(["   :undoc-members:"] if issubclass(value, Enum) else [])]
         return [f".. autoclass:: {path}", *options, ""]
     if callable(value):
         return [f".. autofunction:: {path}", ""]
