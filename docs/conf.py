@@ -14,7 +14,7 @@ import unweave
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS / "_ext"))
-for name in ("unweave", "traitlets"):
+for name in ("unweave", "traitlets", "httpx"):
     logging.getLogger(name).setLevel(logging.WARNING)  # Sphinx would show every stage of every recovery
 # Notebooks run with no settings of the user's own. Their kernel need not warn that it talks to this machine.
 _ipython = Path(tempfile.mkdtemp(prefix="unweave-docs-"))

@@ -65,10 +65,20 @@ def _rewrite(app: Sphinx, what: str, name: str, obj: object, options: object, li
         indented = block[0].startswith(" ")
         in_section = _is_section(block) or (in_section and (indented or not _HEADING.match(block[0])))
         written += [*(_in_section(block) if in_section else _paragraph(block)), ""]
-    lines[:] = written
+    # Of an attribute, words before a colon would be read as its type; a blank line before them helps.
+    lines[:] = ["", *written] if what in ("attribute", "property", "data") else written
+
+
+def _with_plain_names(
+    app: Sphinx, what: str, name: str, obj: object, options: object, signature: str, result: str
+) -> tuple[str | None, str | None]:
+    """Write names of array types as they are in the code."""
+    plain = [text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text) for text in (signature, result)]
+    return plain[0], plain[1]
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Run before sections are read."""
     app.connect("autodoc-process-docstring", _rewrite, priority=100)
+    app.connect("autodoc-process-signature", _with_plain_names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
