@@ -54,7 +54,7 @@ test: lint types browser
 
 # Runs every gallery script and notebook; a warning is an error. Then every link within the pages is followed.
 docs: $(DOCS_STAMP)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -j 2 -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
 
 # Links to other hosts, which need the network.

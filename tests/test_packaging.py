@@ -85,7 +85,7 @@ def test_the_source_archive_is_complete(tmp_path: Path) -> None:
             "CHANGELOG.md",
             "CITATION.cff",
         ),
-        *("CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "constraints/cpu.txt", "docs/conf.py"),
+        *("CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", ".ci/run", "docs/conf.py"),
         *("docs/index.md", "docs/recovery.png", "docs/theory/smooth.md", "docs/notebooks/theory.ipynb"),
         *("examples/my_model.py", "benchmarks/README.md", "tests/conftest.py", "src/unweave/py.typed"),
     }
