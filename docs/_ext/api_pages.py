@@ -48,7 +48,7 @@ def page(module: ModuleType) -> str:
 def commands() -> str:
     """Return the page of the command line: the help of every command, as it prints it."""
     runner = CliRunner(env={"COLUMNS": "96", "TERMINAL_WIDTH": "96", "NO_COLOR": "1"})
-    lines = ["# Commands", "", "Every command takes `--json`, and `--help` prints what stands here.", ""]
+    lines = ["# Commands", "", "`unweave COMMAND --help` prints what stands here.", ""]
     for words in ([], *([name] for name in COMMANDS)):
         told = runner.invoke(app, [*words, "--help"], prog_name="unweave")
         assert told.exit_code == 0, told.output

@@ -65,8 +65,18 @@ def _rewrite(app: Sphinx, what: str, name: str, obj: object, options: object, li
         indented = block[0].startswith(" ")
         in_section = _is_section(block) or (in_section and (indented or not _HEADING.match(block[0])))
         written += [*(_in_section(block) if in_section else _paragraph(block)), ""]
-    # Of an attribute, words before a colon would be read as its type; a blank line before them helps.
-    lines[:] = ["", *written] if what in ("attribute", "property", "data") else written
+    lines[:] = written
+
+
+def _rejoin(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Put words before a colon back where they were: of an attribute, they are read as its type."""
+    for place, line in enumerate(lines):
+        if what in ("attribute", "property", "data") and line.startswith(":type: "):
+            del lines[place]
+            first = next((i for i, each in enumerate(lines) if each.strip()), None)
+            if first is not None:
+                lines[first] = f"{line.removeprefix(':type: ')}: {lines[first]}"
+            return
 
 
 def _with_plain_names(
@@ -80,5 +90,6 @@ def _with_plain_names(
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Run before sections are read."""
     app.connect("autodoc-process-docstring", _rewrite, priority=100)
+    app.connect("autodoc-process-docstring", _rejoin, priority=900)
     app.connect("autodoc-process-signature", _with_plain_names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
