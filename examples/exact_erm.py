@@ -1,20 +1,16 @@
-"""Draw the best network of two units in the plane, and whether the data determines it.
+"""
+The best network of two units, with a proof
+===========================================
 
 Left: points in the plane with their labels as colors, all lines that divide them (one per dichotomy and its
 complement), and the kinks of the certified optimum. Right: a few noise-free points that do not determine the
 network; the picture shows the range of predictions of all networks that fit every label.
-
-    python examples/exact_erm.py [picture.png]
 """
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -51,7 +47,7 @@ def draw_line(axes: plt.Axes, slope: np.ndarray, offset: float, **style: object)
     axes.plot(*np.column_stack([centre - along, centre + along]), **style)
 
 
-def main(path: Path) -> None:
+def main(path: str | None) -> None:
     """Fit the network, list all optima of fewer points, and draw both."""
     rng = np.random.default_rng(SEED)
     x = rng.standard_normal((POINTS, 2))
@@ -87,8 +83,9 @@ def main(path: Path) -> None:
     right.set_title(f"{FEW} exact labels {verdict} the network: how far fits differ", fontsize=9)
     for axes in (left, right):
         axes.set(xlim=(-SIDE, SIDE), ylim=(-SIDE, SIDE), aspect="equal")
-    figure.savefig(path, dpi=80)
+    if path is not None:
+        figure.savefig(path, dpi=80)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_suffix(".png"))
+    main(sys.argv[1] if len(sys.argv) > 1 else None)

@@ -18,7 +18,7 @@ from unweave.optimize.first_order_tracking import track
 
 images = load_digits().data / 16
 rng = np.random.default_rng(1000)
-images = images[rng.permutation(len(images))[:400]]
+images = images[rng.permutation(len(images))[:200]]
 model = TiedAutoencoder(images, width=20)
 start = model.start(rng)
 
@@ -39,7 +39,7 @@ def final_loss(step: float, shift: float) -> float:
 # %%
 # Choose the best step for each shift by training loss, then draw its whole run.
 
-STEPS, GRID = 400, (3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
+STEPS, GRID = 250, (1e-2, 3e-2, 1e-1, 3e-1)
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
 for shift, colour in ((1e-8, "#c1121f"), (1e-2, "#e09f3e"), (1.0, "#1b4965")):
     step = min(GRID, key=lambda candidate, shift=shift: final_loss(candidate, shift))
@@ -48,7 +48,7 @@ for shift, colour in ((1e-8, "#c1121f"), (1e-2, "#e09f3e"), (1.0, "#1b4965")):
         start,
         adam(step, shift),
         STEPS,
-        every=20,
+        every=25,
         hessian_product=model.hessian_product,
         measure=model.loss,
         rng=np.random.default_rng(0),

@@ -36,6 +36,27 @@ def test_make_targets_and_commands_exist() -> None:
     assert named <= known
 
 
+def test_a_model_of_ones_own_is_recovered_by_the_commands_of_the_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sklearn")
+    from typer.testing import CliRunner
+
+    from unweave.cli.app import app
+
+    (install, *_) = blocks("sh")
+    commands = install.strip().splitlines()
+    assert len(commands) < 5  # and the clone before them
+    (line,) = [each for each in commands if each.startswith("unweave ")]
+    words = line.split()[1:]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(ROOT))
+    told = CliRunner().invoke(app, words)
+    assert told.exit_code == 0, told.output
+    assert "RECOVERED" in told.output
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
 def test_pictures_are_there() -> None:
     for path in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README):
         assert (ROOT / path).is_file()

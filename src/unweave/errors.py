@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from unweave.targets.queries import Queries
 
 
+def install_hint(extra: str) -> str:
+    """Return the commands that install what ``extra`` brings, from a clone and where unweave is installed."""
+    return f"Install it: pip install -e '.[{extra}]' in a clone, or pip install 'unweave[{extra}]' elsewhere."
+
+
 class UnweaveError(Exception):
     """Base class of every error that the library raises on purpose."""
 

@@ -25,11 +25,10 @@ try:
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ModuleNotFoundError as error:  # pragma: no cover
-    from unweave.errors import UnweaveError
+    from unweave.errors import UnweaveError, install_hint
 
     raise UnweaveError(
-        f"scikit-learn must be installed for unweave.sklearn. Got {error} instead. "
-        "Install it: pip install scikit-learn."
+        f"scikit-learn must be installed for unweave.sklearn. Got {error} instead. {install_hint('sklearn')}"
     ) from error
 
 from unweave.arrays import Array

@@ -17,7 +17,7 @@ from unweave.cli.arguments import key_from_environment
 from unweave.cli.exits import DONE, stopped_by_signals
 from unweave.cli.options import AsJson, Port, TokenEnv
 from unweave.cli.output.document import print_served
-from unweave.errors import InvalidInput, UnweaveError
+from unweave.errors import InvalidInput, UnweaveError, install_hint
 from unweave.targets.adapters.http_options import is_loopback
 from unweave.web.child_process import OWNER_ONLY
 
@@ -69,10 +69,7 @@ def run_serve(options: ServeOptions) -> int:
     """
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
-        raise UnweaveError(
-            f"{', '.join(missing)} must be installed to serve the page. Got no such package instead. "
-            "Install it: pip install 'unweave[web]'."
-        )
+        raise UnweaveError(f"{', '.join(missing)} must be installed to serve the page. {install_hint('web')}")
     import uvicorn
 
     from unweave.web.app import PageOptions, create_app

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from unweave.errors import ExecutionError, InvalidInput, OutOfTime
+from unweave.errors import ExecutionError, InvalidInput, OutOfTime, install_hint
 from unweave.execution.executor import Executor, Key, Numbered, Task, call
 from unweave.numerics import clock, memory
 from unweave.numerics.threads import single_threaded_blas
@@ -184,8 +184,7 @@ def _distributed() -> Any:
         import distributed
     except ImportError as error:
         raise InvalidInput(
-            "Dask must be installed to compute on several processes. Got none instead. "
-            "Run: pip install 'unweave[dask]'."
+            f"Dask must be installed to compute on several processes. {install_hint('dask')}"
         ) from error
     return distributed
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
-from unweave.errors import InvalidInput, UnweaveError
+from unweave.errors import InvalidInput, UnweaveError, install_hint
 from unweave.files.atomic import write_file
 from unweave.files.contents import Dtype, check_dtype, encode_json, encode_npz, read_json, read_npz, rounded
 from unweave.networks.network import Network
@@ -45,8 +45,8 @@ _read_tensors = _late("safetensors_file", "read_safetensors")
 FORMATS: dict[str, FileFormat] = {
     ".npz": FileFormat(encode_npz, lambda path, activations: read_npz(path)),
     ".json": FileFormat(encode_json, lambda path, activations: read_json(path)),
-    ".onnx": FileFormat(_encode_onnx, lambda path, activations: _read_onnx(path), "onnx", "unweave[onnx]"),
-    ".safetensors": FileFormat(_encode_tensors, _read_tensors, "safetensors", "unweave[torch]"),
+    ".onnx": FileFormat(_encode_onnx, lambda path, activations: _read_onnx(path), "onnx", "onnx"),
+    ".safetensors": FileFormat(_encode_tensors, _read_tensors, "safetensors", "torch"),
 }
 """File ending -> how to write and how to read it."""
 
@@ -126,8 +126,8 @@ def _needing(chosen: FileFormat, path: Path) -> Iterator[None]:
 
 def _needs_package(chosen: FileFormat, path: Path, cause: Exception | None = None) -> NoReturn:
     raise UnweaveError(
-        f"{chosen.package} must be installed for {path.suffix} files. Got no such package instead. "
-        f"Install it: pip install '{chosen.extra}'."
+        f"{chosen.package} must be installed for {path.suffix} files, and it is not. "
+        f"{install_hint(chosen.extra)}"
     ) from cause
 
 

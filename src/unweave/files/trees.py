@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unweave.errors import InvalidInput, UnweaveError
+from unweave.errors import InvalidInput, UnweaveError, install_hint
 from unweave.files.atomic import write_file
 from unweave.networks.trees import FORMAT, VERSION, TreeEnsemble
 
@@ -58,8 +58,7 @@ def _onnx(trees: TreeEnsemble) -> bytes:
         from onnx import TensorProto, helper
     except ModuleNotFoundError as error:
         raise UnweaveError(
-            "onnx must be installed for .onnx files. Got no such package instead. Install it: "
-            "pip install 'unweave[onnx]'."
+            f"onnx must be installed for .onnx files, and it is not. {install_hint('onnx')}"
         ) from error
     tables, nodes = trees.arrays(), len(trees.feature)
     tree = np.searchsorted(np.sort(trees.roots), np.arange(nodes), "right") - 1

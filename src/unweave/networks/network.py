@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unweave.arrays import Array
-from unweave.errors import InvalidInput, UnweaveError
+from unweave.errors import InvalidInput, UnweaveError, install_hint
 from unweave.networks.activations import SOFTMAX, get_activation, hidden_activation
 from unweave.networks.evaluation import evaluate_layers
 from unweave.networks.rationals import EXACT_ACTIVATIONS, evaluate_exact, holds_fractions, rational_array
@@ -208,8 +208,7 @@ def _torch_modules(operation: str) -> Any:
         from unweave.networks import torch_modules  # torch is optional and slow to import
     except ModuleNotFoundError as error:
         raise UnweaveError(
-            f"torch must be installed for {operation}. Got {error} instead. Install it: pip install "
-            f"unweave[torch]."
+            f"torch must be installed for {operation}. Got {error} instead. {install_hint('torch')}"
         ) from error
     return torch_modules
 

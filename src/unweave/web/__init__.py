@@ -3,7 +3,7 @@
     browser <-> app (routes, guards) <-> Runs (a queue, two at once) <-> one process and one folder per run
 
 Everything a run knows is in its folder, so nothing is lost when the server stops, however it stops. fastapi,
-uvicorn and python-multipart (``pip install 'unweave[web]'``) are only loaded when the page is served.
+uvicorn and python-multipart (the extra ``web``) are only loaded when the page is served.
 """
 
 __all__ = ["app"]

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.errors import InvalidInput, PartialAnswers
+from unweave.errors import InvalidInput, PartialAnswers, install_hint
 
 _SUM_TO_ONE = 16 * float(np.finfo(np.float32).eps)  # what single precision leaves of p + (1 - p) = 1
 
@@ -43,8 +43,7 @@ def optional_package(name: str, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise InvalidInput(
-            f"The package {name} must be installed to {purpose}. Got {error} instead. "
-            f"Install it with: pip install 'unweave[{extra}]'."
+            f"The package {name} must be installed to {purpose}. Got {error} instead. {install_hint(extra)}"
         ) from error
 
 
