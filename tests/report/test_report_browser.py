@@ -12,7 +12,7 @@ from reading_reports import KINDS
 
 from browsing import console
 
-WIDTHS = (1060, 400)
+WIDTHS = (1060, 390)
 """Pixels: a laptop, a telephone."""
 LEAST_CONTRAST = 4.5
 
@@ -63,6 +63,13 @@ for (const node of document.querySelectorAll('body *')) {
 return found;
 """
 
+SCROLLED = """
+return [...document.querySelectorAll('.wide:has(table)')].filter(box => box.scrollWidth > box.clientWidth + 1)
+  .map(box => box.textContent.trim().slice(0, 60));
+"""
+"""Tables that have to be scrolled sideways."""
+PAPER = "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
+
 
 def luminance(colour):
     share = np.array(colour) / 255
@@ -86,18 +93,42 @@ def opened(request, browser, page_of, tmp_path):
     return browser
 
 
+def emulate(browser, **features):
+    told = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": told})
+
+
+def check_colours(browser):
+    for text, ink, behind, size in browser.execute_script(COLOURS):
+        assert contrast(ink, behind) >= LEAST_CONTRAST, text
+        assert size >= 9, text
+
+
 def test_a_report_in_a_browser(opened):
     assert console(opened) == []
     assert opened.execute_script("return performance.getEntriesByType('resource').length") == 0
     assert opened.execute_script(OVERLAPS) == []
     assert opened.execute_script(OUTSIDE) == []
-    for text, ink, behind, size in opened.execute_script(COLOURS):
-        assert contrast(ink, behind) >= LEAST_CONTRAST, text
-        assert size >= 9, text
+    check_colours(opened)
     for width in WIDTHS:
-        opened.set_window_size(width, 900)
+        opened.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+        )
         wide, inner = opened.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
         assert wide <= inner  # nothing has to be scrolled sideways
+        assert opened.execute_script(SCROLLED) == []
+    opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    emulate(opened, prefers_color_scheme="dark")
+    assert luminance(opened.execute_script(PAPER)) < 0.05
+    check_colours(opened)
+    opened.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]},
+    )
+    assert luminance(opened.execute_script(PAPER)) == 1  # print stays light
+    check_colours(opened)
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
     for picture in opened.find_elements("css selector", "svg.picture"):
         drawn = image.imread(io.BytesIO(picture.screenshot_as_png))[:, :, :3]
         assert (drawn.min(axis=2) < 0.5).mean() > 1e-3  # ink, not an empty panel

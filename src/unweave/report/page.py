@@ -9,9 +9,14 @@ from unweave.errors import InvalidInput
 from unweave.files.atomic import write_file
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+
     from unweave.recovery.result import Recovery
+    from unweave.report.facts import Facts
 
 _ENDINGS = (".html", ".htm")
+_TONES = {"RECOVERED": "good", "RECOVERED_UP_TO_AMBIGUITY": "good", "APPROXIMATE": "fair", "FAILED": "bad"}
+"""Status -> color, beside the word that says it."""
 
 
 def write_report(recovery: Recovery, path: str | Path) -> None:
@@ -40,7 +45,7 @@ def _content(recovery: Recovery) -> dict[str, Any]:
     from unweave.recovery.result import FRESH_CHECKS
     from unweave.report.advice import open_questions, suggestions
     from unweave.report.charts import evidence_pictures, place_of
-    from unweave.report.facts import Facts
+    from unweave.report.facts import Facts, ordinal
     from unweave.report.network_pictures import error_picture, stage_picture
     from unweave.report.repeat import python_call, shell_command
     from unweave.report.weight_pictures import weight_picture
@@ -49,11 +54,16 @@ def _content(recovery: Recovery) -> dict[str, Any]:
     of_network = (error_picture(recovery, facts), weight_picture(recovery, facts))
     pictures = (*evidence_pictures(recovery, facts), *of_network)
     word, _, explanation = str(recovery.status).partition(": ")
+    typed = recovery.settings.get("command")
     return {
         "recovery": recovery,
         "fact": facts,
         "status_word": word,
         "explanation": explanation,
+        "tone": _TONES[recovery.status.name],
+        "coarse": _known_weights(recovery, facts),
+        "ordinal": ordinal,
+        "command": typed or python_call(recovery.settings).splitlines()[-1],
         "fresh": place_of(recovery.certificate, *FRESH_CHECKS),
         "bar": place_of(recovery.certificate, "parameter error bar"),
         "broken": [i for i, check in enumerate(recovery.certificate) if check.holds is False],
@@ -64,3 +74,18 @@ def _content(recovery: Recovery) -> dict[str, Any]:
         "python_call": python_call(recovery.settings),
         "shell_command": shell_command(recovery.settings),
     }
+
+
+def _known_weights(recovery: Recovery, facts: Facts) -> Markup | None:
+    """Say how well the weights are known behind coarse answers, whose own error says little about that."""
+    from markupsafe import Markup
+
+    errors = recovery.standard_errors
+    kind = next((stage.figures.get("noise") for stage in recovery.stages if stage.name == "look"), None)
+    if errors is None or kind not in ("rounded", "noisy"):
+        return None
+    place = max(range(len(errors.weights)), key=lambda i: float(errors.weights[i].max(initial=0.0)))
+    largest = facts(f"/standard_errors/{place}/weights/largest")
+    return Markup("The answers are {}; the weights are known to {} (largest standard error).").format(
+        kind, largest
+    )
