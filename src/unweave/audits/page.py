@@ -28,8 +28,8 @@ _MARKERS = "osD^vP*X<>hd"
 _LINES = ("-", "--", "-.", ":")
 
 
-def audit_html(audit: Audit) -> str:
-    """Return the page as text: same audit, same text."""
+def audit_html(audit: Audit, pictures: Sequence[Picture] | None = None) -> str:
+    """Return the page as text: same audit, same text. ``pictures`` saves drawing `audit_pictures`."""
     environment = Environment(
         loader=ChoiceLoader([PackageLoader("unweave.audits"), PackageLoader("unweave.report")]),
         autoescape=True,
@@ -37,7 +37,9 @@ def audit_html(audit: Audit) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("audit.html.j2").render(_content(audit))
+    return environment.get_template("audit.html.j2").render(
+        _content(audit, audit_pictures(audit) if pictures is None else pictures)
+    )
 
 
 TOOK = {"weights": "weights", "function": "function", "nothing": "held"}
@@ -45,7 +47,7 @@ TOOK = {"weights": "weights", "function": "function", "nothing": "held"}
 _TONES = {"LEAKS": "bad", "COPIED": "fair", "HELD": "good"}
 
 
-def _content(audit: Audit) -> dict[str, Any]:
+def _content(audit: Audit, pictures: Sequence[Picture]) -> dict[str, Any]:
     places = {id(point): index for index, point in enumerate(audit.points)}
     facts = Facts(audit.to_dict())
     return {
@@ -60,7 +62,7 @@ def _content(audit: Audit) -> dict[str, Any]:
         "exact": EXACT,
         "cells": _cells(audit, places),
         "runs": [(places[id(point)], point) for point in distinct(audit.points)],
-        "pictures": audit_pictures(audit, facts),
+        "pictures": pictures,
     }
 
 
@@ -94,9 +96,9 @@ def _cells(audit: Audit, places: dict[int, int]) -> list[dict[str, Any]]:
     return rows
 
 
-def audit_pictures(audit: Audit, facts: Facts) -> list[Picture]:
+def audit_pictures(audit: Audit) -> list[Picture]:
     """Return the pictures that show more than a sentence could."""
-    pictures = []
+    facts, pictures = Facts(audit.to_dict()), []
     if any(point.has_network for point in audit.points):
         pictures.append(_against_queries(audit, facts))
     largest = max((point.budget for point in _rounded(audit)), default=0)

@@ -91,7 +91,7 @@ def audit(
         (True, ['averaging', 'bisection', 'direct'])
     """
     levels = checked_levels(decimals, noise)
-    allowed = None if budgets is None else _checked_budgets(budgets)
+    allowed = None if budgets is None else checked_budgets(budgets)
     if not 0 < alarm < 1:
         raise InvalidInput(f"alarm must be between 0 and 1. Got {alarm!r} instead. For example 0.01.")
     checked_widths(hidden)  # before the target is opened
@@ -216,7 +216,8 @@ def _fresh_rows(network: Network, seed: int, domain: Any, examples: Any) -> Arra
     return region.to_inputs(region.sample(FRESH_ROWS, rng))
 
 
-def _checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
+def checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
+    """Return the budgets, ascending and each once; `InvalidInput` if one is no whole number from 1."""
     whole: list[int] = []
     with suppress(TypeError, ValueError):
         whole = [int(budget) for budget in budgets if not isinstance(budget, bool) and int(budget) == budget]

@@ -103,6 +103,22 @@ def _inline(svg: str, name: str, title: str) -> Markup:
     return Markup(re.sub(r"\n\s*", "\n", body))
 
 
+_DARK = {"ink": "#93cdf0", "accent": "#f5a29b", "quiet": "#a7b3bd", "text": "#e6ecf1", "paper": "#182129"}
+
+
+def svg_file(picture: Picture) -> str:
+    """Return the drawing as a file of its own, which follows dark mode like the page around it."""
+    dark = "; ".join(f"--{name}: {color}" for name, color in _DARK.items())
+    style = (
+        f"<style>@media (prefers-color-scheme: dark) {{ svg {{ {dark} }} }} "
+        f"text {{ fill: var(--text, {TEXT}) }} * {{ stroke-linejoin: round; stroke-linecap: butt }}</style>"
+    )
+    body = str(picture.svg)
+    names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    end = body.index(">")
+    return body[:end].replace("<svg ", f"<svg {names} ", 1) + ">" + style + body[end + 1 :]
+
+
 def thinned(count: int, keep: tuple[int, ...] = (), most: int = MOST_MARKERS) -> IntArray:
     """Indices of about ``most`` of ``count`` points, evenly spaced, the ends and ``keep`` among them."""
     if count <= most:
