@@ -7,63 +7,18 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 import pytest
+from planted_attacks import ALARM, BUDGETS, LEVELS, point, random_points, summary
 
 import unweave
 from unweave.audits import Level
 from unweave.audits.advice import Advice, advise, fewest_answers
-from unweave.audits.curve import EXACT, LevelSummary, Point, best_point, distinct
+from unweave.audits.curve import best_point, distinct
 from unweave.audits.findings import findings, leaks
 from unweave.audits.trace import TraceFigures
 from unweave.audits.words import about, listed, percent, plural
 
-ALARM = 0.01
-LEVELS = (Level(), Level(decimals=4), Level(decimals=2), Level(noise=0.1))
-BUDGETS = (100, 1_000, 10_000)
 CASES = range(40)
-
-
-def point(level, budget, error, way="averaging", alike=0.5, fresh=0.5, queries=None):
-    status = "FAILED" if math.isnan(error) else "RECOVERED"
-    asked = budget if queries is None else queries
-    return Point(level, budget, way, status, asked, error, error, error, fresh, alike, None, "")
-
-
-def summary(level, points):
-    """What the curve makes of the points, written down once more."""
-
-    def fewest(there):
-        return min((p.queries for p in points if p.level == level and there(p)), default=None)
-
-    exact = fewest(lambda p: p.median_weight_error <= EXACT)
-    errors = [p.median_weight_error for p in points if p.level == level and p.queries == exact]
-    return LevelSummary(
-        level,
-        fewest(lambda p: p.has_network),
-        fewest(lambda p: p.leak(ALARM) != "nothing"),
-        exact,
-        min(errors, default=math.nan),
-        fewest(lambda p: p.median_weight_error <= ALARM),
-        False,
-        10 * BUDGETS[-1],
-        "too coarse",
-    )
-
-
-def random_points(seed, levels=LEVELS):
-    """Attacks with any outcome, as long as each asks no more than it may."""
-    rng = np.random.default_rng(seed)
-    points = []
-    for level in levels:
-        for budget in (*BUDGETS, 10 * BUDGETS[-1]):
-            for way in ("averaging", "bisection")[: rng.integers(1, 3)]:
-                queries = int(rng.integers(1, budget + 1))
-                failed = rng.random() < 0.35
-                error = math.nan if failed else float(10 ** rng.uniform(-16, 0))
-                alike, fresh = float(rng.random()), float(10 ** rng.uniform(-6, 0))
-                points.append(point(level, budget, error, way, alike, fresh, queries))
-    return points
 
 
 def said(audited, points, levels=LEVELS, budgets=BUDGETS) -> Advice:
@@ -167,8 +122,8 @@ def test_the_recommendation_is_one_sentence_and_held(audited, seed):
     budget = int(re.search(r"at most ([\d,]+) queries", text).group(1).replace(",", ""))
     assert budget == max(b for _, b in held)
     finest = min((level for level, b in held if b == budget), key=lambda level: level.sigma)
-    begins = {None: "Allow", 4: "Round the answers to 4 decimals", 2: "Round the answers to 2 decimals"}
-    begin = "Add fresh noise of standard deviation 0.1" if finest.noise else begins[finest.decimals]
+    begin = "Allow" if finest == Level() else f"Round the answers to {finest.label}"
+    begin = "Add fresh noise of standard deviation 0.1" if finest.noise else begin
     assert text.startswith(begin)
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from planted_attacks import ALARM, BUDGETS, LEVELS, random_points, summary
 
 import unweave
 from unweave.audits.curve import EXACT
-from unweave.report.facts import Facts
+from unweave.audits.words import percent
+from unweave.report.facts import Facts, text_of
 
 
 class Reader(HTMLParser):
@@ -54,6 +57,43 @@ def test_every_number_is_in_the_json(audited, tags):
         value = facts.get(attributes["data-path"])
         given = json.loads(attributes["value"]) if attributes["value"] != "null" else None
         assert given == value, attributes
+
+
+def numbers_outside(page):
+    """Digits that the page says and no ``<data>`` element holds."""
+    body = page[page.index("<body>") :]
+    for element in ("svg", "code", "data"):
+        body = re.sub(rf"<{element}[ >].*?</{element}>", "", body, flags=re.DOTALL)
+    body = re.sub(r'<span class="label">.*?</span>', "", body)  # counts of what the page itself shows
+    said = html.unescape(re.sub(r"<[^>]*>", " ", body)).replace("OWASP AISVS 1.0", "")
+    return re.findall(r"\S*\d\S*", said)
+
+
+def test_no_number_stands_outside_of_what_the_json_has(page):
+    assert numbers_outside(page) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_outcome_makes_a_page_whose_numbers_are_in_the_json(audited, seed):
+    points = tuple(random_points(seed))
+    summaries = tuple(summary(level, points) for level in LEVELS)
+    made = replace(audited, points=points, levels=LEVELS, budgets=BUDGETS, summaries=summaries, alarm=ALARM)
+    page = made.to_html()
+    assert numbers_outside(page) == []
+    facts = Facts(json.loads(json.dumps(made.to_dict(), allow_nan=False)))
+    shown = re.findall(r'<data[^>]* data-path="([^"]*)" value="([^"]*)">([^<]*)<', page)
+    assert len(shown) > 100
+    for path, value, text in shown:
+        held = facts.get(path)
+        assert json.loads(html.unescape(value)) == held
+        if isinstance(held, float):
+            assert text in (percent(held), text_of(held)), path
+        elif isinstance(held, int) and not isinstance(held, bool):
+            assert int(text.replace(",", "")) == held, path
+    most = max(BUDGETS)
+    leaking = [point.leak(ALARM) for level in LEVELS if (point := made.best(level, most)) is not None]
+    word = "LEAKS" if "weights" in leaking else "COPIED" if "function" in leaking else "HELD"
+    assert made.headline.startswith(word)
 
 
 def test_nothing_is_fetched(page, tags):

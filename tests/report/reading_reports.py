@@ -122,7 +122,7 @@ def failed() -> unweave.Recovery:
         lambda x: np.sin(x[:, 0] * x[:, 1]) + x[:, 2] ** 3,
         input_dim=3,
         activation="tanh",
-        options=SmoothValuesOptions(work=3.0),
+        options=SmoothValuesOptions(work=0.3),
     )
 
 

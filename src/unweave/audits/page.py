@@ -144,7 +144,7 @@ def _against_queries(audit: Audit, facts: Facts) -> Picture:
 
 
 def _against_decimals(audit: Audit, budget: int, facts: Facts) -> Picture:
-    title = f"Weights against decimals, with {budget:,} queries"
+    title = "Weights against decimals"
 
     def paint(figure: Figure) -> None:
         axes = _by_decimals(figure, audit, budget, lambda point: max(point.median_weight_error, _LEAST_DRAWN))
@@ -168,7 +168,10 @@ def _against_decimals(audit: Audit, budget: int, facts: Facts) -> Picture:
                 for _, index in dict.fromkeys((max(mine), min(mine)))
             ]
             parts.append(Markup("{} ({}): {}").format(way, marker, Markup(", ").join(told)))
-    caption = Markup("; ").join(parts).capitalize() + "."
+    within = Markup("Median relative error with {} queries per client. ").format(
+        facts(f"/budgets/{audit.budgets.index(budget)}")
+    )
+    caption = within + Markup("; ").join(parts).capitalize() + "."
     return Picture("decimals", title, caption, draw("decimals", title, paint, WIDE), wide=True)
 
 
