@@ -26,7 +26,7 @@ _CAVEAT = (
     "These are the attacks of this program. A level that held against them is not proven safe: a better "
     "attack may need fewer queries."
 )
-_WORTH_TELLING = 0.5  # an error is told if it is at most this share of the one told before
+_WORTH_TELLING = 0.5  # an error is told if it is at most this share of the one told before, or of one
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _of_level(summary: LevelSummary, points: Sequence[Point], alarm: float) -> s
             text += f"; about {about(summary.alarm_after)} would give the weights to {percent(alarm)}"
         return f"{text}."
     parts: list[str] = []
-    known = math.inf
+    known = 1.0
     for point in mine:
         if point.median_weight_error <= _WORTH_TELLING * known:
             known = point.median_weight_error

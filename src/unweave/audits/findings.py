@@ -71,7 +71,7 @@ def _limits(budgets: Sequence[int], points: Sequence[Point], alarm: float) -> Fi
     result = f"An attack succeeded with {min(spent):,} queries."
     if held:
         result += (
-            f" A limit of {max(held):,} queries per client stopped all attacks on the unchanged answers."
+            f" A limit of {max(held):,} queries per client stopped all attacks on the answers as they are."
         )
     else:
         result += f" Even {plural(min(tried), 'query', 'queries')} per client are too many."
@@ -90,7 +90,7 @@ def _precision(
     held = [level.label for level, leak in found.items() if leak == "nothing"]
     if held:
         return Finding(OUTPUT_PRECISION, f"Within {most:,} queries, {listed(held)} held.", True)
-    result = f"Within {most:,} queries, none of {listed([level.label for level in found])} held."
+    result = f"Within {most:,} queries, no coarser level held ({listed([level.label for level in found])})."
     return Finding(OUTPUT_PRECISION, result, False)
 
 
