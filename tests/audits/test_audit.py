@@ -117,7 +117,7 @@ def test_ctrl_c_during_the_recovery_keeps_what_was_found(planted):
     assert found.interrupted
     assert found.points == ()
     assert found.verdict.startswith("Not decided: the audit was interrupted during the recovery")
-    assert found.headline == "INTERRUPTED before any attack"
+    assert found.headline == "INTERRUPTED before any attack ended"
     assert "NOT RECOVERED" not in found.to_html()
     assert 0 < found.trace_figures.rows <= found.target_queries  # those that were answered
 

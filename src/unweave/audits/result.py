@@ -81,7 +81,7 @@ class Audit:
         """The outcome in a line: ``LEAKS at 2 decimals: weights to 2e-15 after 5,418 queries``."""
         so_far = "INTERRUPTED, so far " if self.interrupted else ""
         if not self.points:
-            return "INTERRUPTED before any attack" if self.interrupted else self._without_curve()
+            return "INTERRUPTED before any attack ended" if self.interrupted else self._without_curve()
         most = max(self.budgets)
         found = [point for level in self.levels if (point := self.best(level, most)) is not None]
         for leak in ("weights", "function"):
