@@ -63,6 +63,9 @@ def test_a_report_in_a_browser(opened):
     assert opened.execute_script(OVERLAPS) == []
     assert opened.execute_script(OUTSIDE) == []
     check_colours(opened)
+    for picture in opened.find_elements("css selector", "svg.picture"):
+        drawn = image.imread(io.BytesIO(picture.screenshot_as_png))[:, :, :3]
+        assert (drawn.min(axis=2) < 0.5).mean() > 1e-3  # ink, not an empty panel
     for width in WIDTHS:
         opened.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
@@ -82,8 +85,5 @@ def test_a_report_in_a_browser(opened):
     assert luminance(opened.execute_script(PAPER)) == 1  # print stays light
     check_colours(opened)
     opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
-    for picture in opened.find_elements("css selector", "svg.picture"):
-        drawn = image.imread(io.BytesIO(picture.screenshot_as_png))[:, :, :3]
-        assert (drawn.min(axis=2) < 0.5).mean() > 1e-3  # ink, not an empty panel
     assert console(opened) == []
     assert base64.b64decode(opened.print_page()).startswith(b"%PDF")
