@@ -94,7 +94,7 @@ def audited(trained: Trained, decimals: Sequence[int]) -> Run:
     alone = unweave.recover(trained.predict, seed=seed, input_dim=inputs)
     network = found.recovery.network
     assert network is not None
-    for line in (found.verdict, *found.recommendations):
+    for line in (found.verdict, found.recommendation, *found.details):
         say(f"    {line}")
     comparison = unweave.compare(trained.truth, network)
     sent = f"audit {found.target_queries} queries, recovery {alone.queries}"

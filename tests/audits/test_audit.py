@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 import unweave
-from unweave.audits import Level
+from unweave.audits import Level, Trace
 from unweave.audits.run import default_budgets
 
 
@@ -28,7 +29,7 @@ def test_costs_one_recovery_and_nothing_more(planted, recorder):
 
 
 def test_same_seed_same_points(planted, audited):
-    again = unweave.audit(planted, decimals=[3], budgets=[10_000], seed=1000)
+    again = unweave.audit(planted, decimals=[3], budgets=[10_000], seed=1000, activation="tanh")
     before = [repr(point) for point in audited.points]  # in words, because nan is not nan
     assert len(again.points) == 4
     assert all(repr(point) in before or point.level == Level() for point in again.points)
@@ -55,7 +56,14 @@ def test_checkpoint_makes_it_free(planted, tmp_path):
 
 
 def test_target_that_rounds_itself(planted):
-    found = unweave.audit(lambda x: np.round(planted(x), 3), [4], budgets=[10_000], seed=1000, input_dim=4)
+    found = unweave.audit(
+        lambda x: np.round(planted(x), 3),
+        [4],
+        budgets=[10_000],
+        seed=1000,
+        input_dim=4,
+        activation="tanh",
+    )
     assert found.own.decimals == 3
     assert any("gives 3 decimals" in note for note in found.notes)
     assert unweave.compare(planted, found.recovery.network).parameter_error < 1e-10
@@ -64,12 +72,13 @@ def test_target_that_rounds_itself(planted):
 
 
 def test_not_recovered_is_said_plainly():
-    found = unweave.audit(riddle, decimals=[3], seed=1000, input_dim=6)
+    found = unweave.audit(riddle, decimals=[3], seed=1000, input_dim=6, activation="tanh")
     assert found.points == ()
     assert found.verdict.startswith("Not shown: this program did not recover the target within")
     assert found.target_queries == found.recovery.queries
-    assert any("There is no leakage curve" in line for line in found.recommendations)
-    assert any("no sign of safety" in line for line in found.recommendations)
+    assert any("There is no leakage curve" in line for line in found.details)
+    assert any("no sign of safety" in line for line in found.details)
+    assert found.headline == "NOT RECOVERED"
     json.dumps(found.to_dict(), allow_nan=False)
 
 
@@ -85,6 +94,62 @@ def test_network_that_is_only_close_does_not_stand_in(planted):
     )
     assert found.recovery.status is not unweave.Status.RECOVERED
     assert found.points == ()
+
+
+def test_says_what_was_audited_when_and_how(audited):
+    settings = audited.settings
+    assert settings["target"] == {"kind": "object", "name": "unweave.networks.network:Network"}
+    assert settings["arguments"]["seed"] == 1000
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", settings["date"])
+    assert audited.to_dict()["settings"] == settings
+
+
+def test_ctrl_c_during_the_recovery_keeps_what_was_found(planted):
+    asked = []
+
+    def interrupted(x):
+        asked.append(len(x))
+        if sum(asked) > 300:
+            raise KeyboardInterrupt
+        return planted(x)
+
+    found = unweave.audit(interrupted, decimals=[3], seed=1000, input_dim=4)
+    assert found.interrupted
+    assert found.points == ()
+    assert found.verdict.startswith("Not decided: the audit was interrupted during the recovery")
+    assert found.headline == "INTERRUPTED before any attack ended"
+    assert "NOT RECOVERED" not in found.to_html()
+    assert 0 < found.trace_figures.rows <= found.target_queries  # those that were answered
+
+
+def test_trace_has_every_row_in_order(audited, planted, recorder, tmp_path):
+    target = recorder(planted)
+    unweave.recover(target, seed=1000, input_dim=4, activation="tanh")
+    audited.save_trace(tmp_path / "trace.jsonl")
+    records = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text().splitlines()]
+    np.testing.assert_array_equal([record["inputs"] for record in records], target.rows)
+    np.testing.assert_array_equal([record["answers"] for record in records], planted(target.rows))
+    times, requests = ([record[name] for record in records] for name in ("time", "request"))
+    assert times == sorted(times)
+    assert (times[0], requests[0]) == (0, 1)
+    assert requests == sorted(requests)
+    audited.save_trace(tmp_path / "trace.csv")
+    lines = (tmp_path / "trace.csv").read_text().splitlines()
+    assert lines[0] == "time,request,x1,x2,x3,x4,y1"
+    np.testing.assert_array_equal(np.loadtxt(lines[1:], delimiter=",")[:, 2:6], target.rows)
+    with pytest.raises(unweave.InvalidInput, match=r"must end in \.jsonl or \.csv"):
+        audited.save_trace(tmp_path / "trace.txt")
+
+
+def test_figures_of_a_trace():
+    near, far = np.array([[1.0, 0.0], [1.0, 0.005]]), np.array([[0.0, 1.0], [9.0, 0.0], [0.5, 0.5]])
+    trace = Trace(lambda: iter([(near, near[:, :1]), (far, far[:, :1])]))
+    figures = trace.figures()
+    assert (figures.rows, figures.requests) == (5, 2)
+    assert figures.close_share == pytest.approx(1 / 5)
+    assert figures.far_share == pytest.approx(1 / 5)
+    assert next(trace.records())["time"] is None
+    assert Trace(lambda: iter([])).figures().rows == 0
 
 
 @pytest.mark.parametrize(

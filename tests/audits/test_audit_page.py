@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from planted_attacks import ALARM, BUDGETS, LEVELS, random_points, summary
 
 import unweave
-from unweave.report.facts import Facts
+from unweave.audits.curve import EXACT
+from unweave.audits.words import percent
+from unweave.report.facts import Facts, text_of
 
 
 class Reader(HTMLParser):
@@ -54,6 +59,43 @@ def test_every_number_is_in_the_json(audited, tags):
         assert given == value, attributes
 
 
+def numbers_outside(page):
+    """Digits that the page says and no ``<data>`` element holds."""
+    body = page[page.index("<body>") :]
+    for element in ("svg", "code", "data"):
+        body = re.sub(rf"<{element}[ >].*?</{element}>", "", body, flags=re.DOTALL)
+    body = re.sub(r'<span class="label">.*?</span>', "", body)  # counts of what the page itself shows
+    said = html.unescape(re.sub(r"<[^>]*>", " ", body)).replace("OWASP AISVS 1.0", "")
+    return re.findall(r"\S*\d\S*", said)
+
+
+def test_no_number_stands_outside_of_what_the_json_has(page):
+    assert numbers_outside(page) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_outcome_makes_a_page_whose_numbers_are_in_the_json(audited, seed):
+    points = tuple(random_points(seed))
+    summaries = tuple(summary(level, points) for level in LEVELS)
+    made = replace(audited, points=points, levels=LEVELS, budgets=BUDGETS, summaries=summaries, alarm=ALARM)
+    page = made.to_html()
+    assert numbers_outside(page) == []
+    facts = Facts(json.loads(json.dumps(made.to_dict(), allow_nan=False)))
+    shown = re.findall(r'<data[^>]* data-path="([^"]*)" value="([^"]*)">([^<]*)<', page)
+    assert len(shown) > 100
+    for path, value, text in shown:
+        held = facts.get(path)
+        assert json.loads(html.unescape(value)) == held
+        if isinstance(held, float):
+            assert text in (percent(held), text_of(held)), path
+        elif isinstance(held, int) and not isinstance(held, bool):
+            assert int(text.replace(",", "")) == held, path
+    most = max(BUDGETS)
+    leaking = [point.leak(ALARM) for level in LEVELS if (point := made.best(level, most)) is not None]
+    word = "LEAKS" if "weights" in leaking else "COPIED" if "function" in leaking else "HELD"
+    assert made.headline.startswith(word)
+
+
 def test_nothing_is_fetched(page, tags):
     assert not re.search(r"\b(?:src|action|data)=", page)
     links = [attributes.get("href") or attributes.get("xlink:href") for _, attributes in tags]
@@ -67,11 +109,40 @@ def test_nothing_is_fetched(page, tags):
 def test_pictures_have_words(tags):
     pictures = [attributes for tag, attributes in tags if tag == "svg"]
     captions = {attributes.get("id") for tag, attributes in tags if tag == "figcaption"}
-    assert len(pictures) == 3
+    assert len(pictures) == 1  # two levels are no curve against decimals
     for attributes in pictures:
         assert attributes["role"] == "img"
         assert attributes["aria-label"]
         assert attributes["aria-describedby"] in captions
+
+
+def test_columns_agree_with_each_other(audited):
+    """What a cell shows and after how many queries it is reached say the same."""
+    for level in audited.levels:
+        entry = audited.summary(level)
+        for budget in audited.budgets:
+            best = audited.best(level, budget)
+            own = best.level == level
+            assert not own or best.has_network == (entry.first_network <= budget)
+            leak = best.leak(audited.alarm)
+            reached = entry.function_after is not None and entry.function_after <= budget
+            assert not own or (leak != "nothing") == reached
+            if not entry.alarm_predicted:
+                reached = entry.alarm_after is not None and entry.alarm_after <= budget
+                assert not own or (leak == "weights") == reached
+            if best.median_weight_error <= EXACT:
+                assert entry.exact_after <= budget
+
+
+def test_no_row_of_the_table_of_attacks_is_told_twice(page):
+    table = page[page.index("All attacks") : page.index("How this was measured")]
+    rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", table, flags=re.DOTALL)
+    figures = [
+        re.findall(r'value="([^"]*)"', row)[:1] + re.findall(r'value="([^"]*)"', row)[3:] for row in rows
+    ]
+    figures = [entry for entry, row in zip(figures, rows, strict=True) if "no network" not in row]
+    assert len(figures) > 5
+    assert len({tuple(entry) for entry in figures}) == len(figures)
 
 
 def test_tables_have_headings(tags):
@@ -84,6 +155,11 @@ def test_page_says_the_verdict_and_the_price(audited, page):
     assert audited.verdict.split(".")[0] in page
     assert "The attacks asked it nothing" in page
     assert "by bisection" in page
+    assert audited.recommendation in html.unescape(page)
+    assert audited.headline in page
+    assert audited.settings["date"] in page
+    assert "unweave.networks.network:Network" in page
+    assert "AML.T0024.002 Extract AI Model" in page
     for defence in audited.defences:
         assert defence.name in page
 

@@ -106,12 +106,23 @@ def rounded() -> unweave.Recovery:
     return unweave.recover(lambda x: np.round(net(x), 3), input_dim=5, activation="tanh")
 
 
+def noisy() -> unweave.Recovery:
+    net = unweave.random_network([4, 3, 1], seed=1001, outer="normal")
+    rng = np.random.default_rng(1004)
+    return unweave.recover(
+        lambda x: net(x) + 0.02 * rng.standard_normal((len(x), 1)),
+        input_dim=4,
+        hidden=[3],
+        activation="tanh",
+    )
+
+
 def failed() -> unweave.Recovery:
     return unweave.recover(
         lambda x: np.sin(x[:, 0] * x[:, 1]) + x[:, 2] ** 3,
         input_dim=3,
         activation="tanh",
-        options=SmoothValuesOptions(work=3.0),
+        options=SmoothValuesOptions(work=0.3),
     )
 
 
@@ -119,6 +130,5 @@ def out_of_budget() -> unweave.Recovery:
     return unweave.recover(unweave.random_network([12, 30, 1], seed=1000, outer="normal"), max_queries=900)
 
 
-KINDS = {
-    function.__name__: function for function in (shallow, deep, relu, samples, rounded, failed, out_of_budget)
-}
+_EVERY = (shallow, deep, relu, samples, rounded, noisy, failed, out_of_budget)
+KINDS = {function.__name__: function for function in _EVERY}

@@ -16,17 +16,19 @@ from unweave import InvalidInput, Recovery, Status
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.span_evidence import SpanEvidence
 from unweave.report import report_html
+from unweave.report.charts import is_worth_drawing
 
 LARGEST = 1_000_000
 """Bytes that a report may have."""
-NOT_SAID = ("svg", "pre", "style", "head")
+NOT_SAID = ("svg", "pre", "code", "style", "head")
 """Elements whose digits are no statement of the page: axes of pictures, commands, style."""
 PICTURES = {
-    "shallow": {"spectrum", "objective", "profile", "convergence", "fresh", "weights", "stages"},
-    "deep": {"convergence", "fresh", "layers", "weights", "stages"},
-    "relu": {"convergence", "fresh", "kinks", "weights", "stages"},
+    "shallow": {"spectrum", "objective", "profile", "fresh", "weights", "stages"},
+    "deep": {"fresh", "weights", "stages"},
+    "relu": {"fresh", "kinks", "weights", "stages"},
     "samples": {"convergence", "fresh", "weights", "stages"},
-    "rounded": {"spectrum", "profile", "convergence", "fresh", "errors", "weights", "stages"},
+    "rounded": {"spectrum", "profile", "convergence", "fresh", "weights", "stages"},
+    "noisy": {"spectrum", "profile", "convergence", "fresh", "errors", "weights", "stages"},
     "out_of_budget": {"stages"},
 }
 STATUS = {"failed": Status.FAILED, "out_of_budget": Status.FAILED}
@@ -70,12 +72,67 @@ def test_the_answer_comes_first_and_the_way_to_repeat_it_last(kind, recovery_of,
     headings = [node.text() for node in page.all("h2")]
     assert headings[0] == "The answer"
     assert headings[-1] == "How to repeat it"
-    (title,) = page.all("h1")
-    word = str(recovery.status).partition(":")[0].capitalize()
-    assert title.text().strip().startswith(word)
+    (status,) = [node for node in page.all("span") if "status" in node.attributes.get("class", "").split()]
+    assert status.text().strip() == str(recovery.status).partition(":")[0].capitalize()
+    tones = {"RECOVERED": "good", "APPROXIMATE": "fair", "FAILED": "bad"}
+    assert tones[recovery.status.name] in status.attributes["class"].split()
     questions = [node.text() for node in page.all("table")[0].all("th")]
-    assert questions == ["Status", "Recovered", "How sure", "Cost", "What stays open"]
+    assert questions == ["Status", "Recovered", "How certain", "Cost", "What remains open"]
     assert ("What to try" in headings) == (recovery.network is None)
+
+
+@every_kind
+def test_target_date_and_command_stand_at_the_top(kind, recovery_of, page_of):
+    (header,) = parsed(page_of(kind)).all("header")
+    settings, text = recovery_of(kind).settings, header.text()
+    assert settings["date"] in text
+    assert settings["target"]["name"] in text
+    assert f"seed={settings['arguments']['seed']}" in text
+    typed = replace(recovery_of(kind), settings={**settings, "command": "unweave recover net.onnx --seed 7"})
+    assert "unweave recover net.onnx --seed 7" in parsed(report_html(typed)).all("header")[0].text()
+
+
+@pytest.mark.parametrize("kind", ["rounded", "noisy"])
+def test_coarse_answers_lead_with_the_error_of_the_weights(kind, recovery_of, page_of):
+    recovery = recovery_of(kind)
+    (header,) = parsed(page_of(kind)).all("header")
+    assert f"The answers are {kind}; the weights are known to" in " ".join(header.text().split())
+    (shown,) = [n for n in header.all("data") if "/weights/largest" in n.attributes["data-path"]]
+    assert float(shown.attributes["value"]) == max(w.max() for w in recovery.standard_errors.weights)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_standard_errors_are_told_as_what_they_are(seed, recovery_of):
+    """The equations of the flips leave these errors, and no sentence says that something else would."""
+    rounded, rng = recovery_of("rounded"), np.random.default_rng(seed)
+    errors = rounded.standard_errors
+    varied = unweave.Network(
+        [np.abs(rng.standard_normal(w.shape)) for w in errors.weights],
+        [np.abs(rng.standard_normal(b.shape)) for b in errors.biases],
+        errors.activations,
+    )
+    text = " ".join(
+        parsed(report_html(replace(rounded, standard_errors=varied))).text(without=NOT_SAID).split()
+    )
+    parts = [
+        f"{w.max():.3g} (weights) and {b.max():.3g} (biases)"
+        for w, b in zip(varied.weights, varied.biases, strict=True)
+    ]
+    sentence = f"in the target's own inputs: {parts[0]} in hidden layer 1 ; {parts[1]} in the output layer"
+    assert sentence in text
+    assert f"are known to {max(w.max() for w in varied.weights):.3g} (largest standard error)" in text
+    assert "averaging alone" not in text
+
+
+@pytest.mark.parametrize("points", range(2, 7))
+def test_no_picture_is_almost_empty(points, recovery_of):
+    history = tuple(10.0 ** -np.arange(points))
+    (chart,) = [
+        chart
+        for chart in replace(recovery_of("shallow").evidence, fit_history=history).charts(None)
+        if chart.name == "convergence"
+    ]
+    assert is_worth_drawing(chart) == (points >= 4)
 
 
 @pytest.mark.parametrize("kind", PICTURES)

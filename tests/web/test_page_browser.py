@@ -99,7 +99,8 @@ def test_upload_to_download(screen: Screen, tmp_path: Path) -> None:
     screen.wait_end()
     assert screen.text("#verdict") == "Recovered"
     assert screen.text("#name") == teacher.name  # as text
-    assert screen.driver.execute_script("return document.querySelectorAll('main img').length") == 0
+    foreign = "return document.querySelectorAll('main img:not(#pictures img)').length"
+    assert screen.driver.execute_script(foreign) == 0
     assert "6-4-1 tanh" in screen.text("#facts")
     screen.driver.execute_cdp_cmd(
         "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
@@ -161,6 +162,48 @@ def test_a_run_survives_a_reload_and_can_be_cancelled(screen: Screen, slow_targe
     screen.click("#delete")
     screen.click("#confirm [value=yes]")
     screen.wait(lambda: screen.driver.current_url == f"{screen.page.url}/")
+
+
+DROP = """
+const [name, text] = arguments;
+const moved = new DataTransfer();
+moved.items.add(new File([text], name));
+for (const kind of ['dragover', 'drop']) {
+  const event = new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: moved });
+  document.querySelector('#form').dispatchEvent(event);
+}
+"""
+UNLOADED = "return [...document.querySelectorAll('#pictures img')].filter(i => !i.naturalWidth).length"
+
+
+def test_the_sample_gives_pictures(screen: Screen) -> None:
+    screen.click("#try")
+    screen.wait(lambda: screen.shows("#gallery"))
+    assert screen.text("#verdict") == "Recovered"
+    screen.driver.execute_script(
+        "document.querySelectorAll('#pictures img').forEach(i => i.loading = 'eager')"
+    )
+    screen.wait(lambda: screen.driver.execute_script(UNLOADED) == 0)
+    assert len(screen.driver.find_elements("css selector", "#pictures img")) > 3
+    for width in (NARROW, WIDE):
+        screen.width(width)
+        assert screen.driver.execute_script(BEYOND) <= 0
+
+
+def test_files_can_be_dropped(screen: Screen) -> None:
+    chosen = "return [...document.querySelector('#file').files].map(f => f.name)"
+    screen.driver.execute_script(DROP, "samples.csv", "1,2\n3,4\n")
+    assert screen.driver.execute_script(chosen) == ["samples.csv"]
+    assert screen.shows("#outputs")  # a table
+    screen.click("[value=compare] + span")
+    screen.driver.execute_script(DROP, "first.json", "{}")
+    assert screen.driver.execute_script(chosen) == ["first.json"]
+    assert screen.shows("#other")
+    assert not screen.shows("#kinds")
+    assert not screen.shows("summary")
+    screen.click("[value=audit] + span")
+    assert screen.shows("#decimals")
+    assert not screen.shows("[value=table] + span")
 
 
 def test_every_field_has_a_label_and_fits_a_telephone(screen: Screen) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import httpx
 import numpy as np
 import pytest
 from served_page import TEACHER, Page, asked, poll, saved
@@ -74,6 +76,52 @@ def test_an_uploaded_model_comes_back_in_every_format(page: Page, tmp_path: Path
     assert "look" in page.get(f"/api/runs/{run_id}/files/log.txt").text
 
 
+def test_the_sample_is_recovered_and_shown_in_pictures(page: Page, locked: Page) -> None:
+    run_id = page.begin(kind="sample")
+    run = page.wait_end(run_id)
+    assert (run["status"], run["verdict"], run["tone"]) == ("FINISHED", "RECOVERED", "good")
+    assert (run["name"], run["problems"]) == ("sample-network.npz", [])
+    assert {"weights", "stages"} <= {picture["name"] for picture in run["pictures"]}
+    for picture in run["pictures"]:
+        drawn = page.get(f"/runs/{run_id}/pictures/{picture['name']}")
+        assert drawn.headers["content-type"] == "image/svg+xml"
+        assert "sandbox" in drawn.headers["content-security-policy"]
+        assert "prefers-color-scheme: dark" in drawn.text
+        assert "<" not in picture["caption"]
+        ElementTree.fromstring(drawn.text)
+    for name in ("nothing", "..%2f..%2fstate.json", "Weights", "weights.svg", "picture-weights"):
+        assert page.get(f"/runs/{run_id}/pictures/{name}").status_code == 404
+    stranger = httpx.get(f"{locked.url}/runs/{run_id}/pictures/weights", trust_env=False)
+    assert stranger.headers["location"] == "/login"
+
+
+def test_an_audit_a_plan_and_a_comparison(page: Page, tmp_path: Path) -> None:
+    content = saved(TEACHER, tmp_path)
+    audit = page.begin("t.npz", content, task="audit", decimals="3", budgets="300", activation="tanh")
+    plan = page.begin(kind="sample", task="plan")
+    other = saved(unweave.random_network([6, 4, 1], seed=1001), tmp_path)
+    pairs = [
+        page.post("/api/runs", files=[("task", (None, "compare")), ("file", ("a.npz", content)),
+                                      ("other", ("b.npz", second))]).json()["id"]
+        for second in (content, other)
+    ]  # fmt: skip
+    run = page.wait_end(audit)
+    assert (run["status"], run["tone"], run["problems"]) == ("FINISHED", "bad", [])
+    assert run["words"] == run["audit"]["headline"]
+    assert run["words"].startswith("LEAKS as it is")
+    assert run["audit"]["settings"]["target"] == {"kind": "file", "name": "t.npz"}
+    assert {file["name"] for file in run["files"]} == {"audit.html", "trace.jsonl", "result.json", "log.txt"}
+    assert "Findings by control" in page.get(f"/runs/{audit}/report").text
+    trace = page.get(f"/api/runs/{audit}/files/trace.jsonl").text
+    assert len(trace.splitlines()) == run["audit"]["target_queries"]
+    run = page.wait_end(plan)
+    assert (run["words"], run["plan"]["inputs"]) == ("planned", 10)
+    assert any(entry["tried"] for entry in run["plan"]["methods"])
+    for run_id, words in zip(pairs, ("the same network", "different networks"), strict=True):
+        run = page.wait_end(run_id)
+        assert (run["words"], run["comparison"]["is_same"]) == (words, words == "the same network")
+
+
 def test_a_table_is_fitted(page: Page) -> None:
     rng = np.random.default_rng(1000)
     truth = unweave.random_network([3, 4, 2], activation="relu", seed=1001, outer="normal")
@@ -126,6 +174,7 @@ def test_nothing_is_lost_when_the_server_is_killed(slow_target: ReferenceServer,
             fourth: "CANCELLED",
         }
         assert page.run(first)["options"] == [
+            ["Task", "recover"],
             ["Target", slow_target.url],
             ["Hidden widths", "find out"],
             ["Activation", "find out"],

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from unweave.errors import InvalidInput
 from unweave.web.run_folder import RunState, RunStatus, is_run_id, new_run_id
 from unweave.web.run_request import FieldError, RunRequest, parse_request, shown_name
 
@@ -116,3 +117,42 @@ def test_given_names_are_only_shown(given: str, shown: str) -> None:
 )
 def test_names_of_runs_cannot_be_paths(text: str) -> None:
     assert not is_run_id(text)
+
+
+def test_every_task_takes_its_own_fields() -> None:
+    form = {"task": "audit", "decimals": "4, 2", "noise": "0.1", "budgets": "100,10"}
+    request = parse_request(form, "a.npz")
+    assert (request.decimals, request.noise, request.budgets) == ((4, 2), (0.1,), (100, 10))
+    assert RunRequest.from_dict(json.loads(json.dumps(request.to_dict()))) == request
+    pair = parse_request({"task": "compare"}, "a.npz", "dir/b.onnx")
+    assert (pair.other_name, pair.other_ending) == ("b.onnx", ".onnx")
+    sample = parse_request({"kind": "sample", "task": "plan"}, "evil.pkl")
+    assert (sample.kind, sample.sample, sample.ending) == ("file", True, ".npz")
+
+
+@pytest.mark.parametrize(
+    ("form", "other", "field", "message"),
+    [
+        ({"task": "steal"}, None, "task", "The task must be recover, audit, compare, plan"),
+        ({"task": "audit", "kind": "table"}, None, "kind", "The target of audit must be file or endpoint"),
+        ({"task": "compare", "kind": "endpoint"}, "b.npz", "kind", "The target of compare must be file"),
+        ({"task": "compare"}, None, "other", "A second model file must be chosen"),
+        ({"task": "compare"}, "b.pkl", "other", "such files may run code"),
+        ({"task": "audit", "decimals": "many"}, None, "decimals", "Decimals must be numbers"),
+        ({"task": "audit", "decimals": "99"}, None, "decimals", "Decimals must be numbers"),
+        ({"task": "audit", "noise": "-1"}, None, "noise", "Noise must be numbers"),
+        ({"task": "audit", "budgets": "0"}, None, "budgets", "Queries per client must be numbers"),
+    ],
+)
+def test_tasks_that_cannot_be_done(form: dict[str, str], other: str | None, field: str, message: str) -> None:
+    with pytest.raises(FieldError, match=message) as told:
+        parse_request(form, "table.csv" if form.get("kind") == "table" else "a.npz", other)
+    assert told.value.field == field
+
+
+@pytest.mark.parametrize("change", [{"task": "steal"}, {"other_ending": "/../x"}, {"kind": "table"}])
+def test_a_state_from_elsewhere_names_a_known_task(change: dict[str, str]) -> None:
+    content = parse_request({"task": "compare"}, "a.npz", "b.npz").to_dict()
+    assert RunRequest.from_dict(content).other_ending == ".npz"
+    with pytest.raises(InvalidInput):
+        RunRequest.from_dict({**content, **change})

@@ -12,6 +12,7 @@ import struct
 import zipfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -226,6 +227,34 @@ def test_forms_that_are_none_are_refused(body: bytes, error: type[Exception], tm
     with pytest.raises(error, match=r"must|cannot"):
         asyncio.run(read_form(pieces(body, 100), "multipart/form-data; boundary=b", tmp_path / "f", 1000))
     assert (tmp_path / "f").stat().st_size <= 1000
+
+
+def test_two_files_share_one_limit(tmp_path: Path) -> None:
+    def read(first: bytes, second: bytes) -> Any:
+        body = form_body(('name="file"; filename="a"', first), ('name="other"; filename="b"', second))
+        stream, kind = pieces(body, 100), "multipart/form-data; boundary=b"
+        places = {"other": tmp_path / "g"}
+        return asyncio.run(read_form(stream, kind, tmp_path / "f", 1000, others=places))
+
+    form = read(b"x" * 400, b"y" * 500)
+    assert (form.file_name, form.other_names) == ("a", {"other": "b"})
+    assert ((tmp_path / "f").read_bytes(), (tmp_path / "g").read_bytes()) == (b"x" * 400, b"y" * 500)
+    with pytest.raises(TooLarge) as told:
+        read(b"x" * 600, b"y" * 500)
+    assert told.value.field == "other"
+    assert (tmp_path / "f").stat().st_size + (tmp_path / "g").stat().st_size <= 1000
+
+
+def test_the_second_file_passes_the_same_check(page: Page, tmp_path: Path) -> None:
+    good = ("file", ("a.npz", saved(TEACHER, tmp_path)))
+    for other, message in ((b"hello", "must be an .npz archive"), (b"", "must not be empty")):
+        parts = [("task", (None, "compare")), good, ("other", ("b.npz", other))]
+        refused = page.post("/api/runs", files=parts)
+        assert (refused.status_code, refused.json()["field"]) == (422, "other")
+        assert message in refused.json()["error"]
+        assert str(page.folder) not in refused.json()["error"]
+    large = [("task", (None, "compare")), good, ("other", ("b.npz", b"x" * 2**20))]
+    assert page.post("/api/runs", files=large).status_code == 413
 
 
 def test_all_kinds_of_files_are_taken(page: Page, tmp_path: Path) -> None:

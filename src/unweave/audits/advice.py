@@ -1,4 +1,4 @@
-"""The audit in words: the verdict, what each level gives away, what a defender can do.
+"""The audit in words: the verdict, one recommendation, what each level gives away, what a defender can do.
 
 What is said about a level rests on attacks that were run. That an attack of ours fails shows nothing about
 others. The one limit that no attack passes is a count: with P parameters, up to symmetry, and K numbers per
@@ -10,21 +10,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from unweave.audits.answer_log import LogCheck
-from unweave.audits.curve import LevelSummary, Point
+from unweave.audits.curve import LevelSummary, Point, distinct
+from unweave.audits.findings import leaks
 from unweave.audits.level import Level, OwnPrecision
 from unweave.audits.result import Defence
+from unweave.audits.words import about, listed, percent, plural
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.network import Network
 from unweave.recovery.result import Recovery, Status
 
 _CAVEAT = (
-    "These are the attacks of this program. A level that holds against them is not proven safe: a better "
+    "These are the attacks of this program. A level that held against them is not proven safe: a better "
     "attack may need fewer queries."
 )
-_HARDLY_KNOWN_ERROR = 0.5  # median weight error above which weights are not worth a figure
-NO_NETWORK = "no network"
+_WORTH_TELLING = 0.5  # an error is told if it is at most this share of the one told before, or of one
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What the audit says."""
+
+    verdict: str
+    recommendation: str
+    details: tuple[str, ...]
+    defences: tuple[Defence, ...]
+    notes: tuple[str, ...]
 
 
 def advise(
@@ -36,33 +49,86 @@ def advise(
     points: Sequence[Point],
     summaries: Sequence[LevelSummary],
     alarm: float,
-) -> tuple[str, tuple[str, ...], tuple[Defence, ...], tuple[str, ...]]:
-    """Return verdict, recommendations, defences and notes."""
+    interrupted: bool = False,
+) -> Advice:
+    """Put what was measured into words."""
     network = recovery.network
     notes = _notes(recovery, own, check, levels)
     if network is not None and not isinstance(network, Network) and recovery.status.is_recovered:
-        return _other_kind(recovery), (_CAVEAT,), (), notes
+        limit = f"Allow each client far fewer than {recovery.queries:,} queries over its lifetime."
+        return Advice(_other_kind(recovery), limit, (_CAVEAT,), (), notes)
     if network is None or not may_stand_in(recovery, check):
-        return _not_found(recovery, check), _for_unknown(recovery, check), _defences(None, None), notes
-    here = f"{_shape(network)} network with {network.n_parameters:,} parameters"
-    exactly = f"all parameters of this {here} can be computed from its answers"
-    if recovery.status is Status.RECOVERED_UP_TO_AMBIGUITY:
-        exactly = f"this {here} can be computed from its answers, up to an ambiguity ({recovery.message})"
-    verdict = (
-        f"Yes: {exactly}. As it is, {recovery.queries:,} queries were enough, and fresh answers agree to "
-        f"{percent(recovery.error)}."
+        cut = interrupted and not recovery.status.is_recovered
+        verdict = _cut_short(recovery) if cut else _not_found(recovery, check)
+        todo = (
+            "Repeat the audit and let it finish."
+            if cut
+            else "Do not take this for safety: repeat the audit with what an attacker may know (hidden, "
+            "activation, examples, domain) or with more queries."
+        )
+        return Advice(verdict, todo, _for_unknown(recovery, check), _defences(None, None), notes)
+    details = [_of_level(summary, points, alarm) for summary in summaries if summary.level != Level()]
+    details += [line for budget in budgets if (line := _of_budget(budget, levels, points, alarm))]
+    details += [_limit(network, points, alarm), _CAVEAT]
+    complete = len(summaries) == len(levels)
+    return Advice(
+        _found(recovery, network),
+        _recommendation(network, levels, budgets, points, alarm, complete),
+        tuple(details),
+        _defences(network, summaries),
+        notes,
     )
-    advice = [_of_level(summary, points, alarm) for summary in summaries if summary.level != Level()]
-    advice += [line for budget in budgets if (line := _of_budget(budget, levels, points, alarm))]
-    advice += [_limit(network, summaries), _CAVEAT]
-    return verdict, tuple(advice), _defences(network, summaries), notes
+
+
+def _found(recovery: Recovery, network: Network) -> str:
+    here = f"{_shape(network)} network ({plural(network.n_parameters, 'parameter')})"
+    agree = f"fresh answers agree to {percent(recovery.error)}"
+    cost = plural(recovery.queries, "query", "queries")
+    if recovery.status is Status.RECOVERED_UP_TO_AMBIGUITY:
+        return (
+            f"Yes: {cost} gave away the function of this {here}, and its weights up to an ambiguity "
+            f"({recovery.message}); {agree}."
+        )
+    return f"Yes: {cost} gave away all weights of this {here}, and with them its function; {agree}."
+
+
+def _recommendation(
+    network: Network,
+    levels: Sequence[Level],
+    budgets: Sequence[int],
+    points: Sequence[Point],
+    alarm: float,
+    complete: bool,
+) -> str:
+    """Return what to do, in one sentence: the largest budget at which a level held, and the finest such."""
+    if not complete:
+        return "Repeat the audit and let it finish before deciding: attacks are missing."
+    for budget in sorted(budgets, reverse=True):
+        held = [level for level, leak in leaks(levels, budget, points, alarm).items() if leak == "nothing"]
+        if not held:
+            continue
+        finest = min(held, key=lambda level: level.sigma)
+        limit = f"allow each client at most {budget:,} queries over its lifetime"
+        how = f"{limit[0].upper()}{limit[1:]}" if finest == Level() else f"{_measure(finest)} and {limit}"
+        return f"{how}: no attack took the weights or the function within that."
+    return (
+        f"Allow each client fewer than {plural(fewest_answers(network), 'query', 'queries')} over its "
+        "lifetime: every level that was tried gave away the weights or the function within "
+        f"{min(budgets):,} queries."
+    )
+
+
+def _measure(level: Level) -> str:
+    if level.noise > 0:
+        return f"Add fresh noise of standard deviation {level.noise:g} to every answer"
+    return f"Round the answers to {level.label}"
 
 
 def _other_kind(recovery: Recovery) -> str:
     """Say that a model that is no network was recovered; leakage curves are for networks."""
     return (
-        f"Yes: this model, a {recovery.network.describe()}, can be computed from its answers. As it is, "
-        f"{recovery.queries:,} queries were enough, and fresh answers agree to {percent(recovery.error)}."
+        f"Yes: {plural(recovery.queries, 'query', 'queries')} gave away this model, a "
+        f"{recovery.network.describe()}; fresh answers agree to {percent(recovery.error)}."
     )
 
 
@@ -72,15 +138,22 @@ def may_stand_in(recovery: Recovery, check: LogCheck | None) -> bool:
     return a_network and recovery.status.is_recovered and check is not None and check.agrees
 
 
+def _cut_short(recovery: Recovery) -> str:
+    return (
+        "Not decided: the audit was interrupted during the recovery of the target, after "
+        f"{plural(recovery.queries, 'query', 'queries')}."
+    )
+
+
 def _not_found(recovery: Recovery, check: LogCheck | None) -> str:
     if recovery.status.is_recovered and check is not None and not check.agrees:
         return (
-            "Not decided: a network was found that agrees with fresh answers, but not with all answers that "
-            "were given on the way, so that it may not stand in for the target."
+            "Not decided: a network was found that agrees with fresh answers, but not with every answer "
+            "given before, so it may not stand in for the target."
         )
     return (
-        f"Not shown: this program did not recover the target within {recovery.queries:,} queries "
-        f"({recovery.message or recovery.status.value})."
+        f"Not shown: this program did not recover the target within "
+        f"{plural(recovery.queries, 'query', 'queries')} ({recovery.message or recovery.status.value})."
     )
 
 
@@ -90,83 +163,71 @@ def _for_unknown(recovery: Recovery, check: LogCheck | None) -> tuple[str, ...]:
     if recovery.network is not None and check is not None and check.rows:
         shares = [f"{share:.1%} to {digits} decimals" for digits, share in sorted(check.alike.items())]
         lines.append(
-            "What was found answers like the target, on the "
-            f"{check.rows:,} rows that were asked, in {listed(shares)}: a copy need not have the weights to "
-            "be useful."
+            f"The network found gives the target's answers on {listed(shares)} of the {check.rows:,} rows "
+            "that were asked: a copy can be useful without the weights."
             if shares
-            else f"What was found misses the {check.rows:,} answers by at most {check.largest_error:.2g}."
+            else f"The network found misses the {check.rows:,} answers by at most {check.largest_error:.2g}."
         )
-    lines.append(
-        "That the recovery did not succeed is no sign of safety: tell it what an attacker may know (hidden, "
-        "activation, examples, domain), or allow more queries."
-    )
+    lines.append("A recovery that does not succeed is no sign of safety.")
     return tuple(lines)
 
 
 def _of_level(summary: LevelSummary, points: Sequence[Point], alarm: float) -> str:
-    """Return what one level gives away, and when."""
+    """Return what one level gives away, and when: each attack that improves on those with fewer queries."""
     label = _at(summary.level)
     if summary.first_network is None:
         why = f" ({summary.reason})" if summary.reason else ""
         return f"{label}, {summary.tried:,} queries gave no network{why}."
-    mine = [point for point in points if point.level == summary.level and point.has_network]
-    if mine and min(point.median_weight_error for point in mine) > _HARDLY_KNOWN_ERROR:
-        best = min(mine, key=lambda point: point.fresh_error)
-        return (
-            f"{label}, {best.queries:,} queries give a network that answers alike to "
-            f"{percent(best.fresh_error)}, but with other weights."
+    mine = [point for point in distinct(points) if point.level == summary.level and point.has_network]
+    mine.sort(key=lambda point: point.queries)
+    if all(point.leak(alarm) != "weights" for point in mine):
+        best = min(mine, key=lambda point: (point.leak(alarm) == "nothing", point.fresh_error))
+        copied = "copy the function" if best.leak(alarm) == "function" else "give a network"
+        text = (
+            f"{label}, {best.queries:,} queries {copied} without the weights: it answers "
+            f"{percent(best.share_alike)} of fresh rows alike and errs by at most {percent(best.fresh_error)}"
         )
-    averaged = sorted((point for point in mine if point.way != "bisection"), key=lambda point: point.queries)
-    parts = [
-        f"{point.queries:,} queries give the weights to {percent(point.median_weight_error)}"
-        for point in averaged
-    ]
-    if summary.alarm_predicted and summary.alarm_after is not None:
-        parts.append(f"about {about(summary.alarm_after)} would give {percent(alarm)} (square-root law)")
-    if summary.exact_after is not None and summary.level.is_rounded:
-        left = percent(summary.exact_error)
-        parts.append(f"{summary.exact_after:,} give them to {left}, by bisection")
-    if not parts:
-        return f"{label}, no attack came to {percent(alarm)}."
-    return f"{label}, {listed(_shortened(parts))}."
-
-
-def _shortened(parts: list[str]) -> list[str]:
-    """Say what the parts have in common in the first one only."""
-    return [parts[0], *(part.replace("queries give the weights to", "give") for part in parts[1:])]
+        if summary.alarm_predicted and summary.alarm_after is not None:
+            text += f"; about {about(summary.alarm_after)} would give the weights to {percent(alarm)}"
+        return f"{text}."
+    parts: list[str] = []
+    known = 1.0
+    for point in mine:
+        if point.median_weight_error <= _WORTH_TELLING * known:
+            known = point.median_weight_error
+            by = " by bisection" if point.way == "bisection" else ""
+            what = "queries give the weights to" if not parts else "give them to"
+            parts.append(f"{point.queries:,} {what} {percent(known)}{by}")
+    return f"{label}, {listed(parts)}."
 
 
 def _of_budget(budget: int, levels: Sequence[Level], points: Sequence[Point], alarm: float) -> str:
-    """Return what may be published to a client with this budget."""
-    tried = [level for level in levels if any((p.level, p.budget) == (level, budget) for p in points)]
-    # Who is given more digits may throw them away: what is finer than a level that leaks, leaks as well.
-    leaks = [
-        point.level.sigma
-        for point in points
-        if point.budget == budget and point.has_network and point.median_weight_error <= alarm
-    ]
-    worst = max(leaks, default=-1.0)
-    held = sorted((level for level in tried if level.sigma > worst), key=lambda level: level.sigma)
-    if not tried:
+    """Return what held against a client with this budget."""
+    found = leaks(levels, budget, points, alarm)
+    held = sorted(
+        (level for level, leak in found.items() if leak == "nothing"), key=lambda level: level.sigma
+    )
+    within = f"Within {budget:,} queries"
+    if not found:
         return ""
-    allowed = f"With {budget:,} queries per client"
     if not held:
-        return f"{allowed}, every level gives the weights to {percent(alarm)} or better: allow fewer."
-    if len(held) == len(tried):
-        return f"{allowed}, no attack came to {percent(alarm)} at any level that was tried."
-    names = listed([level.label for level in held])
-    if len(held) > 2:
-        names = f"{held[0].label} and everything coarser"
-    return f"{allowed}, {names} held; the rest gives the weights to {percent(alarm)} or better."
+        return f"{within}, every level gave away the weights or the function."
+    if len(held) == len(found):
+        return f"{within}, every level held: no attack took the weights or the function."
+    names = listed([_name(level) for level in held])
+    if len(held) > 2 and max(level.sigma for level in set(found) - set(held)) < held[0].sigma:
+        names = f"{_name(held[0])} and everything coarser"
+    gave = [_name(level) for level, leak in found.items() if leak != "nothing"]
+    return f"{within}, {names} held; {listed(gave)} did not."
 
 
-def _limit(network: Network, summaries: Sequence[LevelSummary]) -> str:
-    firsts = [summary.first_network for summary in summaries if summary.first_network is not None]
-    ours = f"The attacks that were run need {min(firsts):,} queries or more. " if firsts else ""
+def _limit(network: Network, points: Sequence[Point], alarm: float) -> str:
+    spent = [point.queries for point in points if point.leak(alarm) != "nothing"]
+    ours = f"The cheapest attack that succeeded asked {min(spent):,} queries. " if spent else ""
     return (
         f"{ours}No attack can determine all parameters from fewer than {fewest_answers(network):,} answers "
-        "without knowing something about them beforehand: these are fewer equations than unknowns. A limit "
-        "per client below that is the only one that is proven."
+        "unless it knows something about them beforehand, because there are fewer equations than unknowns. "
+        "Only a limit per client below that number is proven."
     )
 
 
@@ -180,6 +241,10 @@ def fewest_answers(network: Network) -> int:
         unknowns -= network.weights[-1].shape[0] + 1  # what is added to all classes
         numbers -= 1  # probabilities sum to one
     return math.ceil(unknowns / numbers)
+
+
+def _name(level: Level) -> str:
+    return "the answers as they are" if level == Level() else level.label
 
 
 def _at(level: Level) -> str:
@@ -200,39 +265,38 @@ def _defences(network: Network | None, summaries: Sequence[LevelSummary] | None)
     return (
         Defence(
             "Round the answers",
-            "Each decimal less makes averaging ten times less precise, and n rows win sqrt(n) back. But "
-            "rounding that always answers alike is no noise: an attacker halves the input until the last "
-            "digit flips and has an exact equation, one bit per query, whatever the number of "
-            "decimals." + measured,
+            "Each decimal removed makes averaging ten times less precise, and n rows win sqrt(n) back. But "
+            "rounding is not noise: the same row always gets the same answer, so an attacker bisects for the "
+            "input at which the last digit flips and gains an exact equation, one bit per query, whatever "
+            "the number of decimals." + measured,
         ),
         Defence(
             "Add noise, then round",
-            "Noise stops the halving. It has to be drawn afresh for every answer, repeated rows included: an "
-            "offset that stays, or changes slowly with the input, cancels in differences. It costs the "
-            "attacker only a square root: ten times the noise, a hundred times the queries for the same "
-            "error.",
+            "Noise stops bisection if it is drawn afresh for every answer, repeated rows included: an offset "
+            "that stays, or changes slowly with the input, cancels in differences. Averaging only pays a "
+            "square root: ten times the noise costs a hundred times the queries for the same error.",
         ),
         Defence(
             "Limit the number of answers",
-            "Per client, over its lifetime, and with clients that act together in mind. Fewer answers than "
+            "Per client, over its lifetime, and with colluding clients in mind. Fewer answers than "
             "parameters leave parameters open, whatever the attack." + rows,
         ),
         Defence(
             "Return labels only",
-            "Takes the numbers away, not the leak: where the label changes, the boundary can be followed by "
-            "the same halving, at a far higher price per parameter, and gives the network up to a common "
-            "factor. Not attacked in this audit.",
+            "This removes the numbers, not the leak: an attacker follows the decision boundary by the same "
+            "bisection, at a far higher price per parameter, and obtains the network up to a common factor. "
+            "Not attacked in this audit.",
         ),
         Defence(
             "Coarsen the inputs",
-            "Rounding the inputs before the network sees them takes away the fine steps that halving and "
-            "short differences need. Averaging over coarse inputs goes on working. Not attacked in this "
-            "audit.",
+            "Rounding the inputs before the network sees them removes the fine steps that bisection and "
+            "short differences need. Averaging over coarse inputs still works. Not attacked in this audit.",
         ),
         Defence(
-            "Watch what is asked",
-            "These attacks ask rows that no user would: dense crosses around one point, rows far outside of "
-            "the data, sequences that close in on one point. All of them can be seen in a log.",
+            "Watch the queries",
+            "These attacks ask rows that no user would: dense crosses around one point, rows far outside the "
+            "data, sequences that close in on one point. Replay the exported trace to see whether your "
+            "detector notices.",
         ),
     )
 
@@ -243,61 +307,23 @@ def _notes(
     notes = list(recovery.notes)
     if own.decimals is not None and any((level.decimals or 0) > own.decimals for level in levels):
         notes.append(
-            f"the target itself gives {own.decimals} decimals: levels with more are what it gives already"
+            f"the target itself gives {own.decimals} decimals: a level with more decimals changes nothing"
         )
     elif own.kind == "noisy":
         notes.append(
-            f"the target's answers are noisy by themselves (standard deviation {own.sigma:.2g}); the "
-            "stand-in answers with fresh noise of that size, and its own weights are only known to what that "
-            "noise leaves"
+            f"the target's answers are noisy (standard deviation {own.sigma:.2g}): the stand-in answers with "
+            "fresh noise of that size, and its weights are known only as well as that noise allows"
         )
     elif own.kind == "float32":
-        notes.append("the target answers in single precision, and so does the stand-in, inputs included")
+        notes.append("the target answers in single precision; so does the stand-in, inputs included")
     if recovery.status is Status.RECOVERED_UP_TO_AMBIGUITY:
         notes.append(
-            "other parameters fit as well: weight errors are distances to one of them, and may be large "
-            "where the answers agree"
+            "other parameters fit as well: weight errors are distances to one choice of them, and may be "
+            "large although the answers agree"
         )
     if check is not None and check.rows < recovery.queries:
         notes.append(
-            f"{check.rows:,} of {recovery.queries:,} answers were kept for the check of the stand-in"
+            f"the stand-in was checked against {check.rows:,} of {recovery.queries:,} answers; the others "
+            "were not kept"
         )
     return tuple(notes)
-
-
-def percent(share: float) -> str:
-    """Return a relative error in words: per cent down to a hundredth, then as a power of ten.
-
-    >>> percent(0.0123), percent(4.2e-4), percent(2.2e-15), percent(0.967), percent(1.0)
-    ('1.2 %', '0.042 %', '2e-15', '97 %', '100 %')
-    """
-    if math.isnan(share):
-        return NO_NETWORK
-    if share >= 0.1:
-        return f"{100 * share:.0f} %"
-    if share >= 1e-4:
-        return f"{100 * share:.2g} %"
-    return f"{share:.0e}".replace("e-0", "e-")
-
-
-def about(count: float) -> str:
-    """Return a count rounded to two digits, for predictions.
-
-    >>> about(123456), about(98)
-    ('120,000', '98')
-    """
-    if count < 100:
-        return f"{count:.0f}"
-    unit = 10 ** (math.floor(math.log10(count)) - 1)
-    return f"{round(count / unit) * unit:,}"
-
-
-def listed(parts: list[str], last: str = "and") -> str:
-    """Return ``a, b and c``.
-
-    >>> listed(["a", "b", "c"]), listed(["a"])
-    ('a, b and c', 'a')
-    """
-    if len(parts) < 2:
-        return "".join(parts)
-    return f"{', '.join(parts[:-1])} {last} {parts[-1]}"

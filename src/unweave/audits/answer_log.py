@@ -5,6 +5,7 @@ The rows come from the ledger's own log: on disk if a checkpoint was asked for, 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ class MemoryStore:
         self._pieces: list[dict[str, NDArray[Any]]] = []
         self._results: dict[str, tuple[NDArray[Any], ...]] = {}
         self._room = most_bytes
+        self.times: list[float] = []
+        """When each piece was added, in seconds since 1970"""
 
     def header(self) -> Header:
         """Return what `write_header` was given last."""
@@ -51,6 +54,7 @@ class MemoryStore:
         if size <= self._room:
             self._room -= size
             self._pieces.append(dict(arrays))
+            self.times.append(time.time())
 
     def pieces(self, names: Sequence[str]) -> Iterator[dict[str, NDArray[Any]]]:
         """Return the arrays called ``names`` of every piece."""

@@ -18,7 +18,7 @@ the worst whether all are.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -32,6 +32,7 @@ from unweave.networks.network import Network
 from unweave.networks.symmetry import Layers, canonical
 from unweave.recovery.recover import recover
 from unweave.recovery.result import Recovery
+from unweave.search.journal import Progress
 
 _SINGLE_PRECISION = float(np.finfo(np.float32).eps)  # answers that are not rounded are alike to this
 Way = Literal["direct", "averaging", "bisection"]
@@ -154,6 +155,7 @@ def attack(
     *,
     averaging: float | None = None,
     deadline: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Attack:
     """Recover the stand-in at ``level`` within ``max_queries`` rows.
 
@@ -166,6 +168,7 @@ def attack(
         max_queries=max_queries,
         averaging=averaging,
         deadline=deadline,
+        progress=progress,
         **stand_in.known,
     )
     taught = knowledge(stand_in.network, recovery.network, stand_in.rows, _seen(level, stand_in.own))

@@ -12,23 +12,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from unweave.audits.advice import percent
-from unweave.audits.attack import FRESH_ROWS
-from unweave.audits.curve import Point
+from unweave.audits.curve import ALIKE, EXACT, Point, distinct
 from unweave.audits.level import Level
 from unweave.audits.result import Audit
+from unweave.audits.words import percent
 from unweave.report.facts import Facts
-from unweave.report.picture import ACCENT, INK, QUIET, Picture, draw
+from unweave.report.picture import ACCENT, INK, PAPER, QUIET, TEXT, WIDE, Picture, draw, logarithmic
+from unweave.report.repeat import python_call
 
 _NOTHING_KNOWN_ERROR = 1.0  # drawn where there is no network: a guess of 0 errs by 100 %
+_LEAST_LEVELS = 3  # of a picture: two points are no curve
 _LEAST_DRAWN = 1e-16  # smaller errors cannot be told from rounding
 _FIGURE_INCHES = (9.4, 4.4)  # width and height of the picture of a curve, as wide as the page
 _MARKERS = "osD^vP*X<>hd"
 _LINES = ("-", "--", "-.", ":")
 
 
-def audit_html(audit: Audit) -> str:
-    """Return the page as text: same audit, same text."""
+def audit_html(audit: Audit, pictures: Sequence[Picture] | None = None) -> str:
+    """Return the page as text: same audit, same text. ``pictures`` saves drawing `audit_pictures`."""
     environment = Environment(
         loader=ChoiceLoader([PackageLoader("unweave.audits"), PackageLoader("unweave.report")]),
         autoescape=True,
@@ -36,23 +37,44 @@ def audit_html(audit: Audit) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("audit.html.j2").render(_content(audit))
+    return environment.get_template("audit.html.j2").render(
+        _content(audit, audit_pictures(audit) if pictures is None else pictures)
+    )
 
 
-def _content(audit: Audit) -> dict[str, Any]:
+TOOK = {"weights": "weights", "function": "function", "nothing": "held"}
+"""What an attack took -> the word in the table."""
+_TONES = {"LEAKS": "bad", "COPIED": "fair", "HELD": "good"}
+
+
+def _content(audit: Audit, pictures: Sequence[Picture]) -> dict[str, Any]:
+    places = {id(point): index for index, point in enumerate(audit.points)}
+    facts = Facts(audit.to_dict())
     return {
         "audit": audit,
-        "fact": Facts(audit.to_dict()),
+        "fact": facts,
         "percent": percent,
-        "cells": _cells(audit),
-        "pictures": audit_pictures(audit),
+        "word": audit.headline,
+        "tone": _TONES.get(audit.headline.removeprefix("INTERRUPTED, so far ").split()[0], "fair"),
+        "command": audit_command(audit.settings),
+        "took": TOOK,
+        "alike": ALIKE,
+        "exact": EXACT,
+        "cells": _cells(audit, places),
+        "runs": [(places[id(point)], point) for point in distinct(audit.points)],
+        "pictures": pictures,
     }
 
 
-def _cells(audit: Audit) -> list[dict[str, Any]]:
-    """Return a row per attacked level: the best attack of every budget, and when attacks succeed."""
+def audit_command(settings: dict[str, Any]) -> str:
+    """Return the command that was typed, or the call in Python."""
+    typed = settings.get("command")
+    return str(typed) if typed else python_call(settings, "audit").splitlines()[-1]
+
+
+def _cells(audit: Audit, places: dict[int, int]) -> list[dict[str, Any]]:
+    """Return a row per attacked level: what every budget takes, and after how many queries."""
     rows = []
-    places = {id(point): index for index, point in enumerate(audit.points)}
     for index, level in enumerate(audit.levels):
         best = [audit.best(level, budget) for budget in audit.budgets]
         if not any(best):
@@ -61,8 +83,13 @@ def _cells(audit: Audit) -> list[dict[str, Any]]:
         rows.append(
             {
                 "place": index,
-                "unrounded": level == Level(),
-                "points": [(None if point is None else places[id(point)], point) for point in best],
+                "level": level,
+                "points": [
+                    (None, None, None)
+                    if point is None
+                    else (places[id(point)], point, point.leak(audit.alarm))
+                    for point in best
+                ],
                 "summary": None if summary is None else audit.summaries.index(summary),
             }
         )
@@ -70,17 +97,17 @@ def _cells(audit: Audit) -> list[dict[str, Any]]:
 
 
 def audit_pictures(audit: Audit) -> list[Picture]:
-    """Return the pictures for which there are points."""
-    pictures = []
+    """Return the pictures that show more than a sentence could."""
+    facts, pictures = Facts(audit.to_dict()), []
     if any(point.has_network for point in audit.points):
-        pictures.append(_against_queries(audit))
-        largest = max((point.budget for point in _rounded(audit)), default=0)
-        if len({point.level for point in _rounded(audit) if point.budget == largest}) > 1:
-            pictures += [_against_decimals(audit, largest), _answers_alike(audit, largest)]
+        pictures.append(_against_queries(audit, facts))
+    largest = max((point.budget for point in _rounded(audit)), default=0)
+    if len({point.level for point in _rounded(audit) if point.budget == largest}) >= _LEAST_LEVELS:
+        pictures.append(_against_decimals(audit, largest, facts))
     return pictures
 
 
-def _against_queries(audit: Audit) -> Picture:
+def _against_queries(audit: Audit, facts: Facts) -> Picture:
     title = "Error of the weights against queries"
 
     def paint(figure: Figure) -> None:
@@ -96,54 +123,56 @@ def _against_queries(audit: Audit) -> Picture:
                     ls=_LINES[index % len(_LINES)],
                     drawstyle="steps-post",  # what is known stays until more is
                     color=_colour(level),
-                    mfc="white" if level.noise > 0 else _colour(level),
+                    mfc=PAPER if level.noise > 0 else _colour(level),
                     label=level.label,
                 )
         _alarm(axes, audit.alarm)
         axes.set(xlabel="queries", ylabel="median relative error of the weights", ylim=(_LEAST_DRAWN / 3, 5))
-        axes.set_yticks([10.0**power for power in range(-15, 1, 3)])
-        axes.minorticks_off()
+        logarithmic(axes.xaxis)
+        logarithmic(axes.yaxis)
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="published")
 
     caption = Markup(
-        "Each line is a way to publish the answers, each marker a recovery that was run. At one, at the top, "
-        "nothing is known yet. A line falls twice: when a first network is found, and, where answers are "
-        "rounded, when bisection has made all of it exact. Below the dashed grey line ({}) weights count as "
-        "given away."
-    ).format(percent(audit.alarm))
+        "Each line is a way to publish the answers, each marker one of {} attacks, with up to {} queries. "
+        "At the top nothing is known yet. Below the dashed grey line, at {}, the weights count as given away."
+    ).format(
+        Markup('<span class="label">{}</span>').format(len(distinct(audit.points))),
+        facts(f"/points/{max(range(len(audit.points)), key=lambda i: audit.points[i].queries)}/queries"),
+        facts("/alarm"),
+    )
     return Picture("queries", title, caption, draw("queries", title, paint, _FIGURE_INCHES), wide=True)
 
 
-def _against_decimals(audit: Audit, budget: int) -> Picture:
-    title = f"Weights, with {budget:,} queries"
+def _against_decimals(audit: Audit, budget: int, facts: Facts) -> Picture:
+    title = "Weights against decimals"
 
     def paint(figure: Figure) -> None:
         axes = _by_decimals(figure, audit, budget, lambda point: max(point.median_weight_error, _LEAST_DRAWN))
         _alarm(axes, audit.alarm)
         axes.set_yscale("log")
         axes.set(ylabel="median relative error", ylim=(_LEAST_DRAWN / 3, 5))
-        axes.set_yticks([10.0**power for power in range(-15, 1, 3)])
-        axes.minorticks_off()
+        logarithmic(axes.yaxis)
 
-    caption = Markup(
-        "Averaging (circles) loses a factor of ten with every decimal less. Bisection (squares) does not "
-        "care how many there are."
+    parts = []
+    for way, marker in (("averaging", "circles"), ("bisection", "squares")):
+        mine = [
+            (point.level.decimals or 0, index)
+            for index, point in enumerate(audit.points)
+            if point.level.is_rounded and point.has_network and (point.way, point.budget) == (way, budget)
+        ]
+        if mine:
+            told = [
+                Markup("{} at {}").format(
+                    facts(f"/points/{index}/median_weight_error"), facts(f"/points/{index}/label")
+                )
+                for _, index in dict.fromkeys((max(mine), min(mine)))
+            ]
+            parts.append(Markup("{} ({}): {}").format(way, marker, Markup(", ").join(told)))
+    within = Markup("Median relative error with {} queries per client. ").format(
+        facts(f"/budgets/{audit.budgets.index(budget)}")
     )
-    return Picture("decimals", title, caption, draw("decimals", title, paint))
-
-
-def _answers_alike(audit: Audit, budget: int) -> Picture:
-    title = f"Answers, with {budget:,} queries"
-
-    def paint(figure: Figure) -> None:
-        axes = _by_decimals(figure, audit, budget, lambda point: 100 * point.share_alike)
-        axes.set(ylabel="rows answered alike, per cent", ylim=(0, 105))
-
-    caption = Markup(
-        "How many of {} fresh rows the copy answers like the original, to the last digit that is published. "
-        "What is missing are rows close to where that digit changes."
-    ).format(f"{FRESH_ROWS:,}")
-    return Picture("alike", title, caption, draw("alike", title, paint))
+    caption = within + Markup("; ").join(parts).capitalize() + "."
+    return Picture("decimals", title, caption, draw("decimals", title, paint, WIDE), wide=True)
 
 
 def _by_decimals(figure: Figure, audit: Audit, budget: int, value: Callable[[Point], float]) -> Axes:
@@ -187,7 +216,7 @@ def _rounded(audit: Audit) -> list[Point]:
 def _colour(level: Level) -> str:
     if level.noise > 0:
         return ACCENT
-    return INK if level.decimals is not None else "black"
+    return INK if level.decimals is not None else TEXT
 
 
 def _alarm(axes: Axes, alarm: float) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from unweave.audits.answer_log import LogCheck
-from unweave.audits.curve import LevelSummary, Point
+from unweave.audits.curve import ALIKE, EXACT, LevelSummary, Point, best_point
+from unweave.audits.findings import TECHNIQUE, Finding
 from unweave.audits.level import Level, OwnPrecision
+from unweave.audits.trace import Trace, TraceFigures
+from unweave.audits.words import percent, plural
 from unweave.errors import InvalidInput
+from unweave.files.atomic import write_file
+from unweave.networks.network import Network
 from unweave.recovery.result import Recovery
 
 
@@ -41,12 +46,22 @@ class Audit:
     """Median relative error of the weights at which they count as given away"""
     verdict: str
     """The answer in a sentence"""
-    recommendations: tuple[str, ...]
+    recommendation: str
+    """What to do, in a sentence"""
+    details: tuple[str, ...]
+    """What each level and each budget gives away"""
+    findings: tuple[Finding, ...]
+    """The same by the controls of OWASP AISVS and MITRE ATLAS"""
     defences: tuple[Defence, ...]
     notes: tuple[str, ...]
     interrupted: bool
     seconds: float
     cpu_seconds: float
+    trace: Trace
+    """Every row that the recovery asked of the target"""
+    trace_figures: TraceFigures
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Target, date, arguments and versions, as in `Recovery.settings`"""
 
     @property
     def is_complete(self) -> bool:
@@ -54,13 +69,33 @@ class Audit:
         return len(self.summaries) == len(self.levels)
 
     def best(self, level: Level, budget: int) -> Point | None:
-        """Return the attack that knows the weights best, preferably one with a network; None if none ran."""
-        here = [point for point in self.points if (point.level, point.budget) == (level, budget)]
-        return min(here, key=lambda point: (not point.has_network, point.median_weight_error), default=None)
+        """Return the attack that takes most within ``budget`` queries; None if none ran."""
+        return best_point(self.points, level, budget, self.alarm)
 
     def summary(self, level: Level) -> LevelSummary | None:
         """Return the summary of ``level``; None if it was not attacked."""
         return next((summary for summary in self.summaries if summary.level == level), None)
+
+    @property
+    def headline(self) -> str:
+        """The outcome in a line: ``LEAKS at 2 decimals: weights to 2e-15 after 5,418 queries``."""
+        so_far = "INTERRUPTED, so far " if self.interrupted else ""
+        if not self.points:
+            return "INTERRUPTED before any attack ended" if self.interrupted else self._without_curve()
+        most = max(self.budgets)
+        found = [point for level in self.levels if (point := self.best(level, most)) is not None]
+        for leak in ("weights", "function"):
+            leaking = [point for point in found if point.leak(self.alarm) == leak]
+            if leaking:
+                return so_far + _worst(max(leaking, key=lambda point: point.level.sigma), leak)
+        return f"{so_far}HELD within {plural(most, 'query', 'queries')}"
+
+    def _without_curve(self) -> str:
+        if not self.recovery.status.is_recovered:
+            return "NOT RECOVERED"
+        if isinstance(self.recovery.network, Network):
+            return "NOT DECIDED"
+        return f"LEAKS as it is: the model after {plural(self.recovery.queries, 'query', 'queries')}"
 
     def __repr__(self) -> str:
         return f"Audit({self.recovery.status.name}, {len(self.points)} points, {self.target_queries} queries)"
@@ -69,16 +104,25 @@ class Audit:
         """Return everything but the parameters of networks, ready for JSON (nan and infinity become null)."""
         plain: dict[str, Any] = _for_json(
             {
+                "headline": self.headline,
                 "verdict": self.verdict,
-                "recommendations": self.recommendations,
+                "recommendation": self.recommendation,
+                "details": self.details,
+                "technique": TECHNIQUE,
+                "findings": [asdict(finding) for finding in self.findings],
                 "alarm": self.alarm,
+                "alike": ALIKE,
+                "exact": EXACT,
                 "target_queries": self.target_queries,
                 "recovery_queries": self.recovery.queries,
                 "own_precision": asdict(self.own),
                 "check": None if self.check is None else {**asdict(self.check), "agrees": self.check.agrees},
                 "levels": [{**asdict(level), "label": level.label} for level in self.levels],
                 "budgets": self.budgets,
-                "points": [{"label": point.level.label, **asdict(point)} for point in self.points],
+                "points": [
+                    {"label": point.level.label, **asdict(point), "leak": point.leak(self.alarm)}
+                    for point in self.points
+                ],
                 "summaries": [{"label": entry.level.label, **asdict(entry)} for entry in self.summaries],
                 "defences": [asdict(defence) for defence in self.defences],
                 "notes": self.notes,
@@ -86,6 +130,8 @@ class Audit:
                 "complete": self.is_complete,
                 "seconds": self.seconds,
                 "cpu_seconds": self.cpu_seconds,
+                "trace": asdict(self.trace_figures),
+                "settings": self.settings,
             }
         )
         plain["recovery"] = self.recovery.to_dict()
@@ -102,13 +148,21 @@ class Audit:
         path = Path(path)
         if path.suffix.lower() not in (".html", ".htm"):
             raise InvalidInput(f"path must end in .html. Got {str(path)!r} instead.")
-        page = self.to_html()
-        try:
-            path.write_text(page, encoding="utf-8")
-        except OSError as error:
-            raise InvalidInput(
-                f"path must be a file that can be written. Got {str(path)!r} instead ({error.strerror})."
-            ) from error
+        write_file(path, self.to_html().encode("utf-8"))
+
+    def save_trace(self, path: str | Path) -> None:
+        """Write every row that the recovery asked, for a detector: .jsonl or .csv."""
+        self.trace.save(path)
+
+
+def _worst(point: Point, leak: str) -> str:
+    where = point.level.label if point.level == Level() else f"at {point.level.label}"
+    if point.level.noise > 0:
+        where = f"with {point.level.label}"
+    cost = f"after {plural(point.queries, 'query', 'queries')}"
+    if leak == "weights":
+        return f"LEAKS {where}: weights to {percent(point.median_weight_error)} {cost}"
+    return f"COPIED {where}: {percent(point.share_alike)} of fresh rows answered alike {cost}"
 
 
 def _for_json(value: Any) -> Any:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,17 @@ from unweave.audits.advice import advise, may_stand_in
 from unweave.audits.answer_log import MemoryStore, answers_on_disk, check_log, logged_answers
 from unweave.audits.attack import FRESH_ROWS, StandIn
 from unweave.audits.curve import LeakageCurve, LevelSummary, Point
+from unweave.audits.findings import findings
 from unweave.audits.level import OwnPrecision, checked_levels
 from unweave.audits.result import Audit
-from unweave.errors import BudgetExhausted, InvalidInput
+from unweave.audits.trace import Trace
+from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
 from unweave.execution.store import Checkpoint
 from unweave.networks.network import Network
 from unweave.probing.look import look
 from unweave.recovery.recover import recover
 from unweave.recovery.result import Recovery
+from unweave.recovery.settings import describe_target, with_settings
 from unweave.search.journal import Progress
 from unweave.search.request import checked_widths
 from unweave.targets.queries import Queries
@@ -37,6 +41,7 @@ _FRESH_STREAM = 0x61756469  # keeps fresh rows apart from everything that a reco
 _STAND_IN_SEED = 1  # added to the seed: an attacker does not draw the auditor's random numbers
 
 
+@with_settings
 def audit(
     target: Any,
     decimals: Sequence[int] = DECIMALS,
@@ -75,9 +80,8 @@ def audit(
             so.
         checkpoint: keeps every answer of the target on disk.
 
-    Ctrl-C during the recovery of the target raises `Interrupted`. During the attacks it ends them, and the
-    points that are done are returned. Cost: the queries of one recovery of the target, and the time of about
-    two recoveries of the stand-in per point.
+    Ctrl-C ends the audit: what is done is returned, with ``interrupted`` set. Cost: the queries of one
+    recovery of the target, and the time of about two recoveries of the stand-in per point.
 
     Example:
         >>> import unweave
@@ -87,7 +91,7 @@ def audit(
         (True, ['averaging', 'bisection', 'direct'])
     """
     levels = checked_levels(decimals, noise)
-    allowed = None if budgets is None else _checked_budgets(budgets)
+    allowed = None if budgets is None else checked_budgets(budgets)
     if not 0 < alarm < 1:
         raise InvalidInput(f"alarm must be between 0 and 1. Got {alarm!r} instead. For example 0.01.")
     checked_widths(hidden)  # before the target is opened
@@ -100,25 +104,26 @@ def audit(
         "domain": domain,
         "examples": examples,
     }
-    sent = queries.sent
-    recovery, answers = _recovered(queries, seed, checkpoint, progress, known)
+    sent, store = queries.sent, MemoryStore()
+    recovery, answers, interrupted = _recovered(queries, seed, checkpoint, progress, known, store)
+    recovery = replace(recovery, settings={**recovery.settings, "target": describe_target(target)})
     own = OwnPrecision.of(recovery.stages)
     check = None
     if recovery.network is not None:
         digits = [level.decimals for level in levels if level.decimals is not None]
         check = check_log(recovery.network, answers, own, recovery.error, digits)
-    notes: list[str] = []
-    curve = _Collected()
-    if may_stand_in(recovery, check) and recovery.network is not None:
+    curve = _Collected(interrupted)
+    if may_stand_in(recovery, check) and recovery.network is not None and not interrupted:
         allowed = allowed or default_budgets(recovery.network.n_parameters)
         rows = _fresh_rows(recovery.network, seed, domain, examples)
         stand_in = StandIn(recovery.network, own, rows, seed + _STAND_IN_SEED, known)
         left = None if deadline is None else max(0.0, deadline - (time.monotonic() - began))
         curve.run(LeakageCurve(stand_in, levels, allowed, alarm, left, progress))
-        notes += curve.notes
-    verdict, recommendations, defences, more = advise(
-        recovery, own, check, levels, allowed or (), curve.points, curve.summaries, alarm
+    words = advise(
+        recovery, own, check, levels, allowed or (), curve.points, curve.summaries, alarm, interrupted
     )
+    trace = Trace(answers, store.times)
+    asked = trace.figures()
     return Audit(
         recovery=recovery,
         target_queries=queries.sent - sent,
@@ -129,13 +134,17 @@ def audit(
         points=tuple(curve.points),
         summaries=tuple(curve.summaries),
         alarm=alarm,
-        verdict=verdict,
-        recommendations=recommendations,
-        defences=defences,
-        notes=(*notes, *more),
+        verdict=words.verdict,
+        recommendation=words.recommendation,
+        details=words.details,
+        findings=findings(levels, allowed or (), curve.points, alarm, asked),
+        defences=words.defences,
+        notes=(*curve.notes, *words.notes),
         interrupted=curve.interrupted,
         seconds=time.monotonic() - began,
         cpu_seconds=time.process_time() - cpu,
+        trace=trace,
+        trace_figures=asked,
     )
 
 
@@ -152,11 +161,11 @@ def default_budgets(n_parameters: int) -> tuple[int, ...]:
 class _Collected:
     """What the attacks have given so far, however they end."""
 
-    def __init__(self) -> None:
+    def __init__(self, interrupted: bool = False) -> None:
         self.points: list[Point] = []
         self.summaries: list[LevelSummary] = []
-        self.notes: list[str] = []
-        self.interrupted = False
+        self.notes = ["interrupted: no attack was run"] if interrupted else []
+        self.interrupted = interrupted
 
     def run(self, curve: LeakageCurve) -> None:
         try:
@@ -167,9 +176,9 @@ class _Collected:
                     self.summaries.append(found)
         except KeyboardInterrupt:
             self.interrupted = True
-            self.notes.append("interrupted: the points that are missing were not computed")
+            self.notes.append("interrupted: the missing attacks were not run")
         except BudgetExhausted:
-            self.notes.append("the deadline passed: the points that are missing were not computed")
+            self.notes.append("the deadline passed: the missing attacks were not run")
 
 
 def _recovered(
@@ -178,20 +187,26 @@ def _recovered(
     checkpoint: str | Path | Checkpoint | None,
     progress: Callable[[Progress], None] | None,
     known: dict[str, Any],
-) -> tuple[Recovery, Callable[[], Iterator[tuple[Array, Array]]]]:
-    """Return the one recovery of the target, and a way to read everything it was answered."""
-    store = MemoryStore()
+    store: MemoryStore,
+) -> tuple[Recovery, Callable[[], Iterator[tuple[Array, Array]]], bool]:
+    """Return the one recovery of the target, a way to read all its answers, and whether Ctrl-C ended it.
+
+    The answers are kept in the checkpoint if there is one, else in ``store``.
+    """
+    interrupted = False
     if checkpoint is None:
         queries.attach_log(QueryLog(store))
     try:
         recovery = recover(queries, seed=seed, progress=progress, checkpoint=checkpoint, **known)
+    except Interrupted as interrupt:
+        recovery, interrupted = interrupt.recovery, True
     finally:
         if checkpoint is None:
             queries.detach_log()
     if checkpoint is None:
-        return recovery, lambda: logged_answers(store, queries.n_inputs)
+        return recovery, lambda: logged_answers(store, queries.n_inputs), interrupted
     path = checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint
-    return recovery, lambda: answers_on_disk(path, queries.n_inputs)
+    return recovery, lambda: answers_on_disk(path, queries.n_inputs), interrupted
 
 
 def _fresh_rows(network: Network, seed: int, domain: Any, examples: Any) -> Array:
@@ -201,7 +216,8 @@ def _fresh_rows(network: Network, seed: int, domain: Any, examples: Any) -> Arra
     return region.to_inputs(region.sample(FRESH_ROWS, rng))
 
 
-def _checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
+def checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
+    """Return the budgets, ascending and each once; `InvalidInput` if one is no whole number from 1."""
     whole: list[int] = []
     with suppress(TypeError, ValueError):
         whole = [int(budget) for budget in budgets if not isinstance(budget, bool) and int(budget) == budget]

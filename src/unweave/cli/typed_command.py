@@ -19,9 +19,13 @@ _NOT_REPEATED = ("target", "seed", "quiet", "verbose", "as_json")
 
 def named_target(options: RecoverOptions) -> dict[str, str]:
     """Return kind and name of what was asked; see `unweave.recovery.settings.describe_target`."""
-    spec = options.source
     if options.table is not None:
-        return {"kind": "table", "name": spec}
+        return {"kind": "table", "name": options.source}
+    return named_spec(options.source)
+
+
+def named_spec(spec: str) -> dict[str, str]:
+    """Return kind and name of a TARGET as it was typed."""
     if is_url(spec):
         return {"kind": "url", "name": without_secrets(spec)}
     if spec.startswith(COMMAND_START):

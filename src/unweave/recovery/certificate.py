@@ -26,7 +26,7 @@ def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -
         implies = f"corners that were asked, of the 2^{findings.region.n_inputs} that the box has"
         checks.append(Check.figure("corners", verdict.trial.corners, implies))
     if verdict.trial.hearing is not None:
-        implies = "largest input that was asked, in typical ones: nothing is known of what lies farther out"
+        implies = "size of the largest input asked, relative to a typical one: nothing is known beyond it"
         checks.append(Check.figure("farthest row", verdict.trial.hearing.farthest, implies))
     checks += evidence.checks()
     network = candidate.network
@@ -40,8 +40,8 @@ def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -
 def _bound(drawn: int) -> Check:
     """What rows drawn at random that all agree say of those that were not drawn: (1 - p)^n < 5 %."""
     implies = (
-        f"if all {drawn} rows drawn at random agree, a larger share of the inputs that answers otherwise is "
-        "ruled out at 95 %"
+        f"if all {drawn} rows drawn at random agree, it is ruled out at 95 % that a larger share of the "
+        "inputs answers otherwise"
     )
     return Check.figure("share not ruled out", -np.expm1(np.log(0.05) / drawn), implies)
 

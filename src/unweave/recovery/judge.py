@@ -72,7 +72,7 @@ def judge(
 
 def unverified(status: Status, reason: str) -> Verdict:
     """The verdict on what no row could be put to."""
-    implies = "rows that nothing was fitted to speak for the network"
+    implies = "the network was tested on rows kept out of every fit"
     check = replace(Check.above("rows to verify", 0, 1, implies), decides=True)
     return Verdict(status, reason, grounds=(check,))
 
@@ -94,34 +94,34 @@ def _grounds(
         yield objections
     if not candidate.needs_no_rows:
         problem = f"{candidate.problem}; " if candidate.problem else ""
-        implies = "rows that nothing was fitted to speak for the network"
+        implies = "the network was tested on rows kept out of every fit"
         yield _Ground(Check.above("rows to verify", trial.rows, 1, implies), problem + NOTHING_HELD_OUT)
     if trial.rows:
         seen, whose = ("method had", "target does") if trial.kind == "fresh" else ("fit had", "samples do")
         implies = f"on {trial.rows} rows that no {seen} seen, the network answers as the {whose}"
         off = _explained(candidate, trial.disagreement())
         yield _Ground(Check.below(f"{trial.kind} error", trial.error, trial.threshold, implies), off)
-        implies = "largest error over the spread of the answers, above which no precision excuses it"
+        implies = "largest error relative to the spread of the answers; a larger one no precision excuses"
         yield _Ground(Check.below("error over spread", trial.share, trial.largest_share, implies), off)
     agreed, hearing = trial.agreement(), trial.hearing
     if hearing is not None:
         implies = f"none of {hearing.heard} answers given before contradicts the network"
         check = Check.below("contradicting answers", hearing.contradicting, 0, implies)
         yield _Ground(check, f"{agreed}, but {hearing.contradiction()}")
-        implies = f"{hearing.asked_again} early rows, asked again at the end, get the answers they got"
+        implies = f"{hearing.asked_again} early rows, asked again at the end, got the same answers"
         check = Check.below("change of answers", hearing.change, hearing.largest_change, implies)
         yield _Ground(check, f"{agreed}, but the target changes: early rows asked again get other answers")
         if hearing.pattern is not None:
             yield from _noise_grounds(hearing.pattern, agreed)
     if trial.rows and findings.noise.kind == "noisy" and not findings.noise.repeatable:
-        implies = "answers err as much as repeats of one row differ: the target does not remember rows"
+        implies = "errors are as large as repeated answers differ: the target does not remember rows"
         check = Check.above("error over noise", trial.over_noise, _LEAST_OVER_NOISE, implies)
         told = "a row that is asked again gets an answer off by more than the others err"
         yield _Ground(check, f"{agreed}, but the target remembers what it was asked: {told}")
     evidence = candidate.evidence
     if not told_tolerance and evidence.fit_history and evidence.fit_floor:
         # Agreeing is not enough where the fit has not come to its minimum: parameters may be off by more.
-        implies = "the final fit came down to what the answers' own rounding or noise leaves"
+        implies = "the final fit reached the rounding or noise of the answers"
         check = Check.below(
             "fit residual", evidence.fit_history[-1], _UNSETTLED * evidence.fit_floor, implies
         )
@@ -151,7 +151,7 @@ def _objections(candidate: Candidate, trial: Trial, findings: Findings, told_tol
         problem = f"{candidate.problem}; {trial.agreement()}"
     said = [candidate.objection, problem, *_doubts(candidate, trial, findings)]
     told = [each for each in said if each]
-    implies = "neither the search nor what it measured speaks against the network"
+    implies = "neither the search nor its measurements speak against the network"
     return _Ground(Check.below("objections", len(told), 0, implies), told[0] if told else "")
 
 

@@ -1,6 +1,6 @@
 """What a recovery was asked, kept with its result so that it can be repeated.
 
-    settings = {"target": {"kind", "name"}, "arguments": {...}, "versions": {...}}
+    settings = {"target": {"kind", "name"}, "date": ..., "arguments": {...}, "versions": {...}}
 
 Only plain values are kept: a function by its name, an array by its shape, a URL without user and query.
 """
@@ -10,17 +10,17 @@ from __future__ import annotations
 import functools
 import inspect
 import platform
+import time
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 
 from unweave.errors import Interrupted
-from unweave.recovery.result import Recovery
 from unweave.search import Method
 from unweave.targets.samples import Samples
 from unweave.targets.target import is_url
@@ -30,19 +30,25 @@ _PACKAGES = ("unweave", "numpy", "scipy")
 _LONGEST_LIST = 40  # entries kept of a list; of a longer one the shape
 
 Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
-def with_settings(function: Callable[Arguments, Recovery]) -> Callable[Arguments, Recovery]:
-    """Let the result of ``function``, also that of an interrupt, carry what the function was called with."""
+def with_settings(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Let the result of ``function``, also that of an interrupt, carry what the function was called with.
+
+    The result is a dataclass with a field ``settings``.
+    """
     signature = inspect.signature(function)
 
     @functools.wraps(function)
-    def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Recovery:
+    def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        began = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+
         def kept() -> dict[str, Any]:
-            return settings_of(signature, signature.bind(*args, **kwargs))
+            return settings_of(signature, signature.bind(*args, **kwargs), began)
 
         try:
-            return replace(function(*args, **kwargs), settings=kept())
+            return replace(function(*args, **kwargs), settings=kept())  # type: ignore[type-var]
         except Interrupted as interrupt:
             interrupt.recovery = replace(interrupt.recovery, settings=kept())
             raise
@@ -50,8 +56,8 @@ def with_settings(function: Callable[Arguments, Recovery]) -> Callable[Arguments
     return wrapped
 
 
-def settings_of(signature: inspect.Signature, bound: inspect.BoundArguments) -> dict[str, Any]:
-    """The arguments of a call that differ from the defaults, the seed in any case, and the versions."""
+def settings_of(signature: inspect.Signature, bound: inspect.BoundArguments, date: str) -> dict[str, Any]:
+    """The arguments of a call that differ from the defaults, the seed in any case, date and versions."""
     arguments = {
         name: _plain(value)
         for name, value in bound.arguments.items()
@@ -61,6 +67,7 @@ def settings_of(signature: inspect.Signature, bound: inspect.BoundArguments) -> 
     arguments["seed"] = _plain(bound.arguments["seed"])
     return {
         "target": describe_target(bound.arguments["target"]),
+        "date": date,
         "arguments": arguments,
         "versions": versions(),
     }

@@ -5,6 +5,6 @@
 jinja2 and matplotlib are loaded when a report is made, not when this package is imported.
 """
 
-from unweave.report.page import report_html, write_report
+from unweave.report.page import report_html, report_pictures, write_report
 
-__all__ = ["report_html", "write_report"]
+__all__ = ["report_html", "report_pictures", "write_report"]

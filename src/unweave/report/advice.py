@@ -18,16 +18,16 @@ def open_questions(recovery: Recovery) -> list[str]:
         symmetry = _symmetry(network)
     else:
         symmetry = "how the same function is written as a sum of trees"
-    besides = f"Besides, as always, {symmetry}."
+    besides = f"As always, {symmetry}."
     if recovery.status is Status.RECOVERED:
         if recovery.standard_errors is not None and not recovery.evidence.from_exact_equations:
             return ["The digits of the parameters beyond their error bars.", besides]
-        return [f"Nothing but {symmetry}: no answer depends on that."]
+        return [f"Nothing but {symmetry}, on which no answer depends."]
     if recovery.status is Status.RECOVERED_UP_TO_AMBIGUITY:
         return [besides]
     return [
-        "Whether this is the network: it was not shown to agree with fresh answers to their precision, so "
-        "that parameters may be off by more than the error on fresh rows.",
+        "Whether this is the network: it was not shown to agree with fresh answers to their precision, and "
+        "its parameters may be off by more than the error on fresh rows.",
         besides,
     ]
 
@@ -35,7 +35,7 @@ def open_questions(recovery: Recovery) -> list[str]:
 def _symmetry(network: Network) -> str:
     """The changes of parameters that change no answer."""
     if not network.hidden:
-        return "the usual rounding"
+        return "rounding"
     parts = ["the order of the units within a layer"]
     hidden = {get_activation(name) for name in network.activations[:-1]}
     if any(activation.is_odd for activation in hidden):
@@ -57,7 +57,7 @@ def suggestions(recovery: Recovery) -> list[str]:
     tips += _sample_tips(arguments) if from_samples else _query_tips(recovery, arguments)
     if recovery.known_layers is not None:
         tips.append(
-            "result.known_layers holds the first layers: what is behind them can be studied by itself."
+            "result.known_layers holds the first layers; what lies behind them can be studied on its own."
         )
     return tips
 
@@ -66,11 +66,11 @@ def _budget_tips(recovery: Recovery, arguments: dict[str, Any]) -> list[str]:
     told = recovery.message.lower()
     tips = []
     if "max_queries" in arguments and "budget" in told:
-        tips.append("Raise max_queries: the budget ended first.")
+        tips.append("Raise max_queries: the budget ran out first.")
     if "deadline" in arguments and ("deadline" in told or "seconds" in told):
-        tips.append("Raise deadline: the time ended first.")
+        tips.append("Raise deadline: the time ran out first.")
     if tips and "checkpoint" not in arguments:
-        tips.append("With checkpoint=, a further run pays for no answer twice.")
+        tips.append("With checkpoint=, the next run pays for no answer twice.")
     return tips
 
 
@@ -79,10 +79,10 @@ def _sample_tips(arguments: dict[str, Any]) -> list[str]:
     if "hidden" in arguments:
         tips.append("Leave hidden open, or give another width: too few units leave a residual.")
     else:
-        tips.append("Give hidden, if the width is known.")
+        tips.append("Give hidden if the width is known.")
     if "activation" in arguments:
         tips.append("Leave activation open, or give another one.")
-    tips.append("If the target can be asked, pass it instead of samples: queries decide what samples cannot.")
+    tips.append("If the target can be queried, pass it instead: queries decide what samples cannot.")
     return tips
 
 
@@ -91,20 +91,20 @@ def _query_tips(recovery: Recovery, arguments: dict[str, Any]) -> list[str]:
     tips = []
     if noise in ("rounded", "noisy") and "averaging" not in arguments:
         tips.append(
-            "The answers are coarse: averaging= takes more rows per parameter, or ask for more decimals."
+            "The answers are coarse: ask for more rows per parameter with averaging=, or for more decimals."
         )
     if "domain" not in arguments and "examples" not in arguments:
         tips.append(
-            "Say where the inputs live, with domain=(low, high) or examples=: the network must bend there."
+            "Say where the inputs lie, with domain=(low, high) or examples=: the network must bend there."
         )
     if "hidden" in arguments:
-        tips.append("Leave hidden open, or give other widths: what was told is not questioned everywhere.")
+        tips.append("Leave hidden open, or give other widths: not every method questions the given ones.")
     else:
-        tips.append("Give hidden=[...], if the widths are known.")
+        tips.append("Give hidden=[...] if the widths are known.")
     if "activation" in arguments:
         tips.append("Leave activation open: another one may fit.")
-    tips.append("Run unweave diagnose: it shows precision, kinks and which methods would be tried, and why.")
+    tips.append("Run unweave diagnose: it shows precision, kinks, and which methods would be tried and why.")
     tips.append(
-        "The target may be no network of a class that unweave recovers; the message above says what was seen."
+        "The target may not be a network that unweave can recover; the message above says what was seen."
     )
     return tips

@@ -25,6 +25,7 @@ from unweave.report.picture import (
 )
 from unweave.search import Bars, Chart, Mark, Series
 
+_LEAST_POINTS = 4  # of the longest series of a chart
 _ROOM = 1.8  # factor left above and below the points of a logarithmic axis
 _LOOKS: dict[str, dict[str, Any]] = {
     "dots": {"marker": "o", "ls": "", "color": INK, "ms": 3.5},
@@ -40,8 +41,14 @@ _LOOKS: dict[str, dict[str, Any]] = {
 
 def evidence_pictures(recovery: Recovery, facts: Facts) -> list[Picture]:
     """Draw what the method measured, and the errors on fresh rows."""
-    charts = recovery.evidence.charts(recovery.network)
-    return [picture_of(chart, facts) for chart in (*charts, _fresh_errors(recovery)) if chart is not None]
+    charts = (*recovery.evidence.charts(recovery.network), _fresh_errors(recovery))
+    return [picture_of(chart, facts) for chart in charts if chart is not None and is_worth_drawing(chart)]
+
+
+def is_worth_drawing(chart: Chart) -> bool:
+    """Whether a chart has points enough to show more than its caption says."""
+    drawn = max((len(series.x) for series in chart.series), default=0)
+    return max(drawn, 0 if chart.bars is None else len(chart.bars.x)) >= _LEAST_POINTS
 
 
 def place_of(certificate: Certificate, *names: str) -> int | None:
@@ -155,11 +162,11 @@ def _fresh_errors(recovery: Recovery) -> Chart | None:
     place = place_of(recovery.certificate, *FRESH_CHECKS)
     threshold = None if place is None else recovery.certificate.checks[place].threshold
     caption = (
-        "Errors on {/evidence/fresh_errors/count} rows that nothing was fitted to: median "
+        "Errors on {/evidence/fresh_errors/count} rows kept out of every fit: median "
         "{/evidence/fresh_errors/median}, largest {/evidence/fresh_errors/largest}"
     )
     if threshold is not None:
-        caption += f"; the answers' precision allows {{/certificate/{place}/threshold}} (dashed)"
+        caption += f"; the precision of the answers allows {{/certificate/{place}/threshold}} (dashed)"
     shown = threshold is not None and threshold > 0 and np.isfinite(threshold)
     return Chart(
         name="fresh",

@@ -54,6 +54,13 @@ class Facts:
             kind, pointer, json.dumps(value), text_of(value, digits)
         )
 
+    def plain(self, pointer: str) -> Markup:
+        """The whole number at ``pointer`` without marks between its thousands: a seed is no count."""
+        value = self.get(pointer)
+        return Markup('<data class="short" data-path="{}" value="{}">{}</data>').format(
+            pointer, json.dumps(value), value
+        )
+
     def figures(self, pointer: str) -> Markup:
         """Names and values of the dictionary at ``pointer``."""
         names = self.get(pointer) or {}

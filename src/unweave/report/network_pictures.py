@@ -26,6 +26,8 @@ from unweave.report.picture import (
 )
 
 _MOST_BARS = 60  # parameters drawn with error bars
+_LEAST_VISIBLE = 0.01  # of the range of the parameters: the largest error bar that is worth a picture
+_LEAST_STAGES = 3  # of a picture of the cost: fewer are read faster in the table
 _LINE_STYLES = ("-", "--", ":")
 _BAR_HEIGHT = 0.27  # inches per stage
 
@@ -36,6 +38,8 @@ def error_picture(recovery: Recovery, facts: Facts) -> Picture | None:
     if network is None or errors is None:
         return None
     values, bars = _flat(network), _flat(errors)
+    if not bars.max() >= _LEAST_VISIBLE * (values.max() - values.min()):
+        return None  # the bars would be thinner than the points
 
     def paint(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
@@ -65,8 +69,6 @@ def error_picture(recovery: Recovery, facts: Facts) -> Picture | None:
         for place in range(len(errors.weights))
     ]
     caption = Markup("Standard errors that the noise of the answers leaves, largest of each kind: ")
-    if recovery.evidence.from_exact_equations:
-        caption = Markup("Standard errors that averaging alone would leave; the flips leave less. Largest: ")
     caption += Markup("; ").join(parts) + "."
     title = "Error bars of the parameters"
     return Picture("errors", title, caption, draw("errors", title, paint, WIDE), wide=True)
@@ -75,7 +77,7 @@ def error_picture(recovery: Recovery, facts: Facts) -> Picture | None:
 def stage_picture(recovery: Recovery, facts: Facts) -> Picture | None:
     """Queries and seconds per stage, those of one name added up."""
     names = list(dict.fromkeys(stage.name for stage in recovery.stages))
-    if not names:
+    if len(names) < _LEAST_STAGES:
         return None
     queries = np.array([sum(s.queries for s in recovery.stages if s.name == name) for name in names])
     seconds = np.array([sum(s.seconds for s in recovery.stages if s.name == name) for name in names])
@@ -91,7 +93,7 @@ def stage_picture(recovery: Recovery, facts: Facts) -> Picture | None:
     caption = Markup("{} queries and {} seconds in all. ").format(facts("/queries"), facts("/seconds"))
     if not queries.any():
         caption = Markup("{} seconds in all; nothing was asked. ").format(facts("/seconds"))
-    caption += "Stages of one name are added up; the table has each of them."
+    caption += "Stages of the same name are added up; the table lists each of them."
     title = "Queries and seconds per stage"
     return Picture("stages", title, caption, draw("stages", title, paint, (WIDE[0], height)), wide=True)
 

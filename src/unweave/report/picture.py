@@ -23,6 +23,9 @@ from unweave.arrays import Array, IntArray
 
 INK, ACCENT, QUIET = "#14374d", "#9c1c14", "#595959"
 """Dark blue, dark red and grey on white: contrasts of 12, 8 and 7."""
+TEXT, PAPER = "#1a1a1a", "#ffffff"
+SHADES = {INK: "ink", ACCENT: "accent", QUIET: "quiet", TEXT: "text", PAPER: "paper"}
+"""Color of a drawing -> variable of the style sheet that takes its place; a dark page draws it dark."""
 WIDE, NARROW = (9.4, 3.2), (4.6, 3.1)
 """Inches: the width of the page, and half of it."""
 MOST_MARKERS = 300
@@ -38,7 +41,10 @@ _STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": QUIET,
-    "axes.labelcolor": "#1a1a1a",
+    "axes.labelcolor": TEXT,
+    "text.color": TEXT,
+    "xtick.color": TEXT,
+    "ytick.color": TEXT,
     "axes.unicode_minus": True,
     "hatch.linewidth": 0.7,
     "legend.frameon": False,
@@ -92,7 +98,25 @@ def _inline(svg: str, name: str, title: str) -> Markup:
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
     # Salted identifiers are unique; the others (axes_1, ...) repeat in every picture and nobody uses them.
     body = re.sub(r' id="([^"]*)"', lambda found: found.group() if found.group(1) in used else "", body)
+    for color, shade in SHADES.items():
+        body = body.replace(color, f"var(--{shade}, {color})")
     return Markup(re.sub(r"\n\s*", "\n", body))
+
+
+_DARK = {"ink": "#93cdf0", "accent": "#f5a29b", "quiet": "#a7b3bd", "text": "#e6ecf1", "paper": "#182129"}
+
+
+def svg_file(picture: Picture) -> str:
+    """Return the drawing as a file of its own, which follows dark mode like the page around it."""
+    dark = "; ".join(f"--{name}: {color}" for name, color in _DARK.items())
+    style = (
+        f"<style>@media (prefers-color-scheme: dark) {{ svg {{ {dark} }} }} "
+        f"text {{ fill: var(--text, {TEXT}) }} * {{ stroke-linejoin: round; stroke-linecap: butt }}</style>"
+    )
+    body = str(picture.svg)
+    names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    end = body.index(">")
+    return body[:end].replace("<svg ", f"<svg {names} ", 1) + ">" + style + body[end + 1 :]
 
 
 def thinned(count: int, keep: tuple[int, ...] = (), most: int = MOST_MARKERS) -> IntArray:

@@ -23,8 +23,8 @@ _OPTIONS = {
 _PLACEHOLDERS = {"examples": "--examples examples.npy"}
 
 
-def python_call(settings: dict[str, Any]) -> str:
-    """The call of `unweave.recover` as Python; things without a name stand as comments."""
+def python_call(settings: dict[str, Any], function: str = "recover") -> str:
+    """The call of `unweave.recover`, or another function, as Python; things without a name are comments."""
     before, target = _python_target(settings.get("target", {}))
     arguments = settings.get("arguments", {})
     parts = [target]
@@ -36,7 +36,7 @@ def python_call(settings: dict[str, Any]) -> str:
             parts.append(f"{name}={tuple(value) if name == 'domain' else _in_python(value)}")
     if "options" in arguments:
         before.append("# options: the classes are those of the methods' folders in unweave.methods")
-    return "\n".join(["import unweave", *before, "", f"result = unweave.recover({', '.join(parts)})"])
+    return "\n".join(["import unweave", *before, "", f"result = unweave.{function}({', '.join(parts)})"])
 
 
 def _in_python(value: Any) -> str:

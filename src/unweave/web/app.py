@@ -22,10 +22,19 @@ from unweave.networks.activations import activation_names
 from unweave.web.checker import Checker
 from unweave.web.guards import LOGIN, REPORT_POLICY, Access, Guard
 from unweave.web.limits import Limits
-from unweave.web.results import FILES, REPORT
+from unweave.web.results import AUDIT_PAGE, FILES, REPORT, is_picture_name, picture_file
 from unweave.web.run_folder import RunState
 from unweave.web.run_queue import AT_ONCE, Runs, UnknownRun, WrongState
-from unweave.web.run_request import ENDINGS, ENDPOINT, OUTPUT_ACTIVATIONS, parse_request
+from unweave.web.run_request import (
+    AUDIT,
+    COMPARE,
+    ENDINGS,
+    ENDPOINT,
+    OUTPUT_ACTIVATIONS,
+    TASKS,
+    parse_request,
+)
+from unweave.web.sample import sample_network
 from unweave.web.upload_stream import TooLarge, read_form
 from unweave.web.views import details_of, summary_of
 
@@ -99,6 +108,7 @@ def create_app(options: PageOptions) -> FastAPI:
             "activations": activation_names(),
             "output_activations": OUTPUT_ACTIVATIONS,
             "at_once": options.at_once,
+            "tasks": TASKS,
         }
 
     return app
@@ -158,8 +168,20 @@ def _add_pages(app: FastAPI, runs: Runs) -> None:
 
     @app.get("/runs/{run_id}/report")
     def report(run_id: str) -> Response:
-        path, policy = _result_path(runs, run_id, REPORT), {"Content-Security-Policy": REPORT_POLICY}
-        return FileResponse(path, media_type=FILES[REPORT][1], headers=policy)
+        name = AUDIT_PAGE if runs.get(run_id).request.task == AUDIT else REPORT
+        path, policy = _result_path(runs, run_id, name), {"Content-Security-Policy": REPORT_POLICY}
+        return FileResponse(path, media_type=FILES[name][1], headers=policy)
+
+    @app.get("/runs/{run_id}/pictures/{name}")
+    def picture(run_id: str, name: str) -> Response:
+        if not is_picture_name(name):
+            raise HTTPException(404, "There is no such picture.")
+        path = runs.place(runs.get(run_id)) / picture_file(name)
+        if not path.is_file():
+            raise HTTPException(404, "There is no such picture.")
+        return FileResponse(
+            path, media_type=_TYPES[".svg"], headers={"Content-Security-Policy": REPORT_POLICY}
+        )
 
 
 def _add_login(app: FastAPI, access: Access, cookie_name: str) -> None:
@@ -213,14 +235,21 @@ def _add_upload(app: FastAPI, runs: Runs, checker: Checker, most_bytes: int) -> 
         try:
             upload = folder.path / "upload"
             kind = request.headers.get("content-type", "")
-            form = await read_form(request.stream(), kind, upload, most_bytes)
-            asked = parse_request(form.fields, form.file_name)
+            second = folder.path / "upload-2"
+            form = await read_form(request.stream(), kind, upload, most_bytes, others={"other": second})
+            asked = parse_request(form.fields, form.file_name, form.other_names.get("other"))
             runs.check_variable(asked)
             found: dict[str, Any] = {}
+            if asked.task == COMPARE:
+                second.rename(folder.other(asked))
+            else:
+                second.unlink()
             if asked.kind == ENDPOINT:
                 upload.unlink()
             else:
                 upload.rename(folder.target(asked))
+                if asked.sample:
+                    await run_in_threadpool(sample_network().save, folder.target(asked))
                 found = await run_in_threadpool(checker.check, folder.path, asked)
             state: RunState = await run_in_threadpool(runs.add, folder, asked, found)
             return JSONResponse(summary_of(state), status_code=201)

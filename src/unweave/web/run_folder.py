@@ -71,6 +71,10 @@ class RunState:
     verdict: str | None = None
     """Name of the `Status` of the result, if there is one."""
     summary: str = ""
+    words: str = ""
+    """How it went, of a task that has no verdict; empty otherwise"""
+    tone: str = ""
+    """good, fair or bad, beside ``words``"""
     found: dict[str, Any] = field(default_factory=dict)
     """What the check of the target saw: inputs, outputs, rows."""
 
@@ -109,6 +113,10 @@ class RunFolder:
     def target(self, request: RunRequest) -> Path:
         """Return the uploaded file."""
         return self.path / f"target{request.ending}"
+
+    def other(self, request: RunRequest) -> Path:
+        """Return the second uploaded file, of a comparison."""
+        return self.path / f"other{request.other_ending}"
 
     @property
     def checkpoint(self) -> Path:

@@ -43,6 +43,8 @@ from unweave.web.worker import CANCEL
 
 AT_ONCE = 2
 """Runs that go at the same time; the others wait."""
+TONES = ("good", "fair", "bad")
+"""How a result is colored, beside the words that say it."""
 _CLOSING_SECONDS = 3.0  # that runs get to end when the server stops; they can be resumed
 
 _log = logging.getLogger("unweave.web")
@@ -197,7 +199,7 @@ class Runs:
             state = self.get(run_id)
             if state.status not in RESUMABLE:
                 raise WrongState(f"A run that is {state.status.value} cannot be resumed.")
-            cleared = replace(state, message="", verdict=None, summary="", ended=None)
+            cleared = replace(state, message="", verdict=None, summary="", words="", tone="", ended=None)
             self._put(cleared, status=RunStatus.QUEUED, queued=time.time())
             self._let_go()
             return self._states[run_id]
@@ -314,7 +316,12 @@ class Runs:
             facts = facts if isinstance(facts, dict) else {}
             verdict = facts.get("status") if facts.get("status") in Status.__members__ else None
             status = RunStatus.__members__.get(str(outcome.get("status")), RunStatus.FAILED)
-            found = {"verdict": verdict, "summary": str(facts.get("architecture") or "")}
+            found = {
+                "verdict": verdict,
+                "summary": str(facts.get("architecture") or outcome.get("summary") or ""),
+                "words": str(outcome.get("words") or ""),
+                "tone": tone if (tone := outcome.get("tone")) in TONES else "",
+            }
             self._end(state, status, str(outcome.get("message", "")), **found)
         elif cancelled:
             self._end(state, RunStatus.CANCELLED, "Cancelled before anything was found.")

@@ -21,6 +21,12 @@ T = TypeVar("T")
 
 FILE, ENDPOINT, TABLE = "file", "endpoint", "table"
 KINDS = (FILE, ENDPOINT, TABLE)
+SAMPLE = "sample"
+"""Kind in the form that stands for the network that comes with the page."""
+SAMPLE_NAME = "sample-network.npz"
+RECOVER, AUDIT, COMPARE, PLAN = "recover", "audit", "compare", "plan"
+TASKS = {RECOVER: KINDS, AUDIT: (FILE, ENDPOINT), COMPARE: (FILE,), PLAN: (FILE, ENDPOINT)}
+"""What a run may do -> kinds of targets that it may do it with."""
 ENDINGS = {FILE: tuple(FORMATS), TABLE: tuple(ending for ending in TABLE_ENDINGS if ending != ".npy")}
 """Kind of target -> endings of the files that are opened."""
 OUTPUT_ACTIVATIONS = ("identity", "tanh", "sigmoid", SOFTMAX, "exp")
@@ -63,6 +69,15 @@ class RunRequest:
     deadline: float | None = None
     seed: int = 0
     averaging: float | None = None
+    task: str = RECOVER
+    sample: bool = False
+    """Whether the target is the network that comes with the page."""
+    other_name: str = ""
+    """What the user calls the second file of a comparison."""
+    other_ending: str = ""
+    decimals: tuple[int, ...] | None = None
+    noise: tuple[float, ...] | None = None
+    budgets: tuple[int, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -75,29 +90,43 @@ class RunRequest:
         `InvalidInput` if it is something else.
         """
         known = {entry.name: content[entry.name] for entry in fields(RunRequest) if entry.name in content}
-        for name in ("hidden", "domain"):
+        for name in ("hidden", "domain", "decimals", "noise", "budgets"):
             if isinstance(known.get(name), list):
                 known[name] = tuple(known[name])
         request = built(RunRequest, known)
-        if request.kind not in KINDS or request.ending not in ("", *ENDINGS.get(request.kind, ())):
+        known_ending = request.ending in ("", *ENDINGS.get(request.kind, ()))
+        known_ending &= request.other_ending in ("", *ENDINGS[FILE])
+        if request.kind not in TASKS.get(request.task, ()) or not known_ending:
             raise InvalidInput(
                 f"A run must be of a known kind. Got {request.kind!r} with a file {request.ending!r} instead."
             )
         return request
 
 
-def parse_request(form: Mapping[str, str], file_name: str | None) -> RunRequest:
+def parse_request(
+    form: Mapping[str, str], file_name: str | None, other_name: str | None = None
+) -> RunRequest:
     """Return the request in the fields of the form; `FieldError` names the first field that cannot be used.
 
-    ``file_name`` is that of the uploaded file, as the browser said it; None if there was none.
+    ``file_name`` is that of the uploaded file, as the browser said it; None if there was none. ``other_name``
+    is that of the second file, which a comparison needs.
 
     >>> parse_request({"kind": "file", "hidden": "30, 20"}, "../../teacher.npz").name
     'teacher.npz'
     """
     form = {name: value.strip() for name, value in form.items() if value.strip()}
-    kind = form.get("kind", FILE)
+    kind, task = form.get("kind", FILE), form.get("task", RECOVER)
+    is_sample = kind == SAMPLE
+    if is_sample:
+        kind, file_name = FILE, SAMPLE_NAME
+    if task not in TASKS:
+        raise FieldError("task", f"The task must be {', '.join(TASKS)}. Got {task!r} instead.")
     if kind not in KINDS:
         raise FieldError("kind", f"The kind of target must be {', '.join(KINDS)}. Got {kind!r} instead.")
+    if kind not in TASKS[task]:
+        raise FieldError(
+            "kind", f"The target of {task} must be {' or '.join(TASKS[task])}. Got {kind!r} instead."
+        )
     useless = [name for name in _ASKING_ONLY if name in form] if kind == TABLE else []
     if useless:
         raise FieldError(
@@ -120,7 +149,45 @@ def parse_request(form: Mapping[str, str], file_name: str | None) -> RunRequest:
         deadline=_number(form, "deadline", "Maximum seconds", float, 0),
         seed=_number(form, "seed", "Seed", int, 0) or 0,
         averaging=_number(form, "averaging", "Averaging", float, 2),
+        task=task,
+        sample=is_sample,
+        **(_second_file(other_name) if task == COMPARE else {}),
+        **(_levels(form) if task == AUDIT else {}),
     )
+
+
+def _second_file(name: str | None) -> dict[str, Any]:
+    try:
+        target = _file(FILE, name)
+    except FieldError as error:
+        raise FieldError("other", str(error).replace("A model file", "A second model file")) from error
+    return {"other_name": target["name"], "other_ending": target["ending"]}
+
+
+def _levels(form: Mapping[str, str]) -> dict[str, Any]:
+    """Return what an audit is to try, checked as the audit itself checks it."""
+    from unweave.audits.level import checked_levels
+    from unweave.audits.run import checked_budgets
+
+    told: dict[str, Any] = {}
+    fields_of: tuple[tuple[str, str, Callable[[str], Any], Callable[[Any], Any]], ...] = (
+        ("decimals", "Decimals", int, lambda values: checked_levels(values, ())),
+        ("noise", "Noise", float, lambda values: checked_levels((), values)),
+        ("budgets", "Queries per client", int, checked_budgets),
+    )
+    for field, words, kind, check in fields_of:
+        text = form.get(field)
+        if text is None:
+            continue
+        try:
+            values = tuple(kind(part) for part in text.split(","))
+            check(values)
+        except (ValueError, InvalidInput) as error:
+            raise FieldError(
+                field, f"{words} must be numbers with commas between. Got {text!r} instead."
+            ) from error
+        told[field] = values
+    return told
 
 
 def shown_name(name: str) -> str:

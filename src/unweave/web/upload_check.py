@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from unweave.errors import InvalidInput, UnweaveError
+from unweave.files import load
 from unweave.files.tables import read_table
 from unweave.targets.adapters.file_target import open_file_target
 from unweave.targets.samples import Samples
 from unweave.web.inspect_file import inspect_file
 from unweave.web.limits import limit_memory
 from unweave.web.run_folder import RunFolder
-from unweave.web.run_request import TABLE, FieldError, RunRequest
+from unweave.web.run_request import COMPARE, TABLE, FieldError, RunRequest
 
 _WORDS = (
     (r"^path must\b", "The file must"),
@@ -49,6 +50,8 @@ def check_target(folder: RunFolder, request: RunRequest, most_unpacked: int) -> 
     """Return what the uploaded file of ``request`` holds; `InvalidInput` if it cannot be used."""
     path = folder.target(request)
     inspect_file(path, most_unpacked)
+    if request.task == COMPARE:
+        return _check_pair(folder, request, most_unpacked)
     if request.kind == TABLE:
         samples = open_table(path, request.outputs)
         return {"inputs": samples.n_inputs, "outputs": int(samples.y.shape[1]), "rows": len(samples)}
@@ -65,6 +68,18 @@ def check_target(folder: RunFolder, request: RunRequest, most_unpacked: int) -> 
             "empty.",
         )
     return {"inputs": declared or request.inputs, "outputs": getattr(source, "n_outputs", None)}
+
+
+def _check_pair(folder: RunFolder, request: RunRequest, most_unpacked: int) -> dict[str, Any]:
+    """Return what both files of a comparison hold; `FieldError` names the one that cannot be used."""
+    first = load(folder.target(request))
+    other = folder.other(request)
+    try:
+        inspect_file(other, most_unpacked)
+        load(other)
+    except (UnweaveError, OSError) as error:
+        raise FieldError("other", worded(error, other, request.other_name)) from error
+    return {"inputs": first.n_inputs, "outputs": first.n_outputs}
 
 
 def worded(message: object, path: Path, name: str) -> str:

@@ -6,7 +6,8 @@ for a while, because a browser shows the answer only once it has sent everything
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,26 +31,36 @@ class TooLarge(FieldError):
 
 @dataclass
 class Form:
-    """What arrived: texts by name, and the name of the file as given, None if there was none."""
+    """What arrived: texts by name, and the names of files as given, None if there was none."""
 
     fields: dict[str, str] = field(default_factory=dict)
     file_name: str | None = None
     file_bytes: int = 0
+    other_names: dict[str, str] = field(default_factory=dict)
+    """Names of further files, by field"""
 
 
 async def read_form(
-    stream: AsyncIterator[bytes], content_type: str, place: Path, most_bytes: int, file_field: str = "file"
+    stream: AsyncIterator[bytes],
+    content_type: str,
+    place: Path,
+    most_bytes: int,
+    file_field: str = "file",
+    others: Mapping[str, Path] | None = None,
 ) -> Form:
-    """Read a multipart form; its file is written to ``place``.
+    """Read a multipart form; its file is written to ``place``, further files by field to ``others``.
 
-    Raises `TooLarge` when the file has more than ``most_bytes``, `InvalidInput` when it is not such a form.
+    Raises `TooLarge` when all files together have more than ``most_bytes``, `InvalidInput` when it is not
+    such a form.
     """
     kind, options = parse_options_header(content_type)
     boundary = options.get(b"boundary")
     if kind != b"multipart/form-data" or not boundary:
         raise InvalidInput("A run must be sent as multipart/form-data. Got another type instead.")
-    with place.open("wb") as file:
-        parts = _Parts(file, most_bytes, file_field)
+    with ExitStack() as opened:
+        places = {file_field: place, **(others or {})}
+        files = {name: opened.enter_context(path.open("wb")) for name, path in places.items()}
+        parts = _Parts(files, most_bytes, file_field)
         parser = MultipartParser(boundary, parts.callbacks())
         received, most = 0, most_bytes + max(_DROPPED_UPLOADS * most_bytes, _LEAST_DROPPED_BYTES)
         async for piece in stream:
@@ -71,11 +82,13 @@ async def read_form(
 class _Parts:
     """Takes the pieces that the parser names; remembers the first problem and ignores what follows."""
 
-    def __init__(self, file: BinaryIO, most_bytes: int, file_field: str) -> None:
+    def __init__(self, files: Mapping[str, BinaryIO], most_bytes: int, file_field: str) -> None:
         self.form = Form()
         self.problem: InvalidInput | None = None
         self.ended = False
-        self._file, self._most, self._file_field = file, most_bytes, file_field
+        self._files, self._most, self._file_field = files, most_bytes, file_field
+        self._file = files[file_field]
+        self._seen: set[str] = set()
         self._header = self._value = self._disposition = b""
         self._name: str | None = None
         self._text: bytearray | None = None
@@ -114,11 +127,17 @@ class _Parts:
     def _headers_finished(self) -> None:
         _, options = parse_options_header(self._disposition)
         self._name = options.get(b"name", b"").decode("utf-8", errors="replace")
-        if self._name == self._file_field and b"filename" in options:
+        if self._name in self._files and b"filename" in options:
             given = options[b"filename"].decode("utf-8", errors="replace")
-            if self.form.file_name is not None:
-                self._refuse(FieldError(self._file_field, "One file must be sent. Got two instead."))
-            self.form.file_name = given or None  # browsers send an empty name when none was chosen
+            if self._name in self._seen:
+                self._refuse(FieldError(self._name, "One file must be sent. Got two instead."))
+            self._file = self._files[self._name]
+            if given:  # browsers send an empty name when none was chosen
+                self._seen.add(self._name)
+                if self._name == self._file_field:
+                    self.form.file_name = given
+                else:
+                    self.form.other_names[self._name] = given
             return
         self._text = bytearray()
         if len(self.form.fields) >= MOST_FIELDS:
@@ -133,12 +152,13 @@ class _Parts:
             return
         self.form.file_bytes += end - start
         if self.form.file_bytes > self._most:
-            self._file.truncate(0)
+            for file in self._files.values():
+                file.truncate(0)
             told = (
                 f"The file must have at most {self._most / 2**20:g} MB. Got more instead. Serve the page "
                 "with a larger --max-upload-mb, or use the command line."
             )
-            self._refuse(TooLarge(self._file_field, told))
+            self._refuse(TooLarge(self._name or self._file_field, told))
             return
         self._file.write(data[start:end])
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import _thread
 import logging
+import math
 import os
 import signal
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,9 +33,9 @@ from unweave.targets.budget import within
 from unweave.web.hidden_keys import Hide, hide_in_log
 from unweave.web.limits import limit_memory
 from unweave.web.progress_file import ProgressFile, Watched
-from unweave.web.results import write_results
+from unweave.web.results import write_audit, write_facts, write_results
 from unweave.web.run_folder import OUTCOME, PROGRESS, RunFolder, RunStatus, write_json
-from unweave.web.run_request import ENDPOINT, TABLE, RunRequest
+from unweave.web.run_request import AUDIT, COMPARE, ENDPOINT, PLAN, RECOVER, TABLE, RunRequest
 from unweave.web.upload_check import open_table, worded
 
 CANCEL = "cancel"
@@ -44,14 +45,14 @@ _SERVER_IS_GONE = 3  # exit code
 
 
 def run(folder: RunFolder, request: RunRequest, place: Path, most_bytes: int, hide: Hide) -> None:
-    """Recover what ``request`` names, and write everything about it to ``place``."""
-    recovery: Recovery | None = None
+    """Do what ``request`` asks, and write everything about it to ``place``."""
+    done: Callable[[], dict[str, Any]] = dict
     status, message = RunStatus.FINISHED, ""
     try:
-        recovery = _recover(folder, request, ProgressFile(place / PROGRESS), most_bytes)
+        done = _TASKS[request.task](folder, request, place, most_bytes)
     except Interrupted as interrupt:
-        status, recovery = RunStatus.CANCELLED, interrupt.recovery
-        message = "Cancelled. What was found until then is not verified."
+        status, message = RunStatus.CANCELLED, "Cancelled. What was found until then is not verified."
+        done = _written(interrupt.recovery, request, place)
     except KeyboardInterrupt:
         status, message = RunStatus.CANCELLED, "Cancelled before anything was found."
     except (UnweaveError, OSError) as error:
@@ -70,34 +71,145 @@ def run(folder: RunFolder, request: RunRequest, place: Path, most_bytes: int, hi
         message = f"A defect in unweave: {type(error).__name__}: {error}. Please report it, with the log."
     # From here on there is something to write, and nothing to interrupt any more.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    outcome: dict[str, Any] = {"status": status.name, "message": hide(message), "recovery": None}
-    if recovery is not None:
-        outcome |= write_results(_as_named(recovery, request), place)
+    outcome: dict[str, Any] = {"status": status.name, "message": hide(message), "recovery": None, **done()}
     write_json(place / OUTCOME, outcome)
 
 
-def _recover(folder: RunFolder, request: RunRequest, progress: ProgressFile, most_bytes: int) -> Recovery:
-    told: dict[str, Any] = {
+def _written(recovery: Recovery, request: RunRequest, place: Path) -> Callable[[], dict[str, Any]]:
+    return lambda: write_results(_as_named(recovery, request), place)
+
+
+def _recover(
+    folder: RunFolder, request: RunRequest, place: Path, most_bytes: int
+) -> Callable[[], dict[str, Any]]:
+    """Recover the target; return what writes the result."""
+    progress = ProgressFile(place / PROGRESS)
+    told = {**_told(request), "progress": progress, "max_memory": _MATRICES_SHARE * most_bytes}
+    if request.kind == TABLE:
+        return _written(recover(open_table(folder.target(request), request.outputs), **told), request, place)
+    with _opened(folder, request) as target:
+        recovery = recover(
+            Watched(target, progress),
+            **told,
+            **_asked(request),
+            max_queries=request.max_queries,
+            output_activation=request.output_activation,
+            averaging=request.averaging,
+            checkpoint=folder.checkpoint,
+        )
+    return _written(recovery, request, place)
+
+
+def _audit(
+    folder: RunFolder, request: RunRequest, place: Path, most_bytes: int
+) -> Callable[[], dict[str, Any]]:
+    """Audit the target; return what writes the result."""
+    from unweave.audits.run import DECIMALS, audit  # a task loads what it needs: every run starts sooner
+
+    progress = ProgressFile(place / PROGRESS)
+    with _opened(folder, request) as target:
+        found = audit(
+            Watched(target, progress),
+            DECIMALS if request.decimals is None else request.decimals,
+            request.noise or (),
+            request.budgets,
+            **_told(request),
+            **_asked(request),
+            max_queries=request.max_queries,
+            output_activation=request.output_activation,
+            checkpoint=folder.checkpoint,
+            progress=progress,
+        )
+    settings = {**found.settings, "target": _name(request)}
+    named = replace(found, settings=settings, recovery=_as_named(found.recovery, request))
+
+    def written() -> dict[str, Any]:
+        outcome = write_audit(named, place)
+        if not named.interrupted:
+            return outcome
+        cut = "Cancelled. What was done until then is shown."
+        return {**outcome, "status": RunStatus.CANCELLED.name, "message": cut}
+
+    return written
+
+
+def _compare(
+    folder: RunFolder, request: RunRequest, place: Path, most_bytes: int
+) -> Callable[[], dict[str, Any]]:
+    """Compare the two files; return what writes the result."""
+    from unweave.files import load
+    from unweave.networks.comparison import compare
+    from unweave.recovery.describe import describe
+
+    first, second = load(folder.target(request)), load(folder.other(request))
+    found = compare(first, second)
+    names = ("parameter_error", "weight_error", "bias_error", "output_error", "function_error", "tolerance")
+    figures = {name: getattr(found, name) for name in names}
+    facts = {
+        "is_same": found.is_same,
+        **{name: value if math.isfinite(value) else None for name, value in figures.items()},
+        "reason": found.reason,
+        "first": f"{describe(first)}, {first.n_parameters:,} parameters",
+        "second": f"{describe(second)}, {second.n_parameters:,} parameters",
+    }
+    words = "the same network" if found.is_same else "different networks"
+    told = {"words": words, "tone": "good" if found.is_same else "bad", "summary": request.other_name}
+    return lambda: {**write_facts("comparison", facts, place), **told}
+
+
+def _plan(
+    folder: RunFolder, request: RunRequest, place: Path, most_bytes: int
+) -> Callable[[], dict[str, Any]]:
+    """Estimate what a recovery would cost, after a look; return what writes the result."""
+    from unweave.recovery.plan import plan
+
+    progress = ProgressFile(place / PROGRESS)
+    told = {name: value for name, value in _told(request).items() if name != "deadline"}
+    with _opened(folder, request) as target, within(request.deadline):
+        made = plan(Watched(target, progress), look=True, **told, **_asked(request))
+    methods = [
+        {
+            "method": entry.method,
+            "hidden": list(entry.hidden),
+            "parameters": entry.parameters,
+            "tried": entry.tried,
+            "why": entry.why,
+            "rows": entry.rows,
+            "seconds": entry.seconds,
+            "megabytes": entry.cost.megabytes,
+        }
+        for entry in made.methods
+    ]
+    facts = {
+        "inputs": made.inputs,
+        "outputs": made.outputs,
+        "precision": made.precision,
+        "sent": made.sent,
+        "methods": methods,
+        "assumptions": list(made.assumptions),
+    }
+    tried = sum(entry.tried for entry in made.methods)
+    words = "planned" if tried else "no method applies"
+    told_words = {"words": words, "tone": "good" if tried else "fair"}
+    return lambda: {**write_facts("plan", facts, place), **told_words}
+
+
+_TASKS = {RECOVER: _recover, AUDIT: _audit, COMPARE: _compare, PLAN: _plan}
+
+
+def _told(request: RunRequest) -> dict[str, Any]:
+    """Return what every task on a target takes."""
+    return {
         "hidden": None if request.hidden is None else list(request.hidden),
         "activation": request.activation,
         "seed": request.seed,
         "deadline": request.deadline,
-        "progress": progress,
-        "max_memory": _MATRICES_SHARE * most_bytes,
     }
-    if request.kind == TABLE:
-        return recover(open_table(folder.target(request), request.outputs), **told)
-    with _opened(folder, request) as target:
-        return recover(
-            Watched(target, progress),
-            **told,
-            input_dim=request.inputs,
-            output_activation=request.output_activation,
-            domain=request.domain,
-            max_queries=request.max_queries,
-            averaging=request.averaging,
-            checkpoint=folder.checkpoint,
-        )
+
+
+def _asked(request: RunRequest) -> dict[str, Any]:
+    """Return what only a target that is asked takes."""
+    return {"input_dim": request.inputs, "domain": request.domain}
 
 
 @contextmanager
@@ -124,12 +236,16 @@ def _opened(folder: RunFolder, request: RunRequest) -> Iterator[Any]:
 
 def _as_named(recovery: Recovery, request: RunRequest) -> Recovery:
     """Return the result with the user's name of the target instead of the path in the run's folder."""
-    kind = {ENDPOINT: "url", TABLE: "table"}.get(request.kind, "file")
     settings = dict(recovery.settings)
-    settings["target"] = {"kind": kind, "name": request.name}
+    settings["target"] = _name(request)
     arguments = settings.get("arguments", {})
     settings["arguments"] = {name: value for name, value in arguments.items() if name != "checkpoint"}
     return replace(recovery, settings=settings)
+
+
+def _name(request: RunRequest) -> dict[str, str]:
+    kind = {ENDPOINT: "url", TABLE: "table"}.get(request.kind, "file")
+    return {"kind": kind, "name": request.name}
 
 
 def _listen() -> None:

@@ -81,10 +81,8 @@ export const moment = (time) =>
   new Date(1000 * time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 /** good, fair, bad, busy or idle: how a run is coloured, beside the words that say it. */
-export function tone(run) {
-  if (run.active) return run.status === "RUNNING" ? "busy" : "idle";
-  if (run.status !== "FINISHED") return run.status === "FAILED" ? "bad" : "fair";
-  return { RECOVERED: "good", RECOVERED_UP_TO_AMBIGUITY: "good", APPROXIMATE: "fair" }[run.verdict] || "bad";
-}
+export const tone = (run) => run.tone;
+
+export const TASK_NAMES = { recover: "recovery", audit: "audit", compare: "comparison", plan: "plan" };
 
 export const KIND_WORDS = { file: "model file", endpoint: "endpoint", table: "table" };

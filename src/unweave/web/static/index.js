@@ -1,5 +1,5 @@
 // The first page: the form, and the list of runs.
-import { ask, byId, KIND_WORDS, make, moment, repeatedly, showProblem, size, tone } from "./common.js";
+import { ask, byId, KIND_WORDS, make, moment, repeatedly, showProblem, size, TASK_NAMES, tone } from "./common.js";
 
 const form = byId("form");
 const FILE_WORDS = { file: "Model file", table: "Table of samples" };
@@ -7,21 +7,79 @@ let about = null;
 
 const kind = () => form.elements.kind.value;
 
-/** Shows the fields of the chosen kind; the others are disabled, so that they are not sent. */
+const task = () => form.elements.task.value;
+const TASK_WORDS = {
+  recover: "Find the network behind the answers: widths, weights and biases.",
+  audit: "Find out whether the answers give the network away, after how many queries, at how many decimals.",
+  compare: "Tell whether two network files hold the same network, up to the order and signs of units.",
+  plan: "Ask a few hundred rows, then estimate what a recovery would cost.",
+};
+
+/** Shows the fields of the chosen task and kind; the others are disabled, so that they are not sent. */
 function showKind() {
-  for (const part of form.querySelectorAll("[data-kinds]")) {
-    const wanted = part.dataset.kinds.split(" ").includes(kind());
-    part.hidden = !wanted;
-    for (const field of part.querySelectorAll("input, select, textarea")) field.disabled = !wanted;
+  const allowed = about ? about.tasks[task()] : ["file", "endpoint", "table"];
+  for (const choice of form.querySelectorAll("[name=kind]")) {
+    choice.closest("label").hidden = !allowed.includes(choice.value);
+    if (choice.checked && !allowed.includes(choice.value)) form.elements.kind.value = allowed[0];
+  }
+  byId("kinds").hidden = allowed.length < 2;
+  byId("task-hint").textContent = TASK_WORDS[task()];
+  const wanted = (part) =>
+    (!part.dataset.kinds || part.dataset.kinds.split(" ").includes(kind())) &&
+    (!part.dataset.tasks || part.dataset.tasks.split(" ").includes(task()));
+  for (const part of form.querySelectorAll("[data-kinds], [data-tasks]")) part.hidden = !wanted(part);
+  for (const field of form.querySelectorAll("input, select, textarea")) {
+    if (field.type !== "radio") field.disabled = field.closest("[hidden]") !== null;
   }
   if (kind() in FILE_WORDS) {
-    byId("file-label").textContent = FILE_WORDS[kind()];
+    byId("file-label").textContent = task() === "compare" ? "First model file" : FILE_WORDS[kind()];
     if (about) {
       const endings = about.endings[kind()];
       byId("file").accept = endings.join(",");
-      byId("file-hint").textContent = `${endings.join(", ")}; at most ${size(about.max_upload_bytes)}`;
+      byId("other").accept = about.endings.file.join(",");
+      byId("file-hint").textContent = `Choose or drop one: ${endings.join(", ")}; at most ${size(about.max_upload_bytes)}`;
     }
   }
+}
+
+const endingOf = (file) => file.name.slice(file.name.lastIndexOf(".")).toLowerCase();
+
+/** Takes dropped files as if they had been chosen; a second one goes to the second field of a comparison. */
+function takeFiles(files, place) {
+  if (!files.length) return;
+  if (kind() === "endpoint") form.elements.kind.value = "file";
+  if (endingOf(files[0]) === ".csv" && task() === "recover") form.elements.kind.value = "table";
+  showKind();
+  const put = (field, file) => {
+    const chosen = new DataTransfer();
+    chosen.items.add(file);
+    field.files = chosen.files;
+  };
+  const first = place === byId("other") ? byId("other") : byId("file");
+  put(first, files[0]);
+  if (files.length > 1 && task() === "compare") put(byId("other"), files[1]);
+  first.focus();
+}
+
+function acceptDrops() {
+  const hasFiles = (event) => [...event.dataTransfer.types].includes("Files");
+  document.addEventListener("dragover", (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    form.classList.add("dropping");
+  });
+  for (const leaving of ["dragleave", "dragend"]) {
+    document.addEventListener(leaving, (event) => {
+      if (!event.relatedTarget) form.classList.remove("dropping");
+    });
+  }
+  document.addEventListener("drop", (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    form.classList.remove("dropping");
+    const box = event.target.closest && event.target.closest(".drop");
+    takeFiles(event.dataTransfer.files, box && box.querySelector("input"));
+  });
 }
 
 function markField(name) {
@@ -38,21 +96,33 @@ function markField(name) {
   field.focus();
 }
 
-async function send(event) {
+function send(event) {
   event.preventDefault();
+  const chosen = [byId("file"), byId("other")].filter((field) => !field.disabled).flatMap((field) => [...field.files]);
+  beginRun(new FormData(form), chosen);
+}
+
+function trySample() {
+  const fields = new FormData(form);
+  fields.set("kind", "sample");
+  for (const name of ["file", "other", "url", "http_request", "http_answers", "token_env", "outputs"]) fields.delete(name);
+  beginRun(fields, []);
+}
+
+async function beginRun(fields, chosen) {
   showProblem(null);
   markField(null);
   const start = byId("start");
-  const chosen = byId("file").files[0];
   start.disabled = true;
   byId("sending").textContent = "Sending and checking.";
   try {
-    if (kind() in FILE_WORDS && about && chosen && chosen.size > about.max_upload_bytes) {
+    const bytes = chosen.reduce((sum, file) => sum + file.size, 0);
+    if (about && bytes > about.max_upload_bytes) {
       const most = size(about.max_upload_bytes);
       throw Object.assign(
-        new Error(`The file must have at most ${most}. Got ${size(chosen.size)} instead.`), { field: "file" });
+        new Error(`The file must have at most ${most}. Got ${size(bytes)} instead.`), { field: "file" });
     }
-    const run = await ask("/api/runs", { method: "POST", body: new FormData(form) });
+    const run = await ask("/api/runs", { method: "POST", body: fields });
     location.assign(`/runs/${run.id}`);
   } catch (error) {
     showProblem(error);
@@ -70,7 +140,7 @@ function line(run) {
   link.href = `/runs/${run.id}`;
   const first = make("span", "", "first");
   first.append(make("span", run.name, "name"), make("span", run.words, `badge ${tone(run)}`));
-  const told = [KIND_WORDS[run.kind], run.summary, moment(run.created)].filter(Boolean).join(", ");
+  const told = [TASK_NAMES[run.task], KIND_WORDS[run.kind], run.summary, moment(run.created)].filter(Boolean).join(", ");
   link.append(first, make("span", told, "hint"));
   item.append(link);
   return item;
@@ -103,7 +173,9 @@ async function showRuns() {
 
 async function begin() {
   form.addEventListener("submit", send);
-  for (const choice of form.querySelectorAll("[name=kind]")) choice.addEventListener("change", showKind);
+  for (const choice of form.querySelectorAll("[name=kind], [name=task]")) choice.addEventListener("change", showKind);
+  byId("try").addEventListener("click", trySample);
+  acceptDrops();
   showKind();
   repeatedly(showRuns);
   try {
@@ -119,7 +191,7 @@ async function begin() {
       byId(field).append(option);
     }
   }
-  byId("about").textContent = `unweave ${about.version}. ${about.at_once} runs go at once; others wait.`;
+  byId("about").textContent = `unweave ${about.version}. Up to ${about.at_once} runs at a time; further ones wait their turn.`;
   showKind();
 }
 

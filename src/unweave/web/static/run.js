@@ -1,5 +1,5 @@
 // The page of one run: progress while it goes, then the result.
-import { ask, byId, count, figure, KIND_WORDS, make, moment, repeatedly, seconds, showProblem, size, tone } from "./common.js";
+import { ask, byId, count, figure, KIND_WORDS, make, moment, repeatedly, seconds, showProblem, size, TASK_NAMES, tone } from "./common.js";
 
 const id = location.pathname.split("/")[2];
 const api = `/api/runs/${encodeURIComponent(id)}`;
@@ -29,7 +29,7 @@ function showTitle(run) {
   byId("name").textContent = run.name;
   const found = run.found;
   byId("about-run").textContent = [
-    KIND_WORDS[run.kind], several(found.inputs, "input"), several(found.outputs, "output"), several(found.rows, "row"),
+    TASK_NAMES[run.task], KIND_WORDS[run.kind], several(found.inputs, "input"), several(found.outputs, "output"), several(found.rows, "row"),
     `started ${moment(run.created)}`, run.attempt > 1 ? `attempt ${run.attempt}` : "",
   ].filter(Boolean).join(", ");
   byId("cancel").hidden = !run.can_cancel;
@@ -76,7 +76,7 @@ function showProgress(run) {
 function showResult(run) {
   byId("ended").hidden = run.active;
   if (run.active) {
-    for (const part of ["downloads", "checks", "history"]) byId(part).hidden = true;
+    for (const part of ["downloads", "checks", "history", "table-card", "gallery"]) byId(part).hidden = true;
     return;
   }
   const facts = run.recovery;
@@ -86,23 +86,105 @@ function showResult(run) {
   verdict.className = `verdict ${tone(run)}`;
   announce(heading);
   byId("explanation").textContent = run.explanation;
-  const sentences = [run.message, facts && facts.message].filter(Boolean);
+  const sentences = [run.message, facts && facts.message, run.audit && run.audit.verdict].filter(Boolean);
   byId("message").textContent = sentences.map((text) => text.charAt(0).toUpperCase() + text.slice(1)).join(" ");
   byId("message").hidden = sentences.length === 0;
-  pairs(byId("facts"), facts ? [
-    ["Network", facts.architecture || "none"],
-    ["Parameters", count(facts.n_parameters)],
-    ["Error on fresh rows", figure(facts.error)],
-    ["Queries", count(facts.queries)],
-    ["Queries per parameter", facts.queries_per_parameter ? figure(facts.queries_per_parameter) : ""],
-    ["Time", seconds(facts.seconds)],
-  ] : [["Time", seconds(run.elapsed)]]);
+  byId("recommendation").textContent = run.audit ? `Recommendation: ${run.audit.recommendation}` : "";
+  byId("recommendation").hidden = !run.audit;
+  pairs(byId("facts"), factsOf(run, facts));
   byId("report").hidden = !run.report;
+  byId("report").textContent = run.task === "audit" ? "Open the audit" : "Open the report";
   byId("report").href = `/runs/${encodeURIComponent(id)}/report`;
-  const notes = [...(facts ? facts.notes : []), ...run.problems];
+  const told = run.audit ? [...run.audit.details, ...run.audit.notes] : run.plan ? run.plan.assumptions : [];
+  const notes = [...(facts ? facts.notes : []), ...told, ...run.problems];
   byId("notes").replaceChildren(...notes.map((note) => make("li", note)));
   showFiles(run);
   showTables(facts);
+  showTable(run);
+  showPictures(run);
+}
+
+function factsOf(run, facts) {
+  if (facts) {
+    return [
+      ["Network", facts.architecture || "none"],
+      ["Parameters", count(facts.n_parameters)],
+      ["Error on fresh rows", figure(facts.error)],
+      ["Queries", count(facts.queries)],
+      ["Queries per parameter", facts.queries_per_parameter ? figure(facts.queries_per_parameter) : ""],
+      ["Time", seconds(facts.seconds)],
+    ];
+  }
+  if (run.audit) {
+    return [["Queries to the target", count(run.audit.target_queries)], ["Time", seconds(run.audit.seconds)]];
+  }
+  if (run.comparison) {
+    const found = run.comparison;
+    return [
+      ["First", found.first], ["Second", found.second], ["Why", found.reason],
+      ["Parameter error", found.reason ? "" : figure(found.parameter_error)],
+      ["Same up to", figure(found.tolerance)], ["Function error", figure(found.function_error)],
+    ];
+  }
+  if (run.plan) {
+    const made = run.plan;
+    return [
+      ["Inputs", count(made.inputs)], ["Outputs", count(made.outputs)], ["Answers", made.precision],
+      ["Rows asked", count(made.sent)], ["Time", seconds(run.elapsed)],
+    ];
+  }
+  return [["Time", seconds(run.elapsed)]];
+}
+
+/** An audit's or a plan's table: headings, then rows of [text, class, label]. */
+function showTable(run) {
+  const made = run.audit && run.audit.summaries.length ? auditTable(run.audit) : run.plan ? planTable(run.plan) : null;
+  byId("table-card").hidden = !made;
+  if (!made) return;
+  byId("table-title").textContent = made.title;
+  byId("table-head").replaceChildren(...made.headings.map((text, index) => {
+    const cell = make("th", text, index ? "number" : "");
+    cell.scope = "col";
+    return cell;
+  }));
+  byId("table-rows").replaceChildren(...made.rows.map((cells) => row(cells)));
+}
+
+function auditTable(audit) {
+  const headings = ["Published", "First network", "Function", "Weights", "Exact"];
+  const after = (value, about) => (value === null ? "not reached" : `${about ? "about " : ""}${count(value)}`);
+  const rows = audit.summaries.map((entry) => [
+    [entry.label],
+    ...[entry.first_network, entry.function_after].map((value, i) => [after(value), "number", headings[i + 1]]),
+    [after(entry.alarm_after, entry.alarm_predicted), "number", headings[3]],
+    [after(entry.exact_after), "number", headings[4]],
+  ]);
+  return { title: "What leaks, after how many queries", headings, rows };
+}
+
+function planTable(made) {
+  const headings = ["Method", "Hidden", "Parameters", "Rows", "Seconds", "MB"];
+  const rows = made.methods.filter((entry) => entry.tried).map((entry) => [
+    [entry.method], [entry.hidden.join("-") || "none", "number", "hidden"],
+    [count(entry.parameters), "number", "parameters"], [count(entry.rows), "number", "rows"],
+    [figure(entry.seconds), "number", "seconds"], [figure(entry.megabytes), "number", "MB"],
+  ]);
+  return rows.length ? { title: "Methods that would be tried, in this order", headings, rows } : null;
+}
+
+function showPictures(run) {
+  byId("gallery").hidden = run.pictures.length === 0;
+  byId("pictures").replaceChildren(...run.pictures.map((picture) => {
+    const figure = make("figure", "", picture.wide ? "wide" : "");
+    const image = document.createElement("img");
+    image.src = `/runs/${encodeURIComponent(id)}/pictures/${encodeURIComponent(picture.name)}`;
+    image.alt = picture.title;
+    image.loading = "lazy";
+    const box = make("div", "", "scroll");
+    box.append(image);
+    figure.append(make("h3", picture.title), box, make("figcaption", picture.caption, "hint"));
+    return figure;
+  }));
 }
 
 function showFiles(run) {
