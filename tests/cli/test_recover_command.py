@@ -155,7 +155,7 @@ def test_interrupt_shows_and_writes_what_was_found(teacher, tmp_path, recovered,
         assert done.stdout.startswith("Interrupted: this is what was found so far, not verified.")
         assert f"Wrote the network to {out} (not verified)." in done.stdout
         assert done.stdout.splitlines()[-1].startswith(
-            "APPROXIMATE 6-4-1 tanh, 33 parameters, error not measured"
+            "INTERRUPTED 6-4-1 tanh, 33 parameters, error not measured"
         )
 
 

@@ -11,7 +11,8 @@ def main() -> None:
         from unweave.cli.app import app  # typer is only loaded when there is a command line to read
 
         app(prog_name="unweave")
-    except KeyboardInterrupt:  # before or after a command ran, where there is nothing to tell
+    except KeyboardInterrupt:  # before or after a command ran, where there is nothing more to tell
+        print("interrupted", file=sys.stderr)
         sys.exit(130)
 
 

@@ -84,7 +84,10 @@ def run_demo(options: DemoOptions) -> int:
             recovery = recover(target, input_dim=truth.n_inputs, seed=options.seed, progress=progress)
     except Interrupted as error:
         if not as_json:
-            print_summary(console, error.recovery)
+            if not quiet:
+                show_recovery(console, error.recovery, interrupted=True)
+                console.print()
+            print_summary(console, error.recovery, interrupted=True)
         else:
             print_json({**error.recovery.to_dict(), "interrupted": True})
         return INTERRUPTED

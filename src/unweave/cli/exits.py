@@ -66,7 +66,7 @@ def tell_error(error: BaseException, code: int, as_json: bool) -> None:
         text = "interrupted"
     elif code == DEFECT:
         text = f"{type(error).__name__}: {text}"
-    print(f"error: {text}", file=sys.stderr)
+    print(text if code == INTERRUPTED else f"error: {text}", file=sys.stderr)
     if as_json:
         print_json({"error": text, "exit_code": code})
 

@@ -245,4 +245,4 @@ def _show(options: RecoverOptions, recovery: Recovery, written: dict[str, Path],
         if options.out is not None and recovery.network is None:
             print_line(console, f"There is no network to write to {options.out}.")
         show_result(console, recovery, interrupted)
-    print_summary(console, recovery)
+    print_summary(console, recovery, interrupted)

@@ -23,6 +23,7 @@ from unweave.cli.output.document import print_json
 from unweave.cli.output.figures import show_catalogue, show_figures, show_stored, summary
 from unweave.errors import InvalidInput
 from unweave.experiments import EXPERIMENTS, Experiment, Figure, agree
+from unweave.numerics import interrupts
 
 ALL = "all"
 """The name that stands for every experiment."""
@@ -146,9 +147,10 @@ def measure(experiment: Experiment, seed: int, progress: Callable[[str], None]) 
     interrupted = False
     try:
         # One thread is as fast at these sizes, and does not collapse where the cores are busy.
-        with threadpool_limits(limits=1):
+        with interrupts.remembered(), threadpool_limits(limits=1):
             for figure in experiment.run(seed, progress):
                 figures.append(figure)
+                interrupts.look()
     except KeyboardInterrupt:  # `unweave.Interrupted` is one too
         interrupted = True
     return Measured(experiment, tuple(figures), time.perf_counter() - began, interrupted)

@@ -14,6 +14,7 @@ import numpy as np
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
 from unweave.networks.network import Network
 from unweave.networks.structure import structure_of
+from unweave.numerics import interrupts
 from unweave.numerics.clock import time_limit
 from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
@@ -43,11 +44,13 @@ def run_search(search: Search) -> Candidate:
     try:
         with single_threaded_blas() if search.single_thread else nullcontext():
             search.run()
+        interrupts.look()
     except BudgetExhausted as error:
         problem = _told(str(error), search.so_far())
     except GaveUp as error:
         problem = str(error)
     except KeyboardInterrupt:
+        interrupts.taken()
         problem, interrupted = "interrupted", True
     except NUMERICAL_ERRORS as error:
         if not is_breakdown(error):
@@ -106,11 +109,25 @@ class Run:
         """Go the whole way; on Ctrl-C hand back what was found."""
         try:
             # Methods that do not fit the target may run away; what comes out is judged, not warned about.
-            with np.errstate(all="ignore"), time_limit(self._source.clock()):
-                return self._recover()
+            with (
+                interrupts.remembered(),
+                np.errstate(all="ignore"),
+                time_limit(self._source.clock()),
+            ):
+                result = self._recover()
+                interrupts.look()
+                return result
         except KeyboardInterrupt as interrupt:
-            told = self._tell("interrupted; what was found so far is not verified")
-            raise Interrupted(told, self._source.queries) from interrupt
+            interrupts.taken()
+            raise Interrupted(self._tell(self._interrupted()), self._source.queries) from interrupt
+
+    def _interrupted(self) -> str:
+        """Say how far the run has come."""
+        if self._candidate.network is None:
+            return "interrupted before a network was found"
+        if self._verdict is None:
+            return "interrupted; the network found so far is not verified"
+        return f"interrupted; the best network so far: {self._verdict.reason}"
 
     def _recover(self) -> Recovery:
         source, request = self._source, self._request
@@ -186,6 +203,8 @@ class Run:
             return
         fitted = RidgeSearch(directions, earlier.problem, view, place.findings, self._journal, self._rng)
         candidate = run_search(fitted)
+        if candidate.interrupted:
+            raise KeyboardInterrupt
         if candidate.network is None:
             return
         verdict = self._judged(candidate, place)

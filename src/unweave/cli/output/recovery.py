@@ -47,11 +47,16 @@ def show_recovery(console: Console, recovery: Recovery, interrupted: bool = Fals
         _show_certificate(console, recovery)
 
 
-def print_summary(console: Console, recovery: Recovery) -> None:
-    """Print the last line: the name of the status, then what was found at what price."""
-    status = recovery.status
-    line = Text(status.name, style=STATUS_STYLE[status])
+def print_summary(console: Console, recovery: Recovery, interrupted: bool = False) -> None:
+    """Print the last line: the name of the status, or INTERRUPTED, then what was found at what price."""
+    line = _verdict(recovery, interrupted)
     print_line(console, line.append(f" {summary(recovery)}", style="default not bold"))
+
+
+def _verdict(recovery: Recovery, interrupted: bool) -> Text:
+    if interrupted:
+        return Text("INTERRUPTED", style="bold yellow")
+    return Text(recovery.status.name, style=STATUS_STYLE[recovery.status])
 
 
 def summary(recovery: Recovery) -> str:
@@ -81,8 +86,7 @@ def show_result(console: Console, recovery: Recovery, interrupted: bool = False)
 
 def result_rows(recovery: Recovery, interrupted: bool = False) -> list[tuple[str, Cell]]:
     """Return the rows of the closing table: status, network, error, error bars, cost."""
-    status = recovery.status
-    verdict = Text(status.name, style=STATUS_STYLE[status])
+    verdict = _verdict(recovery, interrupted)
     if interrupted:
         verdict.append(" (not verified)", style="default not bold")
     rows: list[tuple[str, Cell]] = [("status", verdict), ("network", _found(recovery))]
