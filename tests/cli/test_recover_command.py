@@ -183,7 +183,7 @@ ERRORS = {
     "not callable": (["planted_errors:number"], 2, "must be callable"),
     "class": (["planted_errors:Model"], 2, "Give an instance"),
     "model": (["planted_errors:model"], 2, "planted_errors:model.predict"),
-    "inputs unknown": (["planted_errors:f"], 2, "--inputs must be given"),
+    "inputs unknown": (["planted_errors:f"], 2, "--inputs or --examples must be given"),
     "inputs wrong": (["{tmp}/teacher.npz", "--inputs", "5"], 2, "must be 6"),
     "hidden": (["{tmp}/teacher.npz", "--hidden", "4,x"], 2, "--hidden must be"),
     "hidden zero": (["{tmp}/teacher.npz", "--hidden", "0"], 2, "--hidden must be"),

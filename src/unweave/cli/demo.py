@@ -35,7 +35,7 @@ class DemoOptions:
     """Options of ``unweave demo``."""
 
     layers: Annotated[
-        str, typer.Option(metavar="WIDTHS", help="Inputs, hidden widths and outputs of the planted network.")
+        str, typer.Option(metavar="WIDTHS", help="Inputs, hidden widths and outputs of the hidden network.")
     ] = "20,100,1"
     report: Report = None
     seed: Seed = 0
@@ -60,7 +60,7 @@ def plant(layers: str, seed: int) -> Network:
 
 
 def run_demo(options: DemoOptions) -> int:
-    """Plant a network of 2,201 parameters, hide it, recover it from its answers, compare with the truth.
+    """Hide a random network of 2,201 parameters, recover it from its answers, and compare it with the truth.
 
     Exit code 0: the network found is the planted one.
 

@@ -15,11 +15,11 @@ from unweave.recovery.result import Status
 DONE, NOT_EXACT, USAGE, FAILED, TARGET_FAILED, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
 
 EXIT_CODES: dict[int, str] = {
-    DONE: "recovered, also up to a named ambiguity; the same network; looked; every figure agrees",
+    DONE: "recovered (or up to a named ambiguity); same network; all figures agree",
     NOT_EXACT: "approximate; different networks; a figure that does not agree",
     USAGE: "the command or one of its inputs cannot be used",
-    FAILED: "failed: no usable network, or the budget ended before anything was seen",
-    TARGET_FAILED: "the target failed or answered nonsense",
+    FAILED: "failed: no usable network, or the budget ran out too early",
+    TARGET_FAILED: "the target failed or did not answer with numbers",
     DEFECT: "a defect in unweave: please report the traceback",
     INTERRUPTED: "interrupted with Ctrl-C; what was found so far is shown",
 }

@@ -25,6 +25,7 @@ from unweave.recovery.breakdown import NUMERICAL_ERRORS, breakdown_reason, is_br
 from unweave.recovery.certificate import certify
 from unweave.recovery.choose import choose, options_for
 from unweave.recovery.judge import Verdict, judge, unverified
+from unweave.recovery.looks_like import looks_like
 from unweave.recovery.polish import is_nearly_right, polished_on_values
 from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.recovery.resume import Resumption
@@ -72,7 +73,7 @@ def _held_by(search: Search) -> Candidate:
 
 
 def _told(what: str, so_far: str) -> str:
-    return f"{what}; {so_far}" if so_far else what
+    return f"{what.rstrip('.')}; {so_far}" if so_far else what
 
 
 class Run:
@@ -302,6 +303,13 @@ class Run:
             "target, for its gradients and Hessians",
         )
 
+    def _reason(self, status: Status) -> str:
+        """Say why the run ended as it did, in plain words first."""
+        if self._verdict is None:
+            return ""
+        named = None if self._findings is None else looks_like(self._findings, self._candidate, status)
+        return f"{named}; {self._verdict.reason}" if named else self._verdict.reason
+
     def _tell(self, message: str | None = None) -> Recovery:
         """Return the result as it stands."""
         verdict, candidate, findings = self._verdict, self._candidate, self._findings
@@ -316,7 +324,7 @@ class Run:
             network=network,
             status=status,
             error=trial.error,
-            message=message or ("" if verdict is None else verdict.reason),
+            message=message or self._reason(status),
             queries=sent,
             probing_queries=sent if findings is None else findings.queries,
             verification_queries=self._verification,
