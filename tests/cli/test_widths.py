@@ -1,4 +1,4 @@
-"""What a person sees at 80 and 120 columns: no word is broken, nothing is cut, options stand under headings."""
+"""What a person sees at 80 and 120 columns: no word is broken, and options stand under headings."""
 
 from __future__ import annotations
 
