@@ -215,6 +215,6 @@ def test_missing_packages_are_named(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
     )
-    assert done.stdout.count("onnx must be installed to read and write .onnx files") == 2
-    assert done.stdout.count("safetensors must be installed to read and write .safetensors files") == 2
+    assert done.stdout.count("onnx must be installed for .onnx files") == 2
+    assert done.stdout.count("safetensors must be installed for .safetensors files") == 2
     assert done.stdout.count("pip install 'unweave[") == 4

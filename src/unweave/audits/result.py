@@ -11,6 +11,7 @@ from unweave.audits.answer_log import LogCheck
 from unweave.audits.curve import LevelSummary, Point
 from unweave.audits.level import Level, OwnPrecision
 from unweave.errors import InvalidInput
+from unweave.networks.html_tables import html_figures, html_table
 from unweave.recovery.result import Recovery
 
 
@@ -64,6 +65,20 @@ class Audit:
 
     def __repr__(self) -> str:
         return f"Audit({self.recovery.status.name}, {len(self.points)} points, {self.target_queries} queries)"
+
+    def _repr_html_(self) -> str:
+        """Show the audit in a notebook: verdict, curve, recommendations."""
+        headings = ("published", *(f"{budget:,} queries" for budget in self.budgets))
+        rows = []
+        for level in self.levels:
+            best = [self.best(level, budget) for budget in self.budgets]
+            if any(best):
+                known = ("" if point is None else f"{point.median_weight_error:.2g}" for point in best)
+                rows.append((level.label, *known))
+        figures = html_figures(
+            repr(self), [("verdict", self.verdict), *(("note", note) for note in self.notes)]
+        )
+        return figures + (html_table("Median relative error of the weights", headings, rows) if rows else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the parameters of networks, ready for JSON (nan and infinity become null)."""

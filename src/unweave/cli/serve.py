@@ -72,7 +72,7 @@ def run_serve(options: ServeOptions) -> int:
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         raise UnweaveError(
-            f"{', '.join(missing)} must be installed to serve the page, and {_are(missing)} not. "
+            f"{', '.join(missing)} must be installed to serve the page. Got no such package instead. "
             "Install it: pip install 'unweave[web]'."
         )
     import uvicorn
@@ -125,10 +125,6 @@ def run_serve(options: ServeOptions) -> int:
             print_served(line, {"url": url}, options.as_json)
             server.run(sockets=[listener])
     return DONE
-
-
-def _are(missing: list[str]) -> str:
-    return "is" if len(missing) == 1 else "are"
 
 
 def _listening(host: str, port: int) -> socket.socket:

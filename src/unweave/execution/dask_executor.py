@@ -184,7 +184,7 @@ def _distributed() -> Any:
         import distributed
     except ImportError as error:
         raise InvalidInput(
-            "Dask must be installed to compute in several processes, and it is not. "
+            "Dask must be installed to compute on several processes. Got none instead. "
             "Run: pip install 'unweave[dask]'."
         ) from error
     return distributed

@@ -126,7 +126,7 @@ def _needing(chosen: FileFormat, path: Path) -> Iterator[None]:
 
 def _needs_package(chosen: FileFormat, path: Path, cause: Exception | None = None) -> NoReturn:
     raise UnweaveError(
-        f"{chosen.package} must be installed to read and write {path.suffix} files, and it is not. "
+        f"{chosen.package} must be installed for {path.suffix} files. Got no such package instead. "
         f"Install it: pip install '{chosen.extra}'."
     ) from cause
 

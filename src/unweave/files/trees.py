@@ -58,7 +58,7 @@ def _onnx(trees: TreeEnsemble) -> bytes:
         from onnx import TensorProto, helper
     except ModuleNotFoundError as error:
         raise UnweaveError(
-            "onnx must be installed to read and write .onnx files, and it is not. Install it: "
+            "onnx must be installed for .onnx files. Got no such package instead. Install it: "
             "pip install 'unweave[onnx]'."
         ) from error
     tables, nodes = trees.arrays(), len(trees.feature)
