@@ -111,8 +111,22 @@ COMMANDS: dict[str, list[str]] = {
 }
 
 
+class Sent:
+    """CPU seconds of this process when it was interrupted; None before. The timer may be late by a tick."""
+
+    at: float | None = None
+
+
+def interrupt(_number: int, _frame: Any) -> None:
+    """Send this process SIGINT."""
+    Sent.at = time.process_time()
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def interrupt_after(seconds: float) -> None:
-    """Send this process SIGINT when it has used that many more CPU seconds; 0 to send none."""
+    """Interrupt this process when it has used that many more CPU seconds; 0 not to."""
+    if seconds:
+        Sent.at = None
     signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
@@ -133,17 +147,18 @@ def route_once(call: Call, instant: float) -> dict[str, Any]:
     except KeyboardInterrupt as interrupt:
         end = interrupt
     interrupt_after(0)
-    over = time.process_time() - began - instant
+    now = time.process_time()
+    over = now - began if Sent.at is None else now - Sent.at
     stopped = isinstance(end, KeyboardInterrupt) or getattr(end, "interrupted", False)
     said = f"{type(end).__name__}: {getattr(end, 'recovery', end)!r}"
-    told = {"stopped": stopped, "kept": kept_by(end), "ended": over < 0}
+    told = {"stopped": stopped, "kept": kept_by(end), "ended": Sent.at is None}
     return {"instant": instant, "over": over, **told, "said": said[:110]}
 
 
 def route(name: str, count: int) -> None:
     """Print one JSON line per instant."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGPROF, lambda _number, _frame: os.kill(os.getpid(), signal.SIGINT))
+    signal.signal(signal.SIGPROF, interrupt)
     call = ROUTES[name]()
     call()  # what is loaded on the way there does not count
     whole = route_once(call, 0.0)["over"]
@@ -184,14 +199,15 @@ def command_once(words: list[str], instant: float | None, folder: Path) -> dict[
     if instant is None:
         return {"over": used}
     over = used - at if sent else 0.0
-    stopped = code == 130 and "interrupted" in text.lower()
+    # Python may end by the signal itself, which a shell shows as 130 too.
+    stopped = code in (130, -signal.SIGINT) and "interrupted" in text.lower()
     last = ([line for line in text.splitlines() if line] or [""])[-1]
     kept = "queries" in text or "measured so far" in text
     told = {
         "stopped": stopped,
         "kept": kept,
         "traceback": "Traceback" in text,
-        "ended": not sent or code == 0,
+        "ended": not sent or code in (0, 1, 3),
     }
     return {"instant": instant, "over": over, **told, "said": f"exit {code}: {last[:90]}"}
 

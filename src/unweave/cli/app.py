@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from unweave import __version__
 from unweave.cli.command import SETTINGS, as_app
-from unweave.cli.exits import EXIT_CODES, INTERRUPTED, tell_error
+from unweave.cli.exits import EXIT_CODES
 
 COMMANDS = {
     "recover": "Recover the network behind TARGET.",
@@ -36,11 +36,7 @@ class _LoadsOnUse(TyperGroup):
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None:
             word = name.replace("-", "_")
-            try:
-                run = getattr(import_module(f"unweave.cli.{word}"), f"run_{word}")
-            except KeyboardInterrupt as interrupt:  # typer would leave without a word
-                tell_error(interrupt, INTERRUPTED, as_json=False)
-                raise typer.Exit(INTERRUPTED) from interrupt
+            run = getattr(import_module(f"unweave.cli.{word}"), f"run_{word}")
             command = typer.main.get_command(as_app(run))
         return name, command, rest
 

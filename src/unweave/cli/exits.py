@@ -43,14 +43,21 @@ _EXIT_OF_ERROR: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 
+interrupt_told = False
+"""Whether this process has told its user of an interrupt."""
+
+
 def exit_code_of(command: Callable[[], int], as_json: bool) -> int:
     """Run ``command`` and return its exit code; what it raises is told in one line, with a code of its own.
 
     With ``as_json``, ``{"error": ..., "exit_code": ...}`` goes to stdout as well. Only a defect shows a
     traceback.
     """
+    global interrupt_told
     try:
-        return command()
+        code = command()
+        interrupt_told |= code == INTERRUPTED  # the command shows what was found
+        return code
     except (Exception, KeyboardInterrupt) as error:
         code = next((code for kind, code in _EXIT_OF_ERROR if isinstance(error, kind)), DEFECT)
         if code == DEFECT:
@@ -61,6 +68,8 @@ def exit_code_of(command: Callable[[], int], as_json: bool) -> int:
 
 def tell_error(error: BaseException, code: int, as_json: bool) -> None:
     """Print ``error`` on one line of stderr, and as JSON on stdout if asked."""
+    global interrupt_told
+    interrupt_told |= code == INTERRUPTED
     text = " ".join(str(error).split()) or type(error).__name__
     if code == INTERRUPTED:
         text = "interrupted"
