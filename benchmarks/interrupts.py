@@ -104,7 +104,7 @@ COMMANDS: dict[str, list[str]] = {
     "unweave recover": ["recover", "deep.npz"],
     "unweave audit": ["audit", "small.npz", "--decimals", "4,2", "--budget", "1000,10000"],
     "unweave demo": ["demo"],
-    "unweave reproduce": ["reproduce", "gate-tron"],
+    "unweave reproduce": ["reproduce", "relu-gate"],
     "unweave diagnose": ["diagnose", "deep.npz"],
     "unweave plan": ["plan", "deep.npz", "--look"],
     "unweave compare": ["compare", "deep.npz", "deep.npz"],

@@ -13,7 +13,7 @@ from unweave.networks.html_tables import html_figures, html_table, number
 from unweave.networks.network import Network
 from unweave.networks.structure import structure_of
 from unweave.recovery.describe import describe, evidence_figures, parameter_ranges
-from unweave.recovery.wording import counted, queries
+from unweave.recovery.wording import counted
 from unweave.search import Check, Evidence, Stage
 
 FRESH_CHECKS = ("fresh error", "held-out error")
@@ -135,7 +135,7 @@ class Recovery:
     def __repr__(self) -> str:
         return (
             f"Recovery({self.status.name}, {self.network!r}, error {self.error:.2g}, "
-            f"{queries(self.queries)}, {self.seconds:.1f} s)"
+            f"{self.queries} {'query' if self.queries == 1 else 'queries'}, {self.seconds:.1f} s)"
         )
 
     @property
