@@ -23,7 +23,7 @@ found = unweave.audit(
     activation="tanh",
 )
 print(found.verdict)
-print("\n".join(found.recommendations))
+print(found.recommendation)
 
 # %%
 # What the best attack within each budget knows about the weights: median relative error over the units of the

@@ -37,7 +37,10 @@ FLOORS: dict[int, tuple[str, ...]] = {
         *("tensor_start", "quadratic"),
     ),
     3: ("published", "methods"),
-    4: ("recovery", "report", "audits", "serving", "experiments", "sklearn", "web", "cli", "__main__"),
+    4: (
+        *("recovery", "report", "audits", "plot", "serving", "experiments", "sklearn", "web", "cli"),
+        "__main__",
+    ),
 }
 LATE = {("networks", "files"), ("recovery", "report")}
 """Rooms whose functions, when called, load a room above: a network saves itself, a result reports itself."""

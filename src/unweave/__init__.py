@@ -7,8 +7,29 @@ Names are loaded when they are first used: importing the package costs milliseco
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what `__getattr__` finds, with its types
+    from unweave import certify as certify
+    from unweave import construct as construct
+    from unweave import derivatives as derivatives
+    from unweave import exact as exact
+    from unweave import execution as execution
+    from unweave import experiments as experiments
+    from unweave import gates as gates
+    from unweave import methods as methods
+    from unweave import networks as networks
+    from unweave import numerics as numerics
+    from unweave import optimize as optimize
+    from unweave import plot as plot
+    from unweave import published as published
+    from unweave import quadratic as quadratic
+    from unweave import report as report
+    from unweave import sklearn as sklearn
+    from unweave import sparse_coding as sparse_coding
+    from unweave import subspace as subspace
+    from unweave import targets as targets
+    from unweave import tensor_start as tensor_start
     from unweave.audits import Audit, audit
+    from unweave.diagnose.room import DiagnoseRoom
     from unweave.errors import (
         BudgetExhausted,
         CheckpointError,
@@ -40,6 +61,8 @@ if TYPE_CHECKING:
     from unweave.targets.adapters.command_target import CommandTarget
     from unweave.targets.queries import Queries
     from unweave.targets.samples import Samples
+
+    diagnose: DiagnoseRoom
 
 __version__ = "0.1.0"
 
@@ -110,19 +133,21 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _ROOMS = (
     *("certify", "construct", "derivatives", "diagnose", "exact", "execution", "experiments", "gates"),
-    *("methods", "networks", "numerics", "optimize", "published", "quadratic", "report", "sklearn"),
+    *("methods", "networks", "numerics", "optimize", "plot", "published", "quadratic", "report", "sklearn"),
     *("sparse_coding", "subspace", "targets", "tensor_start"),
 )
 
 
-def __getattr__(name: str) -> object:
-    if name in _ROOMS:
-        return import_module(f"{__name__}.{name}")
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value  # found without this function from now on
-    return value
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for one of these
+
+    def __getattr__(name: str) -> object:
+        if name in _ROOMS:
+            return import_module(f"{__name__}.{name}")
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        globals()[name] = value  # found without this function from now on
+        return value
 
 
 def __dir__() -> list[str]:

@@ -87,8 +87,8 @@ class OutOfTime(BudgetExhausted):
 
     def __init__(
         self,
-        message: str = "The search must end before the deadline. Got a search that was not done when the "
-        "time was over instead. Raise deadline; what was found so far is kept.",
+        message: str = "The deadline passed before the search was done. Raise deadline; what was found so "
+        "far is kept.",
     ) -> None:
         super().__init__(message, reason="deadline")
 

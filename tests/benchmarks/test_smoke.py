@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import signal
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -112,7 +113,7 @@ def harness(load) -> ModuleType:
 
 def test_every_script_is_tested_and_listed():
     scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"harness", "named_rows", "planted"}
-    assert scripts == {*NETWORKS, *SUBSPACES, *TABLES, "before_after", "overshoot", "tables"}
+    assert scripts == {*NETWORKS, *SUBSPACES, *TABLES, "before_after", "interrupts", "overshoot", "tables"}
     readme = (BENCHMARKS / "README.md").read_text()
     assert all(f"benchmarks/{name}.py" in readme for name in scripts)
 
@@ -122,6 +123,20 @@ def test_a_table_is_printed(name, load, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", [name, "--seeds", "1", *TABLES[name]])
     load(name).main()
     assert "| 1 of 1 |" in capsys.readouterr().out
+
+
+def test_a_route_is_interrupted(load, capsys, monkeypatch):
+    script = load("interrupts")
+    monkeypatch.setattr(script, "ROUTES", {"small": lambda: script.asked(6, 8, 1)})
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGPROF)
+    try:
+        script.route("small", 2)
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGPROF, before[1])
+    whole, *rows = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert all(row["ended"] or (row["stopped"] and row["kept"]) for row in rows)
+    assert script.line("small", whole["whole"], rows).count("|") == 7
 
 
 @pytest.mark.parametrize("name", [*NETWORKS, *SUBSPACES])

@@ -63,7 +63,7 @@ def test_an_interrupt_outside_a_recovery(capsys):
         raise KeyboardInterrupt
 
     assert exit_code_of(stopped, as_json=False) == 130
-    assert capsys.readouterr().err == "error: interrupted\n"
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_jsonable():

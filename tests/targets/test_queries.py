@@ -107,7 +107,7 @@ def test_budget_is_checked_before_anything_is_sent():
     queries = Queries(target, 2, max_queries=5)
     queries(grid(3))
     with pytest.raises(
-        BudgetExhausted, match=r"budget of 5 queries. Got 4 new rows with 3 already sent"
+        BudgetExhausted, match=r"budget of 5 queries is too small: 3 rows were sent.*needs 4 more"
     ) as info:
         queries(grid(7))
     assert info.value.reason == "queries"

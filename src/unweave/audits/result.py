@@ -15,6 +15,7 @@ from unweave.audits.trace import Trace, TraceFigures
 from unweave.audits.words import percent, plural
 from unweave.errors import InvalidInput
 from unweave.files.atomic import write_file
+from unweave.networks.html_tables import html_figures, html_table
 from unweave.networks.network import Network
 from unweave.recovery.result import Recovery
 
@@ -99,6 +100,19 @@ class Audit:
 
     def __repr__(self) -> str:
         return f"Audit({self.recovery.status.name}, {len(self.points)} points, {self.target_queries} queries)"
+
+    def _repr_html_(self) -> str:
+        """Show the audit in a notebook: verdict, recommendation, curve."""
+        headings = ("published", *(f"{budget:,} queries" for budget in self.budgets))
+        rows = []
+        for level in self.levels:
+            best = [self.best(level, budget) for budget in self.budgets]
+            if any(best):
+                known = ("" if point is None else f"{point.median_weight_error:.2g}" for point in best)
+                rows.append((level.label, *known))
+        said = [("verdict", self.verdict), ("recommendation", self.recommendation)]
+        figures = html_figures(repr(self), [*said, *(("note", note) for note in self.notes)])
+        return figures + (html_table("Median relative error of the weights", headings, rows) if rows else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the parameters of networks, ready for JSON (nan and infinity become null)."""

@@ -28,6 +28,7 @@ from unweave.probing.look import look
 from unweave.recovery.recover import recover
 from unweave.recovery.result import Recovery
 from unweave.recovery.settings import describe_target, with_settings
+from unweave.recovery.tables import width_told
 from unweave.search.journal import Progress
 from unweave.search.request import checked_widths
 from unweave.targets.queries import Queries
@@ -49,7 +50,7 @@ def audit(
     budgets: Sequence[int] | None = None,
     *,
     alarm: float = ALARM,
-    hidden: Sequence[int] | None = None,
+    hidden: Sequence[int] | int | None = None,
     activation: str | None = None,
     seed: int = 0,
     input_dim: int | None = None,
@@ -96,7 +97,8 @@ def audit(
         raise InvalidInput(f"alarm must be between 0 and 1. Got {alarm!r} instead. For example 0.01.")
     checked_widths(hidden)  # before the target is opened
     began, cpu = time.monotonic(), time.process_time()
-    queries = as_queries(target, input_dim=input_dim, max_queries=max_queries, deadline=deadline)
+    width = width_told(target, input_dim, examples)
+    queries = as_queries(target, input_dim=width, max_queries=max_queries, deadline=deadline)
     known = {
         "hidden": hidden,
         "activation": activation,

@@ -16,13 +16,13 @@ COMMANDS = {
     "recover": "Recover the network behind TARGET.",
     "compare": "Tell whether two network files hold the same network.",
     "convert": "Write a network file in another format.",
-    "diagnose": "Look at TARGET: precision, region, kinks, methods.",
-    "plan": "Estimate the cost of recovering TARGET before asking it anything.",
-    "audit": "Find out what the answers of TARGET give away, at which precision.",
+    "diagnose": "Look at TARGET with a few hundred queries.",
+    "plan": "Estimate what recovering TARGET would cost.",
+    "audit": "Find out what the answers of TARGET give away.",
     "serve-model": "Serve a model file over HTTP on this machine.",
     "serve": "Serve a page to drive recoveries from a browser.",
     "reproduce": "Measure published tables, figures and claims again.",
-    "demo": "Hide a network, recover it, compare.",
+    "demo": "Hide a network, recover it, compare the two.",
 }
 """Name of a command -> short help. ``serve-model`` is `unweave.cli.serve_model.run_serve_model`."""
 

@@ -18,6 +18,7 @@ from unweave.files import load, names_activations
 from unweave.networks.comparison import SAME_PARAMETERS, Comparison, compare
 from unweave.networks.network import Network
 from unweave.recovery.describe import describe
+from unweave.recovery.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,7 @@ class CompareOptions:
     a: Annotated[Path, typer.Argument(metavar="A", help="A network file: the reference.", show_default=False)]
     b: Annotated[Path, typer.Argument(metavar="B", help="The network file to compare.", show_default=False)]
     tolerance: Annotated[
-        float, typer.Option(metavar="T", help="Largest parameter error of the same network.")
+        float, typer.Option(metavar="T", help="Parameter error up to which two networks are the same.")
     ] = SAME_PARAMETERS
     activations: LayerActivations = None
     as_json: AsJson = False
@@ -36,12 +37,12 @@ class CompareOptions:
 def run_compare(options: CompareOptions) -> int:
     """Tell whether two network files hold the same network, up to symmetry.
 
-    Files may be .npz, .json, .onnx (a chain of layers, whoever wrote it) and .safetensors (also the state of
-    a torch module, with --activations). Order and signs of units, duplicates and the like do not count. Exit
-    code 0: the same; 1: different.
+    Files may be .npz, .json, .onnx (any chain of layers) and .safetensors (also the state of a torch module,
+    with --activations). Symmetries such as the order and the signs of units are ignored. Exit code 0: the
+    same; 1: different.
 
     \b
-    Example:
+    Examples:
       unweave compare teacher.npz copy.npz --tolerance 1e-9
       unweave compare teacher.onnx state.safetensors --activations tanh,identity
     """
@@ -51,7 +52,7 @@ def run_compare(options: CompareOptions) -> int:
         print_json({"a": options.a, "b": options.b, **comparison_dict(comparison)})
     else:
         rows = [
-            (name, f"{path}: {describe(net)}, {net.n_parameters:,} parameters")
+            (name, f"{path}: {describe(net)}, {counted(net.n_parameters, 'parameter')}")
             for name, path, net in (("a", options.a, a), ("b", options.b, b))
         ]
         _show(stdout_console(), comparison, rows)

@@ -16,6 +16,7 @@ from unweave.cli.output.document import print_json
 from unweave.errors import InvalidInput, UnweaveError
 from unweave.files import check_can_save, load, rounded, save
 from unweave.recovery.describe import describe
+from unweave.recovery.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +31,13 @@ class ConvertOptions:
 
 
 def run_convert(options: ConvertOptions) -> int:
-    """Write the network in A to B: .npz, .json, .onnx or .safetensors, as its ending says.
+    """Write the network in A to B. The ending of B chooses the format: .npz, .json, .onnx or .safetensors.
 
-    Parameters are kept bit for bit unless --dtype float32 rounds them. B is read back and compared before
-    the command says so.
+    Parameters are kept bit for bit unless --dtype float32 rounds them. B is read back and compared with A
+    before the command reports success.
 
     \b
-    Example:
+    Examples:
       unweave convert copy.npz copy.onnx
       unweave convert model.onnx model.safetensors --dtype float32
     """
@@ -49,8 +50,8 @@ def run_convert(options: ConvertOptions) -> int:
     save(network, target, dtype)  # type: ignore[arg-type]  # checked above
     if load(target) != written:
         raise UnweaveError(
-            f"{str(target)!r} must hold the parameters of {str(source)!r} bit for bit. Got others instead "
-            f"when it was read back. Write it again, on another disk."
+            f"{str(target)!r} does not hold the parameters of {str(source)!r} bit for bit: others were read "
+            "back. Write it again, to another disk."
         )
     exact = written == network
     if options.as_json:
@@ -58,6 +59,6 @@ def run_convert(options: ConvertOptions) -> int:
         print_json({"a": source, "b": target, **found, "dtype": dtype, "exact": exact})
     else:
         how = "bit for bit" if exact else f"rounded to {dtype}"
-        what = f"{describe(network)}, {network.n_parameters} parameters, {how}"
+        what = f"{describe(network)}, {counted(network.n_parameters, 'parameter')}, {how}"
         print_line(stdout_console(), f"WROTE {target} {what}")
     return DONE

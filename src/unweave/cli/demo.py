@@ -35,7 +35,7 @@ class DemoOptions:
     """Options of ``unweave demo``."""
 
     layers: Annotated[
-        str, typer.Option(metavar="WIDTHS", help="Inputs, hidden widths and outputs of the planted network.")
+        str, typer.Option(metavar="WIDTHS", help="Inputs, hidden widths and outputs of the hidden network.")
     ] = "20,100,1"
     report: Report = None
     seed: Seed = 0
@@ -60,7 +60,7 @@ def plant(layers: str, seed: int) -> Network:
 
 
 def run_demo(options: DemoOptions) -> int:
-    """Plant a network of 2,201 parameters, hide it, recover it from its answers, compare with the truth.
+    """Hide a random network of 2,201 parameters, recover it from its answers, and compare it with the truth.
 
     Exit code 0: the network found is the planted one.
 
@@ -84,7 +84,10 @@ def run_demo(options: DemoOptions) -> int:
             recovery = recover(target, input_dim=truth.n_inputs, seed=options.seed, progress=progress)
     except Interrupted as error:
         if not as_json:
-            print_summary(console, error.recovery)
+            if not quiet:
+                show_recovery(console, error.recovery, interrupted=True)
+                console.print()
+            print_summary(console, error.recovery, interrupted=True)
         else:
             print_json({**error.recovery.to_dict(), "interrupted": True})
         return INTERRUPTED

@@ -34,9 +34,9 @@ class DiagnoseOptions(TargetOptions):
 
 
 def run_diagnose(options: DiagnoseOptions) -> int:
-    """Look at TARGET for a few hundred queries: precision, region, kinks, and which methods would be tried.
+    """Look at TARGET with a few hundred queries: its precision, region and kinks, and the methods to try.
 
-    For a file with a network, also how hard its weights are to recover: coherence, conditioning, and whether
+    For a network file, also show how hard its weights are to recover: coherence, conditioning, and whether
     the hypotheses of the theory hold, layer by layer.
 
     \b

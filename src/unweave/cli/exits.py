@@ -15,11 +15,11 @@ from unweave.recovery.result import Status
 DONE, NOT_EXACT, USAGE, FAILED, TARGET_FAILED, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
 
 EXIT_CODES: dict[int, str] = {
-    DONE: "recovered, also up to a named ambiguity; the same network; looked; every figure agrees",
+    DONE: "recovered (or up to a named ambiguity); same network; all figures agree",
     NOT_EXACT: "approximate; different networks; a figure that does not agree",
     USAGE: "the command or one of its inputs cannot be used",
-    FAILED: "failed: no usable network, or the budget ended before anything was seen",
-    TARGET_FAILED: "the target failed or answered nonsense",
+    FAILED: "failed: no usable network, or the budget ran out too early",
+    TARGET_FAILED: "the target failed or did not answer with numbers",
     DEFECT: "a defect in unweave: please report the traceback",
     INTERRUPTED: "interrupted with Ctrl-C; what was found so far is shown",
 }
@@ -43,14 +43,21 @@ _EXIT_OF_ERROR: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 
+interrupt_told = False
+"""Whether this process has told its user of an interrupt."""
+
+
 def exit_code_of(command: Callable[[], int], as_json: bool) -> int:
     """Run ``command`` and return its exit code; what it raises is told in one line, with a code of its own.
 
     With ``as_json``, ``{"error": ..., "exit_code": ...}`` goes to stdout as well. Only a defect shows a
     traceback.
     """
+    global interrupt_told
     try:
-        return command()
+        code = command()
+        interrupt_told |= code == INTERRUPTED  # the command shows what was found
+        return code
     except (Exception, KeyboardInterrupt) as error:
         code = next((code for kind, code in _EXIT_OF_ERROR if isinstance(error, kind)), DEFECT)
         if code == DEFECT:
@@ -61,12 +68,14 @@ def exit_code_of(command: Callable[[], int], as_json: bool) -> int:
 
 def tell_error(error: BaseException, code: int, as_json: bool) -> None:
     """Print ``error`` on one line of stderr, and as JSON on stdout if asked."""
+    global interrupt_told
+    interrupt_told |= code == INTERRUPTED
     text = " ".join(str(error).split()) or type(error).__name__
     if code == INTERRUPTED:
         text = "interrupted"
     elif code == DEFECT:
         text = f"{type(error).__name__}: {text}"
-    print(f"error: {text}", file=sys.stderr)
+    print(text if code == INTERRUPTED else f"error: {text}", file=sys.stderr)
     if as_json:
         print_json({"error": text, "exit_code": code})
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class HttpArguments:
     """The ``--http-...`` options as typed: how an endpoint given as TARGET is spoken to."""
 
+    heading: ClassVar[str] = "TARGET is an endpoint"
+
     http_request: Annotated[
         str | None,
         typer.Option(
@@ -35,25 +37,36 @@ class HttpArguments:
     ] = None
     http_answers: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Place of the answers, e.g. data.0.values [default: predictions]."),
+        typer.Option(
+            metavar="PATH", help="Where the answers are, e.g. data.0.values [default: predictions]."
+        ),
     ] = None
-    http_batch: Annotated[int | None, typer.Option(min=1, metavar="N", help="Most rows per request.")] = None
+    http_batch: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Send at most N rows per request.")
+    ] = None
     http_concurrency: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Most requests in flight [default: 4].")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Send at most N requests at the same time [default: 4]."),
     ] = None
-    http_rate: Annotated[float | None, typer.Option(metavar="R", help="Most requests per second.")] = None
-    http_row_rate: Annotated[float | None, typer.Option(metavar="R", help="Most rows per second.")] = None
+    http_rate: Annotated[
+        float | None, typer.Option(metavar="R", help="Send at most R requests per second.")
+    ] = None
+    http_row_rate: Annotated[
+        float | None, typer.Option(metavar="R", help="Send at most R rows per second.")
+    ] = None
     http_retries: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Retries of a failed request [default: 6].")
+        int | None,
+        typer.Option(min=0, metavar="N", help="Retry a failed request up to N times [default: 6]."),
     ] = None
     http_timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Longest wait for an answer [default: 30].")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Wait at most this long for an answer [default: 30]."),
     ] = None
     http_header: Annotated[
-        list[str] | None, typer.Option(metavar="NAME:VALUE", help="Header to send; may be repeated.")
+        list[str] | None, typer.Option(metavar="NAME:VALUE", help="Send this header; may be repeated.")
     ] = None
     http_token_env: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Environment variable that holds the key.")
+        str | None, typer.Option(metavar="NAME", help="Environment variable that holds the API key.")
     ] = None
     http_token_header: Annotated[
         str | None,
@@ -61,7 +74,9 @@ class HttpArguments:
             metavar="NAME", help="Header that carries the bare key [default: Authorization: Bearer KEY]."
         ),
     ] = None
-    http_insecure: Annotated[bool, typer.Option("--http-insecure", help="Do not check certificates.")] = False
+    http_insecure: Annotated[bool, typer.Option("--http-insecure", help="Do not check TLS certificates.")] = (
+        False
+    )
 
     def options(self, inputs: int | None = None) -> HttpOptions | None:
         """Return `HttpOptions` from what was typed; None if nothing was."""
@@ -93,8 +108,10 @@ class HttpArguments:
 class RunningOptions:
     """``--workers``, ``--scheduler``, ``--checkpoint`` and ``--check-log``, as typed."""
 
+    heading: ClassVar[str] = "Long runs"
+
     workers: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Compute on N processes (needs Dask).")
+        int | None, typer.Option(min=0, metavar="N", help="Compute in N processes (needs Dask).")
     ] = None
     scheduler: Annotated[
         str | None,
@@ -104,18 +121,24 @@ class RunningOptions:
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Keep every answer here (a .sqlite file, or a folder); run again to go on after a crash.",
+            help="Keep every answer here (a .sqlite file, or a folder); run it again to resume.",
         ),
     ] = None
     check_log: Annotated[
-        bool, typer.Option("--check-log", help="Ask one row of the checkpoint again: is it the same target?")
+        bool,
+        typer.Option(
+            "--check-log",
+            help="Ask one row of the checkpoint again, to make sure that it is the same target.",
+        ),
     ] = False
 
     def kept(self) -> Checkpoint | None:
         """Return the checkpoint asked for, or None."""
         if self.checkpoint is None:
             if self.check_log:
-                raise InvalidInput("--check-log must be given with --checkpoint. Got it alone instead.")
+                raise InvalidInput(
+                    "--check-log must be given together with --checkpoint. Add --checkpoint, or leave it out."
+                )
             return None
         return Checkpoint(self.checkpoint, check=self.check_log)
 
@@ -123,9 +146,7 @@ class RunningOptions:
     def executor(self) -> Iterator[Executor | None]:
         """Yield the executor asked for and close it afterwards; None means this process."""
         if self.workers is not None and self.scheduler is not None:
-            raise InvalidInput(
-                "--workers or --scheduler must be given, not both. Got both instead. Leave one of them out."
-            )
+            raise InvalidInput("--workers and --scheduler must not both be given. Leave one of them out.")
         if not self.workers and self.scheduler is None:
             yield None
             return

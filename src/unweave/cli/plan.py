@@ -10,10 +10,11 @@ import typer
 from unweave.cli.exits import DONE
 from unweave.cli.option_groups import TargetOptions
 from unweave.cli.options import AsJson, TargetArgument
-from unweave.cli.output.console import print_line, print_table, stdout_console
+from unweave.cli.output.console import print_line, print_pairs, print_table, stdout_console
 from unweave.cli.output.document import print_json
 from unweave.cli.output.progress import watching
 from unweave.recovery.plan import MethodPlan, Plan, plan
+from unweave.recovery.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,22 +24,24 @@ class PlanOptions(TargetOptions):
     target: TargetArgument
     outputs: Annotated[
         int | None,
-        typer.Option(min=1, metavar="K", help="Number of outputs, for a target that does not declare it."),
+        typer.Option(min=1, metavar="K", help="Number of outputs, if TARGET does not say it."),
     ] = None
     precision: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="Of the answers: float64 (assumed), float32, rounded or noisy."),
+        typer.Option(
+            metavar="KIND", help="Precision of the answers: float64 (assumed), float32, rounded or noisy."
+        ),
     ] = None
     look: Annotated[
-        bool, typer.Option("--look", help="Ask a few hundred rows, to measure instead of assuming.")
+        bool, typer.Option("--look", help="Ask a few hundred rows and measure, instead of assuming.")
     ] = False
     as_json: AsJson = False
 
 
 def run_plan(options: PlanOptions) -> int:
-    """Estimate what recovering TARGET would cost: rows, seconds and memory, per method, with the assumptions.
+    """Estimate the rows, seconds and memory that recovering TARGET would take, and list the assumptions.
 
-    Without --look nothing is asked.
+    Nothing is asked unless --look is given.
 
     \b
     Examples:
@@ -71,23 +74,24 @@ def _entry_dict(entry: MethodPlan) -> dict[str, Any]:
 
 def _show(target: str, made: Plan) -> None:
     console = stdout_console()
-    asked = f"{made.sent:,} rows were asked" if made.sent else "nothing was asked"
-    shape = f"{made.inputs} inputs, {made.outputs} output{'s' if made.outputs > 1 else ''}, {made.precision}"
+    asked = f"{counted(made.sent, 'row')} asked" if made.sent else "nothing was asked"
+    shape = f"{counted(made.inputs, 'input')}, {counted(made.outputs, 'output')}, {made.precision}"
     print_line(console, f"{target}: {shape}; {asked}.", "bold")
-    headings = ("method", "hidden", "parameters", "rows", "per parameter", "seconds", "MB", "how")
+    headings = ("method", "hidden", "parameters", "rows", "per param.", "seconds", "MB", "how")
     tried = [_row(entry) for entry in made.methods if entry.tried]
     print_table(console, "Would be tried, in this order", headings, tried, right=headings[2:7])
     others = {entry.method: entry.why for entry in made.methods if not entry.tried}
     if others:
         print_table(console, "Would not be tried", ("method", "because"), list(others.items()))
     console.print()
-    for line in made.assumptions:
-        print_line(console, f"- {line}")
+    alone = any(entry.seconds is None for entry in made.methods if entry.tried)
+    said = ("seconds are those of the computation; + the time that the target takes",) if alone else ()
+    print_pairs(console, (("-", line) for line in (*made.assumptions, *said)))
 
 
 def _row(entry: MethodPlan) -> tuple[str, ...]:
     seconds = entry.cost.seconds if entry.seconds is None else entry.seconds
-    plus = "" if entry.seconds is not None else " + target"
+    plus = "" if entry.seconds is not None else " +"
     return (
         entry.method,
         "-".join(str(width) for width in entry.hidden) or "none",

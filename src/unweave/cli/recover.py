@@ -14,6 +14,10 @@ from unweave.cli.arguments import PAGE_ENDINGS, check_outputs, parse_hidden, par
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, USAGE
 from unweave.cli.option_groups import RunningOptions, TargetOptions
 from unweave.cli.options import (
+    LIMITS,
+    METHOD,
+    RESULTS,
+    ROWS,
     AsJson,
     Deadline,
     MaxQueries,
@@ -32,10 +36,13 @@ from unweave.cli.typed_command import named_target, typed_command
 from unweave.errors import Interrupted, InvalidInput, UnweaveError
 from unweave.files import FORMATS, check_can_save
 from unweave.files.tables import read_table
+from unweave.methods.table import METHODS
 from unweave.recovery.recover import recover
 from unweave.recovery.result import Recovery
 from unweave.search.journal import Progress
 from unweave.targets.samples import Samples
+
+_METHOD_NAMES = ", ".join(method.name for method in METHODS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,40 +53,79 @@ class RecoverOptions(TargetOptions):
     output_activation: OutputActivation = None
     max_queries: MaxQueries = None
     deadline: Deadline = None
+    max_memory: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="GB",
+            help="Memory that fits may take [default: half of what is free].",
+            rich_help_panel=LIMITS,
+        ),
+    ] = None
     tolerance: Annotated[
         float | None,
         typer.Option(
-            metavar="T", help="Relative error that counts as recovered [default: the target's precision]."
+            metavar="T",
+            help="Relative error that counts as recovered [default: the target's precision].",
+            rich_help_panel=LIMITS,
         ),
     ] = None
-    verify: Annotated[
+    method: Annotated[
         str | None,
-        typer.Option(metavar="N|FILE", help="Ask N more rows to verify, or the rows in a file of your own."),
+        typer.Option(metavar="NAME", help=f"Try only this method: {_METHOD_NAMES}.", rich_help_panel=METHOD),
     ] = None
-    max_memory: Annotated[
+    averaging: Annotated[
         float | None,
-        typer.Option(min=0, metavar="GB", help="Memory that fits may take [default: half of what is free]."),
+        typer.Option(
+            min=2,
+            metavar="R",
+            help="For rounded or noisy answers: rows of the final fit per parameter, instead of bisection.",
+            rich_help_panel=METHOD,
+        ),
     ] = None
-    method: Annotated[str | None, typer.Option(metavar="NAME", help="Try only this method.")] = None
     derivatives: Annotated[
         str,
-        typer.Option(metavar="WHENCE", help="queries, or autodiff: a torch module's own, each pass a query."),
+        typer.Option(
+            metavar="SOURCE",
+            help="queries, or autodiff: the gradients of a torch module, where each pass counts as a query.",
+            rich_help_panel=METHOD,
+        ),
     ] = "queries"
+    verify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|FILE",
+            help="Ask N more random rows to verify the network, or the rows in a file of your own.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None
     table: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Instead of TARGET: inputs, then answers (.csv, .npy, .npz, or x.npy,y.npy)."
+            metavar="FILE",
+            help="Instead of TARGET: samples, inputs first, then answers (.csv, .npy, .npz, or x.npy,y.npy).",
+            rich_help_panel=ROWS,
         ),
     ] = None
     outputs: Annotated[
-        int | None, typer.Option(min=1, metavar="K", help="Answers per row of the table [default: 1].")
+        int | None,
+        typer.Option(
+            min=1, metavar="K", help="Answers per row of the table [default: 1].", rich_help_panel=ROWS
+        ),
     ] = None
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the network here (.npz, .json, .onnx, .safetensors)."),
+        typer.Option(
+            metavar="FILE",
+            help="Write the network here (.npz, .json, .onnx, .safetensors).",
+            rich_help_panel=RESULTS,
+        ),
     ] = None
     dtype: OutDtype = "float64"
-    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result here (.npz).")] = None
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the whole result here (.npz).", rich_help_panel=RESULTS),
+    ] = None
     report: Report = None
     quiet: Quiet = False
     verbose: Verbose = 0
@@ -95,11 +141,11 @@ class RecoverOptions(TargetOptions):
 def run_recover(options: RecoverOptions) -> int:
     """Recover the network behind TARGET from its answers alone.
 
-    TARGET is only ever asked for answers. It is a network that unweave wrote or an ONNX graph; the URL of an
-    endpoint; "cmd:" and a command that reads a line of numbers per row and writes a line of answers; or
-    module:object, imported from the current directory: any callable from (n, D) to (n,) or (n, K), a torch
-    module, a scikit-learn estimator, a keras model. With --table there is nothing to ask, only samples.
-    Ctrl-C shows what was found so far.
+    TARGET is only ever asked for answers. It may be a network file or an ONNX graph; the URL of an endpoint;
+    "cmd:" and a command that reads one line of numbers per row and writes one line of answers; or
+    module:object, imported from the current directory: a callable from (n, D) to (n,) or (n, K), a torch
+    module, a scikit-learn estimator or a keras model. With --table nothing is asked: the network is fitted
+    to samples. Ctrl-C stops and shows what was found so far.
 
     \b
     Examples:
@@ -146,21 +192,21 @@ def _check_source(options: RecoverOptions) -> None:
     if (options.target is None) == (options.table is None):
         got = "neither" if options.target is None else "both"
         raise InvalidInput(
-            f"Either TARGET or --table must be given. Got {got} instead. For example unweave recover "
+            f"Either TARGET or --table must be given. Got {got}. For example unweave recover "
             "teacher.npz, or unweave recover --table samples.csv."
         )
     if options.table is None and options.outputs is not None:
-        raise InvalidInput("--outputs must be given with --table only. Got a TARGET instead. Leave it out.")
-    useless = ("output_activation", "inputs", "domain", "examples", "max_queries", "verify", "method")
+        raise InvalidInput(
+            "--outputs is for --table only: TARGET says its number of outputs itself. Leave it out."
+        )
+    useless = ("inputs", "domain", "examples", "max_queries", "verify", "averaging")
     given = [f"--{name.replace('_', '-')}" for name in useless if getattr(options, name) is not None]
     if options.derivatives != "queries":
         given.append("--derivatives")
     if options.running != RunningOptions():
         given.append("--workers, --scheduler, --checkpoint and --check-log")
     if options.table is not None and given:
-        raise InvalidInput(
-            f"With --table nothing can be asked, so {', '.join(given)} must be left out. Got them instead."
-        )
+        raise InvalidInput(f"With --table nothing can be asked, so that {', '.join(given)} must be left out.")
 
 
 def _recover(options: RecoverOptions) -> Recovery:
@@ -174,6 +220,8 @@ def _recover_table(options: RecoverOptions, progress: Callable[[Progress], None]
         Samples(x, y),
         hidden=parse_hidden(options.hidden),
         activation=options.activation,
+        output_activation=options.output_activation,
+        method=options.method,
         seed=options.seed,
         deadline=options.deadline,
         tolerance=options.tolerance,
@@ -201,6 +249,7 @@ def _recover_target(options: RecoverOptions, progress: Callable[[Progress], None
             verify=parse_verify(options.verify),
             max_memory=_bytes(options.max_memory),
             method=options.method,
+            averaging=options.averaging,
             derivatives=options.derivatives,
             progress=progress,
             executor=executor,
@@ -245,4 +294,4 @@ def _show(options: RecoverOptions, recovery: Recovery, written: dict[str, Path],
         if options.out is not None and recovery.network is None:
             print_line(console, f"There is no network to write to {options.out}.")
         show_result(console, recovery, interrupted)
-    print_summary(console, recovery)
+    print_summary(console, recovery, interrupted)

@@ -23,6 +23,7 @@ from unweave.cli.output.document import print_json
 from unweave.cli.output.figures import show_catalogue, show_figures, show_stored, summary
 from unweave.errors import InvalidInput
 from unweave.experiments import EXPERIMENTS, Experiment, Figure, agree
+from unweave.numerics import interrupts
 
 ALL = "all"
 """The name that stands for every experiment."""
@@ -34,23 +35,29 @@ class ReproduceOptions:
 
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Which one, or all; none for the list.", show_default=False),
+        typer.Argument(
+            metavar="NAME",
+            help="Name of an experiment, or all; without it the list is shown.",
+            show_default=False,
+        ),
     ] = None
-    list_only: Annotated[bool, typer.Option("--list", help="Only show the list.")] = False
+    list_only: Annotated[bool, typer.Option("--list", help="Show the list only.")] = False
     seed: Seed = 0
     seeds: Annotated[
-        str | None, typer.Option(metavar="A:B", help="All seeds from A to B - 1, with --store.")
+        str | None, typer.Option(metavar="A:B", help="Measure all seeds from A to B - 1; needs --store.")
     ] = None
     store: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keep results here (JSON lines); run again to do what is missing."),
+        typer.Option(
+            metavar="FILE", help="Keep results here (JSON lines); run again to measure what is missing."
+        ),
     ] = None
     workers: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Measure on N processes, with --store (needs Dask)."),
+        typer.Option(min=0, metavar="N", help="Measure in N processes; needs --store and Dask."),
     ] = None
     scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Measure on a Dask cluster, with --store.")
+        str | None, typer.Option(metavar="ADDRESS", help="Measure on a Dask cluster; needs --store.")
     ] = None
     quiet: Quiet = False
     as_json: AsJson = False
@@ -77,10 +84,10 @@ class Measured:
 
 
 def run_reproduce(options: ReproduceOptions, experiments: Mapping[str, Experiment] = EXPERIMENTS) -> int:
-    """Measure a published table, figure or claim again, and show published beside measured figures.
+    """Measure published tables, figures and claims again, and show published and measured figures together.
 
-    Each takes from less than a second to half a minute. Ctrl-C shows what is measured so far. Exit code 0:
-    every figure agrees; 1: one does not.
+    Each experiment takes between a fraction of a second and half a minute. Ctrl-C shows what was measured so
+    far. Exit code 0: every figure agrees; 1: at least one does not.
 
     \b
     Examples:
@@ -97,8 +104,8 @@ def run_reproduce(options: ReproduceOptions, experiments: Mapping[str, Experimen
         return _measure_missing(options, chosen)
     if options.seeds is not None or options.workers is not None or options.scheduler is not None:
         raise InvalidInput(
-            "--seeds, --workers and --scheduler must be given with --store. Got them alone instead. Name a "
-            "file for the results."
+            "--seeds, --workers and --scheduler must be given together with --store. Add --store and the "
+            "name of a file for the results."
         )
     done: list[Measured] = []
     console = stdout_console()
@@ -146,9 +153,10 @@ def measure(experiment: Experiment, seed: int, progress: Callable[[str], None]) 
     interrupted = False
     try:
         # One thread is as fast at these sizes, and does not collapse where the cores are busy.
-        with threadpool_limits(limits=1):
+        with interrupts.remembered(), threadpool_limits(limits=1):
             for figure in experiment.run(seed, progress):
                 figures.append(figure)
+                interrupts.look()
     except KeyboardInterrupt:  # `unweave.Interrupted` is one too
         interrupted = True
     return Measured(experiment, tuple(figures), time.perf_counter() - began, interrupted)

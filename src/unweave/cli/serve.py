@@ -38,19 +38,21 @@ class ServeOptions:
         typer.Option(metavar="HOST", help="Address to listen on; beyond this machine only with --token-env."),
     ] = "127.0.0.1"
     port: Port = 8377
-    folder: Annotated[
-        Path, typer.Option(metavar="RUNS", help="Folder of the runs; each gets a folder of its own.")
-    ] = Path("unweave-runs")
+    folder: Annotated[Path, typer.Option(metavar="RUNS", help="Folder that keeps the runs.")] = Path(
+        "unweave-runs"
+    )
     token_env: TokenEnv = None
-    no_token: Annotated[
-        bool, typer.Option("--no-token", help="Ask nobody on this machine for a key. Not beyond it.")
-    ] = False
+    no_token: Annotated[bool, typer.Option("--no-token", help="Ask for no key; on this machine only.")] = (
+        False
+    )
     allow_env: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Variable that runs may use as an endpoint's key; repeatable."),
+        typer.Option(
+            metavar="NAME", help="Environment variable that runs may send as a key; may be repeated."
+        ),
     ] = None
     max_upload_mb: Annotated[float, typer.Option(metavar="MB", help="Largest file accepted.")] = 64.0
-    max_memory_mb: Annotated[float, typer.Option(metavar="MB", help="Most memory of one run.")] = 4096.0
+    max_memory_mb: Annotated[float, typer.Option(metavar="MB", help="Largest memory of one run.")] = 4096.0
     max_run_hours: Annotated[float, typer.Option(metavar="HOURS", help="Longest run.")] = 12.0
     as_json: AsJson = False
 
@@ -58,12 +60,12 @@ class ServeOptions:
 def run_serve(options: ServeOptions) -> int:
     """Serve a page to drive recoveries from a browser, until Ctrl-C.
 
-    Upload a model file or a table, or name an endpoint; watch, cancel, read the report, download the network.
-    Runs are kept in RUNS and survive a restart. One line with the address is printed; it holds a key that is
-    new each time.
+    Upload a model file or a table, or name an endpoint; watch or cancel the run, read the report, download
+    the network. Runs are kept in RUNS and survive a restart. One line with the address is printed, with a key
+    that changes every time.
 
     \b
-    Example:
+    Examples:
       unweave serve
       unweave serve --port 9000 --folder runs
     """

@@ -25,22 +25,32 @@ class ServeModelOptions:
     ]
     port: Port = 0
     host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1"
-    decimals: Annotated[int | None, typer.Option(metavar="D", help="Round the answers.")] = None
-    noise: Annotated[float, typer.Option(min=0, metavar="S", help="Add Gaussian noise of this size.")] = 0.0
-    drop: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Requests unanswered.")] = 0.0
-    delay: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Requests answered late.")] = 0.0
-    delay_seconds: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How late.")] = 0.5
-    corrupt: Annotated[float, typer.Option(min=0, max=1, metavar="SHARE", help="Answers damaged.")] = 0.0
+    decimals: Annotated[int | None, typer.Option(metavar="D", help="Round answers to D decimals.")] = None
+    noise: Annotated[
+        float, typer.Option(min=0, metavar="S", help="Add Gaussian noise of this standard deviation.")
+    ] = 0.0
+    drop: Annotated[
+        float, typer.Option(min=0, max=1, metavar="SHARE", help="Leave this share of requests unanswered.")
+    ] = 0.0
+    delay: Annotated[
+        float, typer.Option(min=0, max=1, metavar="SHARE", help="Answer this share of requests late.")
+    ] = 0.0
+    delay_seconds: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Delay of late answers.")] = (
+        0.5
+    )
+    corrupt: Annotated[
+        float, typer.Option(min=0, max=1, metavar="SHARE", help="Damage this share of answers.")
+    ] = 0.0
     token_env: TokenEnv = None
     seed: Seed = 0
     as_json: AsJson = False
 
 
 def run_serve_model(options: ServeModelOptions) -> int:
-    """Serve a model file over HTTP on this machine, with faults if asked for, until Ctrl-C.
+    """Serve a model file over HTTP on this machine until Ctrl-C, with deliberate faults if you like.
 
-    POST /predict answers {"instances": rows} with {"predictions": answers}; GET /metadata, /health and
-    /count (what became of the rows) tell about it. One line with the URL is printed.
+    POST /predict takes {"instances": rows} and returns {"predictions": answers}. GET /metadata describes the
+    model, /health says whether it is up, and /count what became of the rows. The URL is printed.
 
     \b
     Example:

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -27,11 +27,17 @@ _MOST_ENDING_LETTERS = 8  # as in .joblib: longer words after a dot are hardly a
 class CommandOptions:
     """The ``--command-...`` options: how a command given as TARGET is spoken to."""
 
+    heading: ClassVar[str] = "TARGET is a command"
+
     command_format: Annotated[
-        str, typer.Option(metavar="FORMAT", help="How a command reads rows and answers: csv, json or batch.")
+        str,
+        typer.Option(
+            metavar="FORMAT", help="How the command reads rows and writes answers: csv, json or batch."
+        ),
     ] = "csv"
     command_timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Longest time without an answer of a command.")
+        float,
+        typer.Option(metavar="SECONDS", help="Give up when the command has not answered for this long."),
     ] = 60.0
 
 
@@ -97,8 +103,8 @@ def input_width(target: Target, inputs: int | None, examples: Any) -> int | None
     if examples is not None and examples.ndim == 2:
         return int(examples.shape[1])
     raise InvalidInput(
-        f"--inputs must be given for {target.spec}, because its number of inputs cannot be read from it. "
-        "Got neither --inputs nor --examples instead. For example --inputs 20."
+        f"--inputs or --examples must be given for {target.spec}, because its number of inputs cannot be "
+        "read from it. For example --inputs 20."
     )
 
 
@@ -124,8 +130,8 @@ def _open_endpoint(url: str, inputs: int | None, options: Any) -> AnswerSource:
 def _open_command(spec: str, inputs: int | None, options: CommandOptions) -> AnswerSource:
     if inputs is None:
         raise InvalidInput(
-            f"--inputs must be given for {spec}, because a command does not say its number of inputs. "
-            "Got neither --inputs nor --examples instead. For example --inputs 20."
+            f"--inputs or --examples must be given for {spec}, because a command does not say its number of "
+            "inputs. For example --inputs 20."
         )
     command = spec[len(COMMAND_START) :]
     return CommandTarget(command, inputs, format=options.command_format, timeout=options.command_timeout)
@@ -142,8 +148,8 @@ def _import(name: str) -> ModuleType:
         missing = error.name or ""
         if missing == name or name.startswith(f"{missing}."):
             raise InvalidInput(
-                f"module must be importable from the current directory. Got {name!r} instead, which was "
-                f"not found. Check the spelling, or change to the directory of {missing}.py."
+                f"The module {name!r} was not found from the current directory. Check the spelling, or "
+                f"change to the directory of {missing}.py."
             ) from error
         raise InvalidInput(f"module {name!r} must import without errors. Got {error} instead.") from error
     except (Exception, SystemExit) as error:
@@ -161,7 +167,7 @@ def _attribute(module: ModuleType, path: str) -> Any:
             owner = ".".join([module.__name__, *path.split(".")[:depth]])
             public = [word for word in vars(value) if not word.startswith("_")] if depth == 0 else []
             known = f" It has {', '.join(sorted(public)[:8])}." if public else ""
-            raise InvalidInput(f"{owner} must have the attribute {name!r}. Got none instead.{known}")
+            raise InvalidInput(f"{owner} must have the attribute {name!r}, and it has not.{known}")
         value = getattr(value, name)
     return value
 

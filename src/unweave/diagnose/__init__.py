@@ -1,5 +1,7 @@
 """Checkable figures: how hard a network is to recover, and what the theory promises about a result."""
 
+import sys
+
 from unweave.diagnose.deep import DeepDiagnostics, LayerDiagnostics, diagnose_layers
 from unweave.diagnose.frame_theory import (
     CountOfMaximisers,
@@ -38,6 +40,7 @@ from unweave.diagnose.learnability import (
     hermite_tail,
     learnability_estimate,
 )
+from unweave.diagnose.room import DiagnoseRoom, Diagnosis, diagnose
 from unweave.diagnose.shifts import (
     ShiftProblem,
     WeightErrorTerms,
@@ -51,6 +54,7 @@ __all__ = [
     "ActivationHypotheses",
     "CountOfMaximisers",
     "DeepDiagnostics",
+    "Diagnosis",
     "DirectionCertificates",
     "DistanceToWeight",
     "FrameTheory",
@@ -67,6 +71,7 @@ __all__ = [
     "activation_hypotheses",
     "count_guarantee",
     "derivative_gram",
+    "diagnose",
     "diagnose_layers",
     "diagnose_network",
     "direction_certificates",
@@ -94,3 +99,5 @@ __all__ = [
     "weight_error_terms",
     "welch_bound",
 ]
+
+sys.modules[__name__].__class__ = DiagnoseRoom  # so that unweave.diagnose(network) is an answer

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput
+from unweave.networks.html_tables import html_figures, number
 from unweave.networks.network import Network
 from unweave.networks.symmetry import Layers, canonical
 from unweave.networks.unit_matches import match_units
@@ -21,7 +22,7 @@ POINTS = 1000
 """Default number of Gaussian points on which the functions are compared."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """How far two networks are apart, modulo symmetry. Errors are inf where the networks cannot be matched.
 
@@ -55,6 +56,23 @@ class Comparison:
         which leaves room for conditioning.
         """
         return self.parameter_error <= self.tolerance and self.function_error <= math.sqrt(self.tolerance)
+
+    def __repr__(self) -> str:
+        return f"Comparison({self})"
+
+    def _repr_html_(self) -> str:
+        """Show the comparison in a notebook."""
+        title, _, why = str(self).partition(": ")
+        names = (
+            "parameter_error",
+            "weight_error",
+            "bias_error",
+            "output_error",
+            "function_error",
+            "tolerance",
+        )
+        rows = [(name.replace("_", " "), number(getattr(self, name))) for name in names]
+        return html_figures(title, [*([("because", why)] if self.reason else []), *rows])
 
     def __str__(self) -> str:
         if self.reason:

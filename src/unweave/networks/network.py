@@ -13,10 +13,13 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput, UnweaveError, install_hint
 from unweave.networks.activations import SOFTMAX, get_activation, hidden_activation
 from unweave.networks.evaluation import evaluate_layers
+from unweave.networks.html_tables import html_table
 from unweave.networks.rationals import EXACT_ACTIVATIONS, evaluate_exact, holds_fractions, rational_array
 
 if TYPE_CHECKING:
     from unweave.files import Dtype
+
+_SUMMARY_HEADINGS = ("layer", "shape", "activation", "parameters", "weights")
 
 
 class Network:
@@ -195,12 +198,90 @@ class Network:
         network: Network = _torch_modules("from_torch").from_torch(module)
         return network
 
+    @staticmethod
+    def from_sklearn(model: Any) -> Network:
+        """Return the network in a fitted scikit-learn model: its answers are those of the model.
+
+        ``model`` is an MLPRegressor, an MLPClassifier (the network answers probabilities; of two classes that
+        of the second), a linear model, or a pipeline of scalers that ends in one of them. Anything else is
+        named and refused: it can be recovered from its answers.
+
+        Example:
+            >>> import numpy as np
+            >>> from sklearn.linear_model import LinearRegression
+            >>> model = LinearRegression().fit(np.eye(3), [1.0, 2.0, 4.0])
+            >>> Network.from_sklearn(model).n_inputs
+            3
+        """
+        from unweave.networks.other_libraries import from_sklearn
+
+        return from_sklearn(model)
+
+    @staticmethod
+    def from_keras(model: Any) -> Network:
+        """Return the network in a keras model: a chain of Dense layers and activations, dropout ignored.
+
+        Parameters are exact (float32 ones as the float64 that they are). Anything else is named and refused.
+        """
+        from unweave.networks.other_libraries import from_keras
+
+        return from_keras(model)
+
+    def predict(self, x: ArrayLike) -> Array:
+        """Return the outputs at the rows of x: the network called, for those who look for ``predict``.
+
+        Example:
+            >>> net = Network([[[1.0], [2.0]], [[3.0]]], [[0.0], [1.0]], ["tanh", "identity"])
+            >>> bool((net.predict([[1.0, 2.0]]) == net([[1.0, 2.0]])).all())
+            True
+        """
+        return self(x)
+
+    def summary(self) -> str:
+        """Return a table of the layers: shape, activation, parameters, range of the weights.
+
+        Example:
+            >>> print(Network([[[1.0], [2.0]], [[3.0]]], [[0.0], [1.0]], ["tanh", "identity"]).summary())
+            layer      shape    activation   parameters   weights
+            hidden 1   2 -> 1   tanh         3            1 to 2
+            output     1 -> 1   identity     2            3 to 3
+            5 parameters
+        """
+        rows = [_SUMMARY_HEADINGS, *self._layer_rows()]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(_SUMMARY_HEADINGS))]
+        lines = [
+            "  ".join(cell.ljust(width + 1) for cell, width in zip(row, widths, strict=True)) for row in rows
+        ]
+        counted = f"{self.n_parameters:,} parameter{'' if self.n_parameters == 1 else 's'}"
+        return "\n".join([*(line.rstrip() for line in lines), counted])
+
+    def _layer_rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = []
+        for place, (weights, biases, name) in enumerate(
+            zip(self._weights, self._biases, self._activations, strict=True)
+        ):
+            title = "output" if place == len(self._weights) - 1 else f"hidden {place + 1}"
+            shape = f"{weights.shape[0]} -> {weights.shape[1]}"
+            rows.append((title, shape, name, f"{weights.size + biases.size:,}", _range(weights)))
+        if self._skip is not None:
+            shape = f"{self._skip.shape[0]} -> {self._skip.shape[1]}"
+            rows.append(("skip", shape, "", f"{self._skip.size:,}", _range(self._skip)))
+        return rows
+
+    def _repr_html_(self) -> str:
+        """Show the network in a notebook."""
+        return html_table(repr(self), _SUMMARY_HEADINGS, self._layer_rows())
+
     def _key(self) -> tuple[Any, ...]:
         arrays = (*self._weights, *self._biases, *(() if self._skip is None else (self._skip,)))
         # The bytes of fractions are addresses: those are compared by value.
         return self._activations, tuple(
             (a.shape, tuple(a.flat) if a.dtype == object else a.tobytes()) for a in arrays
         )
+
+
+def _range(values: Array) -> str:
+    return f"{float(values.min()):.3g} to {float(values.max()):.3g}"
 
 
 def _torch_modules(operation: str) -> Any:

@@ -16,6 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from unweave.errors import OutOfTime
+from unweave.numerics import interrupts
 
 SecondsLeft = Callable[[], float | None]
 """Seconds until the time is over, 0 from then on; None for no limit."""
@@ -47,14 +48,16 @@ def remaining_seconds() -> float:
 
 def out_of_time() -> bool:
     """Return whether the time is over."""
+    interrupts.look()
     return _seconds_left.get() is not None and remaining_seconds() <= 0
 
 
 def check(flops: float = 0.0) -> None:
-    """Raise `OutOfTime` if the time is over.
+    """Raise `OutOfTime` if the time is over, `KeyboardInterrupt` if one was lost on its way.
 
     ``flops`` are those of a factorisation that cannot be interrupted: raise, too, if it would end too late.
     """
+    interrupts.look()
     if _seconds_left.get() is None:
         return
     left = remaining_seconds()

@@ -28,7 +28,7 @@ from unweave.probing.lines import (
 from unweave.probing.moderate_region import find_moderate_region
 from unweave.probing.noise import FEW_NOISE_ROWS, MANY_NOISE_ROWS, Noise, NoiseKind, NoiseRows, estimate_noise
 from unweave.probing.region_search import find_region
-from unweave.probing.steps import answers_in_steps
+from unweave.probing.steps import answers_in_steps, is_piecewise_constant
 from unweave.probing.straight import StraightLines, read_lines, stays_straight
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
@@ -108,6 +108,8 @@ class Findings:
     """Whether the target answers in steps at thresholds of single inputs, as trees do."""
     examples: Array | None = None
     """(n, D) typical inputs that the user gave."""
+    flat: bool = False
+    """Whether answers are piecewise constant, as far as the probe went."""
 
     @property
     def spread(self) -> Array:
@@ -203,6 +205,7 @@ def look(
         links=links,
         labels=labels,
         straight_links=tuple(found.link.name for found in straight if found.straight and found.is_readable),
+        flat=is_piecewise_constant(lines, noise) and not is_constant(lines, noise),
     )
 
 

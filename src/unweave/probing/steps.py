@@ -7,6 +7,8 @@ Roundings of a smooth function and labels of a network are constant in between a
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
@@ -21,6 +23,7 @@ _LEAST_JUMP = 0.05  # of the change over the whole way that must be left, of mos
 _NUDGE = 1e-3  # by which the other inputs are moved, in normalised inputs
 _NUDGES = 3  # times that they are
 _STAY = 0.75  # of the steps that must stay where they are
+_MOVED_DIGITS = 20.0  # units of the last digit over which a rounded smooth function is not constant
 _ONE_DIGIT = 1.5  # units of the last digit: what answers rounded to decimals change by at once
 _STREAM = 0x73746570  # seeds the rows of this test
 _MAGNITUDE_ROWS = 32  # rows of any size, where the standard region shows nothing
@@ -64,6 +67,19 @@ def _is_flat(lines: Lines) -> bool:
     beside = np.stack([lines.plus[:, 0], lines.minus[:, 0]], axis=1)
     equal = (beside == lines.center[:, None]).all(axis=2)
     return bool(equal.mean() >= _EQUAL_SHARE)
+
+
+def is_piecewise_constant(lines: Lines, noise: Noise) -> bool:
+    """Whether answers stay exactly the same over ways on which a smooth function, even rounded, would not.
+
+    Asks nothing.
+    """
+    if not noise.repeatable:
+        return False
+    moves = lines.steps * noise.scale > _MOVED_DIGITS * math.sqrt(12.0) * noise.sigma
+    both = np.stack([lines.plus, lines.minus], axis=2)
+    share = (both == lines.center[:, None, None]).all(axis=3).mean(axis=(0, 2))
+    return bool((share[moves] >= _EQUAL_SHARE).any())
 
 
 def _ways(lines: Lines) -> tuple[Array, Array]:

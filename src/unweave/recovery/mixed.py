@@ -20,14 +20,14 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from unweave.arrays import Array
-from unweave.errors import BudgetExhausted, InvalidInput
+from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
 from unweave.networks.columns import Column, Columns
 from unweave.networks.mixed import MixedNetwork
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.trees import TreeEnsemble
 from unweave.networks.value_fit import fit_values, points_to_fit
-from unweave.numerics import clock
+from unweave.numerics import clock, interrupts
 from unweave.probing.look import Findings
 from unweave.recovery.certificate import certify
 from unweave.recovery.fresh_rows import Demands
@@ -125,15 +125,27 @@ class _Joined:
         self._ledger, self._columns, self._codes = ledger, columns, codes
         self._request, self._methods, self._tolerance = request, methods, tolerance
         self._seed, self._progress = seed, progress
+        self._base: Recovery | None = None
         self._rng = np.random.default_rng([0x6D697865, seed])
         self._free = np.flatnonzero(~columns.discrete)
         self._usual = np.array([_usual(codes[:, j]) for j in range(len(columns))])
 
     def recover(self) -> Recovery:
-        """Go the whole way."""
+        """Go the whole way; on Ctrl-C hand back what was found."""
+        try:
+            with interrupts.remembered():
+                return self._recover()
+        except KeyboardInterrupt as interrupt:
+            interrupts.taken()
+            inner = interrupt.recovery if isinstance(interrupt, Interrupted) else None
+            told = self._told(Status.FAILED, "interrupted before all levels were asked", self._base or inner)
+            raise Interrupted(told, self._ledger) from interrupt
+
+    def _recover(self) -> Recovery:
         if not len(self._free):
             return self._in_steps()
         base, findings = self._at_usual_levels()
+        self._base = base
         if findings is not None and findings.steps:
             return self._in_steps()
         if not isinstance(base.network, Network) or findings is None:

@@ -17,12 +17,15 @@ import numpy as np
 from unweave.errors import InvalidInput
 from unweave.methods.table import METHODS
 from unweave.networks.activations import get_activation
+from unweave.networks.html_tables import html_figures, html_table, number
 from unweave.probing.lines import KinkEvidence
 from unweave.probing.look import Findings
 from unweave.probing.look import look as look_at
 from unweave.probing.noise import Noise, NoiseKind
 from unweave.recovery.choose import choose, question_of
 from unweave.recovery.fresh_rows import rows_to_verify
+from unweave.recovery.tables import width_told
+from unweave.recovery.wording import counted
 from unweave.search import Cost, Method, Question, Request
 from unweave.search.request import checked_widths
 from unweave.targets.queries import Queries
@@ -68,7 +71,7 @@ class MethodPlan:
         return self.cost.seconds + self.rows * self.seconds_per_row
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What a recovery is expected to cost, and what that rests on."""
 
@@ -87,10 +90,27 @@ class Plan:
         """What would be tried first, for the narrowest width if none is told; None if nothing would."""
         return next((entry for entry in self.methods if entry.tried), None)
 
+    def __repr__(self) -> str:
+        first = self.first
+        told = "nothing to try" if first is None else f"first {first.method}, {counted(first.rows, 'row')}"
+        shape = f"{counted(self.inputs, 'input')}, {counted(self.outputs, 'output')}"
+        return f"Plan({shape}, {self.precision}, {told})"
+
+    def _repr_html_(self) -> str:
+        """Show the plan in a notebook."""
+        tried = [
+            (e.method, "-".join(map(str, e.hidden)), number(e.parameters), number(e.rows), e.cost.how)
+            for e in self.methods
+            if e.tried
+        ]
+        headings = ("method", "hidden", "parameters", "rows", "how")
+        assumed = html_figures("Assumptions", [("", line) for line in self.assumptions])
+        return html_table(repr(self), headings, tried) + assumed
+
 
 def plan(
     target: Any,
-    hidden: Sequence[int] | None = None,
+    hidden: Sequence[int] | int | None = None,
     activation: str | None = None,
     *,
     input_dim: int | None = None,
@@ -132,7 +152,7 @@ def plan(
         raise InvalidInput(
             f"precision must be one of {', '.join(get_args(NoiseKind))}. Got {precision!r} instead."
         )
-    queries = as_queries(target, input_dim=input_dim)
+    queries = as_queries(target, input_dim=width_told(target, input_dim, examples))
     try:
         if look:
             basis = _looked(queries, domain, examples, seed)

@@ -29,6 +29,7 @@ from unweave.recovery.run import Run
 from unweave.recovery.sample_links import recover_behind_links
 from unweave.recovery.settings import with_settings
 from unweave.recovery.sources import QueriedTarget, SampledTarget, Source
+from unweave.recovery.tables import asked_with_frames, refuse_tables, width_told
 from unweave.recovery.thrift import is_tight
 from unweave.search import Method, Progress, Request
 from unweave.search.request import checked_widths
@@ -45,7 +46,7 @@ DERIVATIVES = ("queries", AUTODIFF)
 @np.errstate(all="ignore")  # whatever the caller has set: what comes out is judged, not warned about
 def recover(
     target: Any,
-    hidden: Sequence[int] | None = None,
+    hidden: Sequence[int] | int | None = None,
     activation: str | None = None,
     seed: int = 0,
     *,
@@ -81,14 +82,14 @@ def recover(
         ``activation``, ``output_activation``, ``seed``, ``tolerance``, ``deadline``, ``method``,
         ``options`` and ``progress`` may be given.
     hidden
-        Widths of the hidden layers if known, e.g. ``[100]``; ``[]`` for none; None to find out. A width
-        that is too large gives the minimal network and a note.
+        Widths of the hidden layers if known, e.g. ``[100]`` or just ``100``; ``[]`` for none; None to find
+        out. A width that is too large gives the minimal network and a note.
     activation
         Name if known; None to find out (the logistic function is given as tanh).
     seed
         Whole number >= 0. Same seed, same answers of the target, same result.
     input_dim
-        D; needed for a plain callable, and for a model that does not say it.
+        D; needed for a plain callable or a model that does not say it, unless ``examples`` show it.
     output_activation
         Name if known; None to find out among identity, tanh, sigmoid and softmax; and exp, of
         targets without hidden layers.
@@ -166,6 +167,7 @@ def recover(
     ('RECOVERED', True)
     """
     given = locals()
+    refuse_tables(target, hidden)
     chosen = method if method is None or isinstance(method, Method) else method_named(method)
     methods = METHODS if chosen is None or chosen in METHODS else (chosen,)
     request = _checked_request(hidden, activation, output_activation, chosen, averaging, options, methods)
@@ -201,10 +203,11 @@ def recover(
                 deadline=deadline,
             )
     if columns is not None:
+        target = asked_with_frames(target, columns)
         examples = columns.encode(examples)
     queries = as_queries(
         target,
-        input_dim=input_dim,
+        input_dim=width_told(target, input_dim, examples),
         max_queries=max_queries,
         deadline=deadline,
         differentiable=request.autodiff,
@@ -221,7 +224,7 @@ def recover(
 
 
 def _checked_request(
-    hidden: Sequence[int] | None,
+    hidden: Sequence[int] | int | None,
     activation: str | None,
     output_activation: str | None,
     method: Method | None,

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from unweave.networks.html_tables import html_figures, html_table, number
 from unweave.networks.network import Network
 from unweave.networks.structure import structure_of
 from unweave.recovery.describe import describe, evidence_figures, parameter_ranges
+from unweave.recovery.wording import counted
 from unweave.search import Check, Evidence, Stage
 
 FRESH_CHECKS = ("fresh error", "held-out error")
@@ -40,7 +42,7 @@ class Status(Enum):
         return list(Status).index(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """Checked hypotheses and bounds behind a result."""
 
@@ -63,6 +65,18 @@ class Certificate:
         """Whether every check that decides holds, and there is one: exactly then a network is recovered."""
         deciding = [check.holds for check in self.checks if check.decides]
         return bool(deciding) and all(deciding)
+
+    def __repr__(self) -> str:
+        against = sum(check.holds is False for check in self.checks)
+        said = "holds" if self.holds else "does not hold"
+        return f"Certificate({said}, {counted(len(self.checks), 'check')}, {against} against)"
+
+    def _repr_html_(self) -> str:
+        """Show the checks in a notebook, those first that decide."""
+        marks = {True: "yes", False: "NO", None: ""}
+        ordered = sorted(self.checks, key=lambda check: not check.decides)
+        rows = [(c.name, number(c.value), number(c.threshold), marks[c.holds], c.implies) for c in ordered]
+        return html_table(repr(self), ("check", "value", "against", "ok", "implies"), rows)
 
     def __str__(self) -> str:
         marks = {True: "ok  ", False: "NO  ", None: "    "}
@@ -121,8 +135,32 @@ class Recovery:
     def __repr__(self) -> str:
         return (
             f"Recovery({self.status.name}, {self.network!r}, error {self.error:.2g}, "
-            f"{self.queries} queries, {self.seconds:.1f} s)"
+            f"{self.queries} {'query' if self.queries == 1 else 'queries'}, {self.seconds:.1f} s)"
         )
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs, where a table with named columns was given; else none."""
+        return tuple(self.settings.get("inputs", ()))
+
+    def _repr_html_(self) -> str:
+        """Show the result in a notebook: verdict, network, error, cost."""
+        network = "none" if self.network is None else describe(self.network)
+        rows: list[tuple[str, object]] = [("status", str(self.status)), ("because", self.message)]
+        rows += [
+            ("network", network),
+            ("error", "not measured" if np.isnan(self.error) else number(self.error)),
+        ]
+        if self.network is not None:
+            rows.append(("parameters", number(int(self.network.n_parameters))))
+        rows += [("queries", number(self.queries)), ("seconds", number(self.seconds))]
+        if self.input_names:
+            rows.append(("inputs", ", ".join(self.input_names)))
+        rows += [("note", note) for note in self.notes]
+        stages = [(s.name, f"{s.seconds:.2f}", number(s.queries)) for s in self.stages]
+        parts = [html_figures(self.status.name, rows)]
+        parts += [html_table("Stages", ("stage", "seconds", "queries"), stages)] if stages else []
+        return "".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the network's parameters, ready for JSON (nan and infinity become null)."""

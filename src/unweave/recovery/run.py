@@ -14,6 +14,7 @@ import numpy as np
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
 from unweave.networks.network import Network
 from unweave.networks.structure import structure_of
+from unweave.numerics import interrupts
 from unweave.numerics.clock import time_limit
 from unweave.numerics.threads import single_threaded_blas
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
@@ -24,6 +25,7 @@ from unweave.recovery.breakdown import NUMERICAL_ERRORS, breakdown_reason, is_br
 from unweave.recovery.certificate import certify
 from unweave.recovery.choose import choose, options_for
 from unweave.recovery.judge import Verdict, judge, unverified
+from unweave.recovery.looks_like import looks_like
 from unweave.recovery.polish import is_nearly_right, polished_on_values
 from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.recovery.resume import Resumption
@@ -43,11 +45,13 @@ def run_search(search: Search) -> Candidate:
     try:
         with single_threaded_blas() if search.single_thread else nullcontext():
             search.run()
+        interrupts.look()
     except BudgetExhausted as error:
         problem = _told(str(error), search.so_far())
     except GaveUp as error:
         problem = str(error)
     except KeyboardInterrupt:
+        interrupts.taken()
         problem, interrupted = "interrupted", True
     except NUMERICAL_ERRORS as error:
         if not is_breakdown(error):
@@ -69,7 +73,7 @@ def _held_by(search: Search) -> Candidate:
 
 
 def _told(what: str, so_far: str) -> str:
-    return f"{what}; {so_far}" if so_far else what
+    return f"{what.rstrip('.')}; {so_far}" if so_far else what
 
 
 class Run:
@@ -106,11 +110,25 @@ class Run:
         """Go the whole way; on Ctrl-C hand back what was found."""
         try:
             # Methods that do not fit the target may run away; what comes out is judged, not warned about.
-            with np.errstate(all="ignore"), time_limit(self._source.clock()):
-                return self._recover()
+            with (
+                interrupts.remembered(),
+                np.errstate(all="ignore"),
+                time_limit(self._source.clock()),
+            ):
+                result = self._recover()
+                interrupts.look()
+                return result
         except KeyboardInterrupt as interrupt:
-            told = self._tell("interrupted; what was found so far is not verified")
-            raise Interrupted(told, self._source.queries) from interrupt
+            interrupts.taken()
+            raise Interrupted(self._tell(self._interrupted()), self._source.queries) from interrupt
+
+    def _interrupted(self) -> str:
+        """Say how far the run has come."""
+        if self._candidate.network is None:
+            return "interrupted before a network was found"
+        if self._verdict is None:
+            return "interrupted; the network found so far is not verified"
+        return f"interrupted; the best network so far: {self._verdict.reason}"
 
     def _recover(self) -> Recovery:
         source, request = self._source, self._request
@@ -186,6 +204,8 @@ class Run:
             return
         fitted = RidgeSearch(directions, earlier.problem, view, place.findings, self._journal, self._rng)
         candidate = run_search(fitted)
+        if candidate.interrupted:
+            raise KeyboardInterrupt
         if candidate.network is None:
             return
         verdict = self._judged(candidate, place)
@@ -283,6 +303,13 @@ class Run:
             "target, for its gradients and Hessians",
         )
 
+    def _reason(self, status: Status) -> str:
+        """Say why the run ended as it did, in plain words first."""
+        if self._verdict is None:
+            return ""
+        named = None if self._findings is None else looks_like(self._findings, self._candidate, status)
+        return f"{named}; {self._verdict.reason}" if named else self._verdict.reason
+
     def _tell(self, message: str | None = None) -> Recovery:
         """Return the result as it stands."""
         verdict, candidate, findings = self._verdict, self._candidate, self._findings
@@ -297,7 +324,7 @@ class Run:
             network=network,
             status=status,
             error=trial.error,
-            message=message or ("" if verdict is None else verdict.reason),
+            message=message or self._reason(status),
             queries=sent,
             probing_queries=sent if findings is None else findings.queries,
             verification_queries=self._verification,

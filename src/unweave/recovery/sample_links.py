@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unweave.arrays import Array, BoolArray
-from unweave.errors import InvalidInput
+from unweave.errors import Interrupted, InvalidInput
 from unweave.networks.activations import SOFTMAX
 from unweave.networks.comparison import relative_uniform_error
 from unweave.networks.links import Link
@@ -68,21 +68,26 @@ def recover_behind_links(
         left = None if deadline is None else max(deadline - (time.perf_counter() - start), 0.0)
         if best is not None and left == 0.0:
             break
-        if name == IDENTITY:
-            result = run(samples, left)
-        else:
-            unlinked = _unlinked(samples, Link(name))
-            if unlinked is None:
-                if told is not None:
-                    raise InvalidInput(
-                        f"y must hold answers of a {name} that is not saturated. Got too few rows of such "
-                        "instead. Give rows with probabilities away from 0 and 1, or leave output_activation "
-                        "open."
-                    )
-                continue
-            result = _behind(unlinked, samples, run(unlinked.samples, left))
+        unlinked = None if name == IDENTITY else _unlinked(samples, Link(name))
+        if unlinked is None and name != IDENTITY:
+            if told is not None:
+                raise InvalidInput(
+                    f"y must hold answers of a {name} that is not saturated. Got too few rows of such "
+                    "instead. Give rows with probabilities away from 0 and 1, or leave output_activation "
+                    "open."
+                )
+            continue
+        interrupt: Interrupted | None = None
+        try:
+            result = run(samples if unlinked is None else unlinked.samples, left)
+        except Interrupted as error:
+            result, interrupt = error.recovery, error
+        if unlinked is not None:
+            result = _behind(unlinked, samples, result)
         if best is None or result.status.rank < best.status.rank:
             best = result
+        if interrupt is not None:
+            raise Interrupted(best, None) from interrupt
         if best.status.is_recovered:
             break
     return run(samples, deadline) if best is None else best

@@ -65,12 +65,25 @@ def settings_of(signature: inspect.Signature, bound: inspect.BoundArguments, dat
     }
     bound.apply_defaults()
     arguments["seed"] = _plain(bound.arguments["seed"])
+    names = input_names(bound.arguments["target"], bound.arguments.get("examples"))
     return {
         "target": describe_target(bound.arguments["target"]),
         "date": date,
         "arguments": arguments,
         "versions": versions(),
+        **({"inputs": names} if names else {}),
     }
+
+
+def input_names(target: Any, examples: Any) -> list[str]:
+    """Names of the inputs as a table of examples, samples or a fitted estimator has them; else none."""
+    owner = getattr(target, "__self__", target)
+    found = (
+        getattr(examples, "columns", None),
+        target.names if isinstance(target, Samples) else None,
+        getattr(owner, "feature_names_in_", None),
+    )
+    return next(([str(name) for name in names] for names in found if names is not None and len(names)), [])
 
 
 def describe_target(target: Any) -> dict[str, str]:

@@ -88,6 +88,8 @@ class Trial:
     def disagreement(self) -> str:
         """Say how far off the rows are."""
         rows, whose = ("fresh", "target's") if self.kind == "fresh" else (f"{self.rows} held-out", "answers'")
+        if self.error <= self.threshold:
+            return f"noise hides the answers: on {rows} rows the network predicts no better than their mean"
         return (
             f"the error on {rows} rows is {self.error:.2g}, the {whose} precision allows {self.threshold:.2g}"
         )

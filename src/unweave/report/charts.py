@@ -72,7 +72,11 @@ def _prose(text: str) -> Markup:
 
 
 def _paint(figure: Figure, chart: Chart) -> None:
-    axes = figure.subplots()
+    paint_chart(figure.subplots(), chart)
+
+
+def paint_chart(axes: Axes, chart: Chart) -> None:
+    """Draw a chart on ``axes``."""
     for series in chart.series:
         _draw_series(axes, series, chart)
     if chart.bars is not None:

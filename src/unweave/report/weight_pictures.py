@@ -32,7 +32,9 @@ _FEW_ROWS = 3  # of a panel that is too thin for words on its left and for a zer
 
 
 @dataclass(frozen=True, eq=False)
-class _Panel:
+class Panel:
+    """One image of parameters."""
+
     values: Array
     """(rows, columns)"""
     rows: str
@@ -58,7 +60,7 @@ def weight_picture(recovery: Recovery, facts: Facts) -> Picture | None:
             drawn = figure.subplots(rows, min(len(panels), _IMAGES_IN_A_ROW), squeeze=False)
         flat = np.atleast_1d(np.asarray(drawn)).reshape(-1)
         for axes, panel in zip(flat, panels, strict=False):
-            _paint_panel(figure, axes, panel, budget)
+            paint_panel(figure, axes, panel, budget)
         for axes in flat[len(panels) :]:
             axes.set_axis_off()
         if shallow:
@@ -73,28 +75,34 @@ def weight_picture(recovery: Recovery, facts: Facts) -> Picture | None:
     return Picture("weights", title, caption, draw("weights", title, paint, size), wide=True)
 
 
-def _stacked(network: Network) -> list[_Panel]:
+def _stacked(network: Network) -> list[Panel]:
     (inner, outer), (biases, _) = network.weights, network.biases
     return [
-        _Panel(inner, "input", "unit", "incoming weights"),
-        _Panel(biases[None, :], "", "unit", "biases"),
-        _Panel(outer.T, "output", "unit", "outgoing weights"),
+        Panel(inner, "input", "unit", "incoming weights"),
+        Panel(biases[None, :], "", "unit", "biases"),
+        Panel(outer.T, "output", "unit", "outgoing weights"),
     ]
 
 
-def _side_by_side(network: Network) -> list[_Panel]:
+def _side_by_side(network: Network) -> list[Panel]:
     panels = []
     for place, weights in enumerate(network.weights):
         last = place == len(network.weights) - 1
         title = f"layer {place + 1}" + (" (output)" if last else "")
         rows, columns = "unit before" if place else "input", "output" if last else "unit"
-        panels.append(_Panel(weights, rows, columns, title))
+        panels.append(Panel(weights, rows, columns, title))
     if network.skip is not None:
-        panels.append(_Panel(network.skip, "input", "output", "skip"))
+        panels.append(Panel(network.skip, "input", "output", "skip"))
     return panels
 
 
-def _paint_panel(figure: Figure, axes: matplotlib.axes.Axes, panel: _Panel, budget: int) -> None:
+def layer_panel(network: Network, layer: int) -> Panel:
+    """The weights of one layer, the first being 0."""
+    return _side_by_side(network)[layer]
+
+
+def paint_panel(figure: Figure, axes: matplotlib.axes.Axes, panel: Panel, budget: int) -> None:
+    """Draw an image on ``axes``, with at most ``budget`` cells, and its scale beside it."""
     rows, columns = panel.values.shape
     limit = float(np.abs(panel.values).max()) or 1.0
     image = axes.imshow(

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from unweave.numerics import interrupts
+
 _log = logging.getLogger("unweave")
 
 Figure = float | int | str | bool | list[float]
@@ -69,9 +71,10 @@ class Journal:
         """Run a stage; it is written down however it ends."""
         stage = OpenStage(name)
         began, sent, taken = time.perf_counter(), self._ledger.sent, self._derivative_queries()
+        interrupts.look()
         self._open.append(name)
-        self.tell(0, None, "")
         try:
+            self.tell(0, None, "")
             yield stage
         finally:
             self._open.pop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from unweave.errors import InvalidInput
@@ -41,22 +42,23 @@ class Request:
         return names if self.activation is None else (self.activation,)
 
 
-def checked_widths(hidden: Sequence[int] | None) -> tuple[int, ...] | None:
+def checked_widths(hidden: Sequence[int] | int | None) -> tuple[int, ...] | None:
     """Return the hidden widths as a tuple; None means that the caller does not know them.
 
-    >>> checked_widths([30, 20]), checked_widths([]), checked_widths(None)
-    ((30, 20), (), None)
+    >>> checked_widths([30, 20]), checked_widths(5), checked_widths([]), checked_widths(None)
+    ((30, 20), (5,), (), None)
     """
     if hidden is None:
         return None
+    given: Any = [hidden] if isinstance(hidden, Integral) else hidden
     try:
-        widths = tuple(int(width) for width in hidden)
+        widths = tuple(int(width) for width in given)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"hidden must be a list of widths or None. Got {hidden!r} instead.") from error
-    whole = all(not isinstance(given, bool) and int(given) == given for given in hidden)
+    whole = all(not isinstance(width, bool) and int(width) == width for width in given)
     if not whole or min(widths, default=1) < 1:
         raise InvalidInput(
-            f"hidden must hold whole numbers >= 1. Got {list(hidden)!r} instead. "
+            f"hidden must hold whole numbers >= 1. Got {list(given)!r} instead. "
             "For a network without hidden layer give hidden=[]."
         )
     return widths

@@ -49,8 +49,8 @@ class Budget:
         """Raise unless ``needed`` more rows may be sent."""
         if self._limit is not None and self.sent + needed > self._limit:
             raise BudgetExhausted(
-                f"The rows to send must be within the budget of {self._limit} queries. Got {needed} new rows "
-                f"with {self.sent} already sent instead. Raise max_queries; the answers so far are kept.",
+                f"The budget of {self._limit:,} queries is too small: {self.sent:,} rows were sent, and the "
+                f"next step needs {needed:,} more. Raise max_queries; the answers so far are kept.",
                 reason="queries",
             )
 
@@ -58,8 +58,8 @@ class Budget:
         """Raise when the time is over."""
         if self.is_late:
             raise OutOfTime(
-                f"The target must be asked before the deadline. Got {self.sent} rows answered when the time "
-                "was over instead. Raise deadline; what was answered so far is kept."
+                f"The deadline has passed, after {self.sent:,} rows. Raise deadline; what was answered so "
+                "far is kept."
             )
 
 

@@ -34,9 +34,10 @@ class Samples:
     ((3, 2), (3, 1))
     """
 
-    __slots__ = ("_group", "_notes", "_x", "_y")
+    __slots__ = ("_group", "_names", "_notes", "_x", "_y")
 
     def __init__(self, x: Any, y: Any) -> None:
+        self._names = tuple(str(name) for name in getattr(x, "columns", ()))
         inputs, answers = _numbers(x, "x"), _numbers(y, "y")
         if inputs.ndim != 2 or 0 in inputs.shape:
             raise InvalidInput(
@@ -144,6 +145,11 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self._x)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the inputs, where x was a table with named columns; else none."""
+        return self._names
 
     def __repr__(self) -> str:
         return f"Samples({len(self)} rows, {self.n_inputs} inputs, {self.n_outputs} outputs)"

@@ -11,6 +11,7 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.errors import PartialAnswers, TargetError, UnweaveError
 from unweave.execution.executor import Executor
+from unweave.numerics import interrupts
 from unweave.numerics.clock import time_limit
 from unweave.targets.answer_table import read_answer, refuse_non_finite
 from unweave.targets.budget import Budget, within
@@ -112,6 +113,7 @@ class Sender:
 
     def _called(self, function: Callable[[Array], Any], piece: Array, counted: int, ledger: Queries) -> Any:
         """Call ``function`` on a piece (n, D): within the deadline, counted and timed."""
+        interrupts.look()
         self._budget.check_time()
         self._budget.sent += counted
         self.calls += 1

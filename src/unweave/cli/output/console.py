@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -13,6 +14,11 @@ from rich.text import Text
 
 _CONSOLE_COLUMNS = 100
 """Columns used on wide terminals, and when the output is no terminal."""
+
+_INDENT, _GAP = 2, 2
+"""Columns before a table, and between two of its columns."""
+_LEAST_LAST_COLUMN = 24
+"""Columns that the last column of a table needs: in fewer its text would be broken inside words."""
 
 Cell = str | Text
 
@@ -31,8 +37,8 @@ def sentence(text: str) -> str:
 
 
 def print_line(console: Console, text: Cell, style: str = "") -> None:
-    """Print one line that is never broken, whatever the width: other programs read it."""
-    console.print(text, style=style, soft_wrap=True)
+    """Print one line, which is broken between words on a terminal and nowhere else: programs read it."""
+    console.print(text, style=style, soft_wrap=not console.is_terminal)
 
 
 def print_heading(console: Console, title: str) -> None:
@@ -58,13 +64,38 @@ def print_table(
     rows: Iterable[Sequence[Cell]],
     right: Sequence[str] = (),
 ) -> None:
-    """Print a titled table without frame; columns named in ``right`` are aligned to the right."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for index, heading in enumerate(headings):
-        last = index == len(headings) - 1
+    """Print a titled table without frame; columns named in ``right`` are aligned to the right.
+
+    Where the terminal leaves too little room for the last column, its text goes under the row.
+    """
+    held = [[_text(cell) for cell in row] for row in rows]
+    print_heading(console, title)
+    taken = sum(
+        max(cell_len(heading), *(row[index].cell_len for row in held), 0) + _GAP
+        for index, heading in enumerate(headings[:-1])
+    )
+    longest = max((row[-1].cell_len for row in held), default=0)
+    under = console.width - _INDENT - taken < min(longest, _LEAST_LAST_COLUMN)
+    table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="dim")
+    for index, heading in enumerate(headings[:-1] if under else headings):
+        last = not under and index == len(headings) - 1
         justify = "right" if heading in right else "left"
         table.add_column(heading, justify=justify, no_wrap=not last, overflow="fold")  # type: ignore[arg-type]
-    for row in rows:
-        table.add_row(*row)
-    print_heading(console, title)
-    console.print(Padding(table, (0, 0, 0, 2), expand=False))
+    for row in held:
+        table.add_row(*(row[:-1] if under else row))
+    if not under:
+        console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
+        return
+    lines = console.render_lines(table, console.options.update_width(console.width - _INDENT), pad=False)
+    for number, line in enumerate(lines):
+        console.print(
+            Padding(Text("").join(Text(part.text, part.style or "") for part in line), (0, 0, 0, _INDENT))
+        )
+        if number:
+            below = held[number - 1][-1]
+            below.stylize("dim")
+            console.print(Padding(below, (0, 0, 0, 2 * _INDENT), expand=False))
+
+
+def _text(cell: Cell) -> Text:
+    return cell.copy() if isinstance(cell, Text) else Text(cell)

@@ -13,6 +13,7 @@ from unweave.cli.output.console import Cell, print_line, print_pairs, print_tabl
 from unweave.cli.output.recovery import figure
 from unweave.diagnose import DeepDiagnostics, WeightDiagnostics
 from unweave.probing.look import Findings
+from unweave.recovery.wording import counted, queries
 from unweave.targets.region import Region
 
 
@@ -35,7 +36,7 @@ def show_findings(console: Console, target: str, findings: Findings) -> None:
         ("precision", _precision(findings)),
         ("region", _region(findings.region, findings.searched)),
         ("kinks", _kinks(findings)),
-        ("cost", f"{findings.queries:,} queries"),
+        ("cost", queries(findings.queries)),
     ]
     print_pairs(console, rows)
 
@@ -85,6 +86,10 @@ def _shape(findings: Findings) -> str:
         return "constant, as far as the look went"
     if findings.linear:
         return "affine, as far as the look went"
+    if findings.steps or findings.flat:
+        return "piecewise constant, with jumps"
+    if findings.labels:
+        return f"{counted(findings.labels, 'label')}, not numbers"
     return "piecewise smooth, with kinks" if findings.kinks else "curved and smooth"
 
 
@@ -93,7 +98,7 @@ def _precision(findings: Findings) -> str:
     kinds = {
         "float64": "float64 arithmetic",
         "float32": "float32 arithmetic",
-        "rounded": f"rounded to {noise.decimals} decimals",
+        "rounded": f"rounded to {counted(noise.decimals or 0, 'decimal')}",
         "noisy": "noisy" if noise.format is None else f"rounded to {noise.format}",
     }
     share = f" ({noise.relative:.2g} of their spread)" if np.isfinite(noise.relative) else ""

@@ -1,4 +1,4 @@
-"""Signs of life on stderr while a recovery runs: one line, only where somebody can see it."""
+"""Signs of life on stderr while a recovery runs: a bar on a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from unweave.recovery.wording import queries
 from unweave.search.journal import Progress
 
 _LEAST_STAGE_SECONDS = 1.0  # before the pace of a stage is believed
+_FIRST_LINE_SECONDS = 10.0  # before the first line where there is no terminal
+_MOST_LINE_SECONDS = 300.0  # between two such lines
 
 
 class StageLine:
@@ -41,9 +44,27 @@ class StageLine:
             description=progress.stage,
             completed=progress.done,
             amount=amount(progress),
-            queries=f"{progress.queries:,} queries",
+            queries=queries(progress.queries),
             left=time_left(progress, now - self._began),
         )
+
+
+class PlainLines:
+    """Prints a line now and then where there is no terminal: soon after the start, then ever more rarely."""
+
+    def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._write, self._clock = write, clock
+        self._began = clock()
+        self._due = _FIRST_LINE_SECONDS
+
+    def __call__(self, progress: Progress) -> None:
+        """Print ``progress`` if it is time."""
+        passed = self._clock() - self._began
+        if passed < self._due:
+            return
+        self._due = passed + min(max(passed, _FIRST_LINE_SECONDS), _MOST_LINE_SECONDS)
+        parts = (progress.stage, amount(progress), queries(progress.queries))
+        self._write(f"{passed:.0f} s: {', '.join(part for part in parts if part)}")
 
 
 def amount(progress: Progress) -> str:
@@ -64,14 +85,17 @@ def time_left(progress: Progress, seconds: float) -> str:
 
 @contextmanager
 def watching(show: bool, verbosity: int) -> Iterator[Callable[[Progress], None] | None]:
-    """Give a progress callback, or None if it would not be seen, and log to stderr if ``verbosity`` > 0.
+    """Give a progress callback, or None unless ``show``, and log to stderr if ``verbosity`` > 0.
 
     Meanwhile what the target prints goes to stderr: stdout belongs to the result.
     """
     console = Console(stderr=True)
     with redirect_stdout(sys.stderr), _logging(console, verbosity):
-        if not (show and console.is_terminal):
+        if not show:
             yield None
+            return
+        if not console.is_terminal:
+            yield PlainLines(lambda text: print(text, file=sys.stderr, flush=True))
             return
         with _bar(console) as bar:
             yield StageLine(bar)

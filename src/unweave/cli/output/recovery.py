@@ -13,8 +13,10 @@ from rich.console import Console
 from rich.text import Text
 
 from unweave.cli.output.console import Cell, print_heading, print_line, print_pairs, print_table, sentence
+from unweave.recovery import wording
 from unweave.recovery.describe import describe
 from unweave.recovery.result import FRESH_CHECKS, Recovery, Status
+from unweave.recovery.wording import counted
 
 STATUS_STYLE: dict[Status, str] = {
     Status.RECOVERED: "bold green",
@@ -47,29 +49,38 @@ def show_recovery(console: Console, recovery: Recovery, interrupted: bool = Fals
         _show_certificate(console, recovery)
 
 
-def print_summary(console: Console, recovery: Recovery) -> None:
-    """Print the last line: the name of the status, then what was found at what price."""
-    status = recovery.status
-    line = Text(status.name, style=STATUS_STYLE[status])
+def print_summary(console: Console, recovery: Recovery, interrupted: bool = False) -> None:
+    """Print the last line: the name of the status, or INTERRUPTED, then what was found at what price."""
+    line = _verdict(recovery, interrupted)
     print_line(console, line.append(f" {summary(recovery)}", style="default not bold"))
 
 
+def _verdict(recovery: Recovery, interrupted: bool) -> Text:
+    if interrupted:
+        return Text("INTERRUPTED", style="bold yellow")
+    return Text(recovery.status.name, style=STATUS_STYLE[recovery.status])
+
+
 def summary(recovery: Recovery) -> str:
-    """Return ``20-100-1 tanh, 2201 parameters, error 3e-14, 50,934 queries (23.0 per parameter), 4.1 s``."""
+    """Return ``20-100-1 tanh, 2,201 parameters, error 3e-14, 50,934 queries (23.0 per parameter), 4.1 s``.
+
+    Where the network is not recovered, the reason follows.
+    """
     network = recovery.network
-    queries = f"{recovery.queries:,} queries"
+    queries = wording.queries(recovery.queries)
+    why = f": {recovery.message}" if recovery.message and not recovery.status.is_recovered else ""
     if network is None:
         known = recovery.known_layers
         kept = "" if known is None else f" (first layers known: {describe(known)})"
-        return f"no network{kept}, {queries}, {recovery.seconds:.1f} s"
+        return f"no network{kept}, {queries}, {recovery.seconds:.1f} s{why}"
     parts = (
         describe(network),
-        f"{network.n_parameters} parameters",
+        counted(network.n_parameters, "parameter"),
         "error not measured" if math.isnan(recovery.error) else f"error {recovery.error:.1g}",
         f"{queries} ({recovery.queries_per_parameter:.1f} per parameter)",
         f"{recovery.seconds:.1f} s",
     )
-    return ", ".join(parts)
+    return ", ".join(parts) + why
 
 
 def show_result(console: Console, recovery: Recovery, interrupted: bool = False) -> None:
@@ -81,8 +92,7 @@ def show_result(console: Console, recovery: Recovery, interrupted: bool = False)
 
 def result_rows(recovery: Recovery, interrupted: bool = False) -> list[tuple[str, Cell]]:
     """Return the rows of the closing table: status, network, error, error bars, cost."""
-    status = recovery.status
-    verdict = Text(status.name, style=STATUS_STYLE[status])
+    verdict = _verdict(recovery, interrupted)
     if interrupted:
         verdict.append(" (not verified)", style="default not bold")
     rows: list[tuple[str, Cell]] = [("status", verdict), ("network", _found(recovery))]
@@ -104,7 +114,7 @@ def result_rows(recovery: Recovery, interrupted: bool = False) -> list[tuple[str
 
 def _found(recovery: Recovery) -> str:
     if recovery.network is not None:
-        return f"{describe(recovery.network)}, {recovery.network.n_parameters:,} parameters"
+        return f"{describe(recovery.network)}, {counted(recovery.network.n_parameters, 'parameter')}"
     if recovery.known_layers is not None:
         return f"none; first layers known: {describe(recovery.known_layers)}"
     return "none"

@@ -322,7 +322,7 @@ class ReluCoarseSearch(Search):
         noisy, width = kind in ("rounded", "noisy"), self.request.width
         least = (options.noise_residual if noisy else options.rounding_residual) * share
         per_unit = (self._parameters(2) - self._parameters(1)) * options.fewest_rows_per_parameter
-        return fit_samples(
+        fit = fit_samples(
             x,
             z,
             width,
@@ -335,6 +335,9 @@ class ReluCoarseSearch(Search):
             ),
             on_step=self.on_step,
         )
+        if fit.search.interrupted:
+            raise KeyboardInterrupt
+        return fit
 
     def _seen(self, link: Link, answers: Array) -> tuple[BoolArray, Array]:
         """Return the rows (n,) in which z is known well enough to search in, and its errors (n, K)."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import OutOfTime
+from unweave.numerics import interrupts
 from unweave.numerics.clock import check, out_of_time
 from unweave.numerics.variable_projection.features import KINK, UnitFeature
 from unweave.numerics.variable_projection.problem import (
@@ -136,6 +137,7 @@ class _Search:
         try:
             fit = problem.minimise(units, options, self.on_step)
         except (OutOfTime, KeyboardInterrupt):
+            interrupts.taken()
             if problem.reached is not None:
                 self._keep(problem.minimise(problem.reached, ProjectionOptions(steps=0)))
             raise
@@ -253,6 +255,7 @@ def search_units(
         found = _searched(search, width, noisy)
         return replace(found, out_of_time=not found.exact and out_of_time())
     except (OutOfTime, KeyboardInterrupt) as end:
+        interrupts.taken()  # the caller raises it again, with what was found
         problem = ProjectedProblem(x, y, feature, inputs)
         fit = search.best or problem.minimise(np.zeros((x.shape[1] + 1, 0)))
         told = _told(search, fit, exact=False, out_of_time=True)
