@@ -1,6 +1,6 @@
 """Fit a one-hidden-layer network to values and gradients.
 
-Values and central-difference gradients at n sites are D + 1 equations per output and site that share the
+Values and difference gradients at n sites are D + 1 equations per output and site that share the
 site's pre-activations, so a product with the Jacobian costs a few n x D x m matrix products, where the
 same number of plain values would cost D + 1 times as much. The model's side of each gradient equation
 is its own difference quotient,
@@ -8,20 +8,21 @@ is its own difference quotient,
     (f(x + h e) - f(x - h e)) / 2h = f'(x) e + h^2/6 f'''(x) e^3 + h^4/120 f^(5)(x) e^5 + ...
 
 (or the gradient rule's combination of such), so the truncation of the differences is no error of the
-fit. The Jacobian takes the h^2 term along, so that ill-conditioned fits converge as well. Exact gradients
-have no such terms.
+fit. The Jacobian takes its leading term along, of power 3 for central differences and 2 for forward ones, so
+that ill-conditioned fits converge as well. Exact gradients have no such terms.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import factorial
 from typing import Any
 
 import numpy as np
 
 from unweave.arrays import Array, RealArray
-from unweave.derivatives.gradient_rules import odd_power_gradient, odd_power_jacobian
+from unweave.derivatives.gradient_rules import LEADING_POWERS, power_gradient, power_jacobian
 from unweave.derivatives.stencils import Jets
 from unweave.derivatives.truncation import difference_gradients, fourth_derivative
 from unweave.networks.parameters import NetworkParameters
@@ -85,7 +86,7 @@ class SobolevJacobian(Linearisation):
         return [_PartJacobian(self._model, part, self._dtype, self._truncation) for part in self._jets]
 
     def in_single_precision(self) -> SobolevJacobian:
-        """Return the same Jacobian with products in float32, without the small truncation terms."""
+        """Return the same Jacobian with products in float32, without small truncation terms."""
         return SobolevJacobian(self._model, self._jets, np.float32, truncation=False)
 
     def apply(self, vector: RealArray) -> RealArray:
@@ -148,16 +149,17 @@ class SobolevJacobian(Linearisation):
 class _PartJacobian:
     """The rows of the Jacobian that belong to the sites of one `Jets`.
 
-    With dz = X dW + db, C = h^2/6 times the rule's cubes of the weights and T its derivative,
+    With dz = X dW + db, C = h^(q-1)/q! times the rule's q-th powers of the weights and T its derivative,
 
         d value    = (g' dz) A + g dA + dc
-        d gradient = W (g'' dz A + g' dA) + dW (g' A) + C (g'''' dz A + g''' dA) + (T dW) (g''' A).
+        d gradient = W (g'' dz A + g' dA) + dW (g' A) + C (g^(q+1) dz A + g^(q) dA) + (T dW) (g^(q) A).
     """
 
     def __init__(
         self, model: NetworkParameters, jets: Jets, dtype: type[np.floating[Any]], truncation: bool
     ) -> None:
-        truncation = truncation and jets.rule != "exact"
+        # Forward differences are off by the first power of the step: not even a few digits do without.
+        truncation = (truncation and jets.rule != "exact") or jets.rule == "forward"
         self._model, self._jets, self._truncation = model, jets, truncation
         self._sites = jets.sites.astype(dtype, copy=False)
         z = jets.sites @ model.weights[0] + model.biases[0]
@@ -165,10 +167,12 @@ class _PartJacobian:
         self._weights = model.weights[0].astype(dtype, copy=False)
         self._outgoing = model.weights[1].astype(dtype, copy=False)
         if truncation:
-            derivatives = (*derivatives, fourth_derivative(model.activation, z))
-            factor = jets.step**2 / 6
-            self._cubes = (factor * odd_power_gradient(model.weights[0], 3, jets.rule)).astype(dtype)
-            self._bend = (factor * odd_power_jacobian(model.weights[0], 3, jets.rule)).astype(dtype)
+            power = self._power = LEADING_POWERS[jets.rule]
+            if power == 3:
+                derivatives = (*derivatives, fourth_derivative(model.activation, z))
+            factor = jets.step ** (power - 1) / factorial(power)
+            self._powers = (factor * power_gradient(model.weights[0], power, jets.rule)).astype(dtype)
+            self._bend = (factor * power_jacobian(model.weights[0], power, jets.rule)).astype(dtype)
         self._g = [part.astype(dtype, copy=False) for part in derivatives]
         # a_ko g^(n)(z_ik), n >= 1, for every output o: used by every product.
         self._scaled = [[part * row for part in self._g[1:]] for row in self._outgoing.T]
@@ -185,16 +189,16 @@ class _PartJacobian:
             bent = np.matmul(self._bend, by_weights.T[:, :, None])[:, :, 0]  # (m, d): T dW
         result = np.empty((len(x), len(self._scaled), 1 + x.shape[1]), dtype=x.dtype)
         by_value = value @ by_outgoing + last[-1]
-        for o, (slope, bend, *higher) in enumerate(self._scaled):
+        for o, (slope, bend, *_) in enumerate(self._scaled):
             result[:, o, 0] = np.einsum("nm,nm->n", slope, dz) + by_value[:, o]
             rows = slope @ by_weights.T
             inner = bend * dz
             inner += first * by_outgoing[:, o]
             rows += inner @ w.T
             if self._truncation:
-                skew, kurt = higher
+                skew, kurt = self._scaled[o][self._power - 1 : self._power + 1]
                 rows += skew @ bent
-                rows += (kurt * dz + self._g[3] * by_outgoing[:, o]) @ self._cubes.T
+                rows += (kurt * dz + self._g[self._power] * by_outgoing[:, o]) @ self._powers.T
             result[:, o, 1:] = rows
         if self._model.skip is not None:
             by_skip = last[m:-1]
@@ -210,18 +214,18 @@ class _PartJacobian:
         by_z = first * (by_value @ self._outgoing.T)
         by_weights, by_bent = np.zeros_like(w), np.zeros_like(w)
         by_outgoing = value.T @ by_value
-        for o, (slope, bend, *higher) in enumerate(self._scaled):
+        for o, (slope, bend, *_) in enumerate(self._scaled):
             by_gradient = np.ascontiguousarray(rows[:, o, 1:])
             along = by_gradient @ w
             by_z += bend * along
             by_weights += by_gradient.T @ slope
             by_outgoing[:, o] += np.einsum("nm,nm->m", first, along)
             if self._truncation:
-                skew, kurt = higher
-                along = by_gradient @ self._cubes
+                skew, kurt = self._scaled[o][self._power - 1 : self._power + 1]
+                along = by_gradient @ self._powers
                 by_z += kurt * along
                 by_bent += by_gradient.T @ skew
-                by_outgoing[:, o] += np.einsum("nm,nm->m", self._g[3], along)
+                by_outgoing[:, o] += np.einsum("nm,nm->m", self._g[self._power], along)
         by_weights += x.T @ by_z
         if self._truncation:
             by_weights += np.matmul(by_bent.T[:, None, :], self._bend)[:, 0, :].T
@@ -241,15 +245,15 @@ class _PartJacobian:
         by_outgoing = np.zeros((n, k, 1 + d, m, k))
         by_offset = np.zeros((n, k, 1 + d, k))
         axes = np.arange(d)
-        for o, (slope, bend, *higher) in enumerate(self._scaled):
+        for o, (slope, bend, *_) in enumerate(self._scaled):
             by_hidden[:, o, 0] = extended[:, :, None] * slope[:, None, :]
             curved = bend[:, None, :] * w  # (n, d, m)
             by_outgoing[:, o, 0, :, o] = value
             by_outgoing[:, o, 1:, :, o] = first[:, None, :] * w
             if self._truncation:
-                skew, kurt = higher
-                curved += kurt[:, None, :] * self._cubes
-                by_outgoing[:, o, 1:, :, o] += self._g[3][:, None, :] * self._cubes
+                skew, kurt = self._scaled[o][self._power - 1 : self._power + 1]
+                curved += kurt[:, None, :] * self._powers
+                by_outgoing[:, o, 1:, :, o] += self._g[self._power][:, None, :] * self._powers
             by_hidden[:, o, 1:] = curved[:, :, None, :] * extended[:, None, :, None]
             if self._truncation:
                 by_hidden[:, o, 1:, :d] += skew[:, None, None, :] * self._bend.transpose(1, 2, 0)  # (d, d, m)

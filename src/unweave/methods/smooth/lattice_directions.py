@@ -68,13 +68,14 @@ class LatticeDirections:
 
     def __init__(
         self,
+        inputs: int,
         width: int | None,
         finder: MemberFinder,
         options: LatticeSpanOptions,
         slices: SliceOptions,
         profiles: JetProfileOptions,
     ) -> None:
-        self._width, self._finder = width, finder
+        self._inputs, self._width, self._finder = inputs, width, finder
         self._options, self._slices, self._profiles = options, slices, profiles
 
     def span(self, jets: LatticeJets) -> LatticeSpan | None:
@@ -86,7 +87,7 @@ class LatticeDirections:
             rank, gap = width, span.gap(width)
         ends = gap >= (options.hint_of_gap if rank != width else options.hint_of_known_width)
         enough = len(members) >= rank + options.spare_members and len(jets) >= self._slices.fewest_sites
-        if not ends or not enough or rank > self._slices.most_units(jets.sites.shape[1]):
+        if not ends or not enough or rank > self._most_units(jets):
             return None
         return LatticeSpan(jets, span, rank, gap)
 
@@ -133,13 +134,16 @@ class LatticeDirections:
         # Below the units there is only rounding now, without gaps of its own: the last gap is their number,
         # even if a larger one parts the strong from the weak.
         most = len(span.singular_values) - self._options.spare_members
-        most = min(most, self._slices.most_units(jets.sites.shape[1]))
+        most = min(most, self._most_units(jets))
         ranks = [rank for rank in range(model.width + 1, most + 1) if span.gap(rank) >= CLEAR_GAP]
         if not ranks:
             return None
         corrected = LatticeSpan(cleared, span, ranks[-1], span.gap(ranks[-1]))
         directions = (model.weights[0] / np.linalg.norm(model.weights[0], axis=0)).T
         return corrected, self._moved(corrected, directions)
+
+    def _most_units(self, jets: LatticeJets) -> int:
+        return self._slices.most_units(jets.sites.shape[1], self._inputs)
 
     def _moved(self, seen: LatticeSpan, directions: Array) -> RankOneDirections:
         """Move known directions into a better span, and find the others there."""

@@ -56,7 +56,8 @@ def _slice_of(question: Question, width: int, options: LatticeOptions) -> SliceC
         cheapest = options.slices.cost(question.inputs, width, question.outputs, dimension, mirrored=True)
     if cheapest is None:
         return None
-    return cheapest if options.is_quick(width, cheapest.dimension, question.outputs) else None
+    worth_it = options.is_worth_it(width, cheapest.dimension, question.outputs, question.told)
+    return cheapest if worth_it else None
 
 
 def _hessian_cost(question: Question, width: int, surplus: float) -> Cost:

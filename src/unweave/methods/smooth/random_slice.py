@@ -53,9 +53,15 @@ class SliceOptions:
     """How large a slice is, how many rows are asked there, and with which step."""
 
     saturation: float = 0.8
-    """Units that a slice of d directions is trusted to show, as a share of d(d-1)/2."""
+    """Units that a slice of d directions is trusted to show, as a share of d(d-1)/2, ..."""
+    saturation_of_all: float = 0.9
+    """... and the same where the slice is all inputs, so that none shows more."""
     surplus: float = 1.1
     """Members of the span per unit, and equations per parameter."""
+    star_surplus: float = 1.6
+    """Equations per parameter where values and slopes are fitted without a matrix."""
+    star_shift: float = 5e-3
+    """Step of these slopes, times sqrt(D): it moves a unit of norm one by this."""
     fewest_sites: int = 3
     """Lattices at least: every unit's profile is read off them."""
     fewest_directions: int = 6
@@ -66,6 +72,11 @@ class SliceOptions:
     """Step on such a line, times sqrt(D): it moves a unit of norm one by this."""
     bend_per_step: float = 1.2e-2
     """Step of a lattice times sharpness, the best one for answers in float64."""
+    one_sided_bend: float = 2.4e-3
+    """The same for lattices on one side that show many units: their span must end above the truncation, which
+    is of first order in the step."""
+    many_units: int = 100
+    """Units from which on these are many."""
     typical_sharpness: float = 8.0
     """Sharpness times sqrt(D) of tanh units of norm one."""
     step_range: tuple[float, float] = (0.25, 6.0)
@@ -76,14 +87,15 @@ class SliceOptions:
         """Longest step of a lattice, times sqrt(D)."""
         return self.step_range[1] * self.bend_per_step / self.typical_sharpness
 
-    def most_units(self, d: int) -> int:
-        """Return the number of units that a slice of ``d`` directions is trusted to show."""
-        return int(self.saturation * d * (d - 1) / 2)
+    def most_units(self, d: int, inputs: int) -> int:
+        """Return the number of units that a slice of ``d`` of the ``inputs`` directions is trusted to show."""
+        share = self.saturation if d < inputs else self.saturation_of_all
+        return int(share * d * (d - 1) / 2)
 
     def dimensions(self, inputs: int, width: int) -> Iterator[int]:
         """Yield the numbers of directions that show ``width`` units, ascending."""
         smallest = min(self.fewest_directions, inputs)
-        return (d for d in range(smallest, inputs + 1) if width <= self.most_units(d))
+        return (d for d in range(smallest, inputs + 1) if width <= self.most_units(d, inputs))
 
     def lattices_needed(self, width: int, d: int, outputs: int) -> int:
         """Return the number of sites whose lattices show ``width`` units in ``d`` directions."""
@@ -98,6 +110,15 @@ class SliceOptions:
         parameters = slice_parameters(width, d, outputs) + skip * d * outputs
         equations = parameters + width * (d + 1) * max(outputs / width - 1, 0)
         return -(-int(np.ceil(self.surplus * equations)) // outputs) + 1
+
+    def stars_needed(self, width: int, d: int, outputs: int, skip: bool = False) -> int:
+        """Return the number of sites whose values and slopes fit such a network."""
+        parameters = slice_parameters(width, d, outputs) + skip * d * outputs
+        return -(-int(np.ceil(self.star_surplus * parameters)) // (outputs * (d + 1))) + 1
+
+    def star_step(self, inputs: int) -> float:
+        """Return the step of slopes."""
+        return self.star_shift * float(np.sqrt(inputs))
 
     def sites_beside(self, width: int, outputs: int) -> int:
         """Return the number of sites at which every direction outside the slice is asked once."""
@@ -180,11 +201,13 @@ class RandomSlice:
         return points
 
 
-def lattice_step(slices: RandomSlice, d: int, rng: np.random.Generator, options: SliceOptions) -> float:
-    """Choose the step for lattices in ``d`` directions of a slice."""
+def lattice_step(
+    slices: RandomSlice, d: int, rng: np.random.Generator, options: SliceOptions, bend: float
+) -> float:
+    """Choose the step for lattices in ``d`` directions of a slice: ``bend`` over the sharpness."""
     root = float(np.sqrt(len(slices.frame)))
     length = options.line_step * root
-    typical = options.bend_per_step / options.typical_sharpness * root
+    typical = bend / options.typical_sharpness * root
     margin = slices.margin(3 * length, d)
     if not slices.has_room(margin):
         return typical
@@ -198,7 +221,7 @@ def lattice_step(slices: RandomSlice, d: int, rng: np.random.Generator, options:
     if not (np.isfinite(sharpness) and sharpness > 0):
         return typical
     shortest, longest = options.step_range
-    return float(np.clip(options.bend_per_step / sharpness, shortest * typical, longest * typical))
+    return float(np.clip(bend / sharpness, shortest * typical, longest * typical))
 
 
 def _sharpness(odd: Array, step: float) -> float:
