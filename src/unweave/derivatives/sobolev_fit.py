@@ -28,6 +28,9 @@ from unweave.derivatives.truncation import difference_gradients, fourth_derivati
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares.problem import Linearisation
 
+_BLOCK_VALUES = 1 << 17  # units times sites of a product: 0.5 MB of float32, which stays in cache
+_FEWEST_BLOCK_ROWS = 64  # sites that a matrix product needs to be efficient
+
 
 @dataclass(frozen=True, eq=False)
 class SobolevFit:
@@ -78,8 +81,9 @@ class SobolevJacobian(Linearisation):
         dtype: type[np.floating[Any]] = np.float64,
         truncation: bool = True,
     ) -> None:
-        self._model, self._jets, self._dtype, self._truncation = model, jets, dtype, truncation
-        self._ends = np.cumsum([part.values.size * (1 + part.sites.shape[1]) for part in jets])[:-1]
+        self._model, self._dtype, self._truncation = model, dtype, truncation
+        self._jets = tuple(block for part in jets for block in _blocks_of(part, model.width))
+        self._ends = np.cumsum([part.values.size * (1 + part.sites.shape[1]) for part in self._jets])[:-1]
 
     @cached_property
     def _parts(self) -> list[_PartJacobian]:
@@ -146,6 +150,14 @@ class SobolevJacobian(Linearisation):
         return np.asarray(inverse, dtype=self._dtype)
 
 
+def _blocks_of(jets: Jets, width: int) -> list[Jets]:
+    """Split ``jets`` into sites whose units stay in cache; rows keep their order."""
+    rows = max(_BLOCK_VALUES // width, _FEWEST_BLOCK_ROWS)
+    if jets.rule == "pairs" or len(jets) <= rows:  # all pairs of inputs are bent by a matrix of their own
+        return [jets]
+    return [jets.keep(slice(start, start + rows)) for start in range(0, len(jets), rows)]
+
+
 class _PartJacobian:
     """The rows of the Jacobian that belong to the sites of one `Jets`.
 
@@ -158,8 +170,7 @@ class _PartJacobian:
     def __init__(
         self, model: NetworkParameters, jets: Jets, dtype: type[np.floating[Any]], truncation: bool
     ) -> None:
-        # Forward differences are off by the first power of the step: not even a few digits do without.
-        truncation = (truncation and jets.rule != "exact") or jets.rule == "forward"
+        truncation = truncation and jets.rule != "exact"
         self._model, self._jets, self._truncation = model, jets, truncation
         self._sites = jets.sites.astype(dtype, copy=False)
         z = jets.sites @ model.weights[0] + model.biases[0]
@@ -172,7 +183,11 @@ class _PartJacobian:
                 derivatives = (*derivatives, fourth_derivative(model.activation, z))
             factor = jets.step ** (power - 1) / factorial(power)
             self._powers = (factor * power_gradient(model.weights[0], power, jets.rule)).astype(dtype)
-            self._bend = (factor * power_jacobian(model.weights[0], power, jets.rule)).astype(dtype)
+            if jets.rule == "pairs":
+                bend = factor * power_jacobian(model.weights[0], power, jets.rule)
+            else:  # differences along the axes bend every weight by itself: a diagonal, (m, d)
+                bend = factor * power * model.weights[0].T ** (power - 1)
+            self._bend = bend.astype(dtype, copy=False)
         self._g = [part.astype(dtype, copy=False) for part in derivatives]
         # a_ko g^(n)(z_ik), n >= 1, for every output o: used by every product.
         self._scaled = [[part * row for part in self._g[1:]] for row in self._outgoing.T]
@@ -186,7 +201,7 @@ class _PartJacobian:
         dz = x @ by_weights
         dz += hidden[-1]
         if self._truncation:
-            bent = np.matmul(self._bend, by_weights.T[:, :, None])[:, :, 0]  # (m, d): T dW
+            bent = self._bent(by_weights.T)
         result = np.empty((len(x), len(self._scaled), 1 + x.shape[1]), dtype=x.dtype)
         by_value = value @ by_outgoing + last[-1]
         for o, (slope, bend, *_) in enumerate(self._scaled):
@@ -205,6 +220,18 @@ class _PartJacobian:
             result[:, :, 0] += x @ by_skip
             result[:, :, 1:] += by_skip.T
         return result.reshape(-1)
+
+    def _bent(self, changes: RealArray) -> RealArray:
+        """T dW, (m, d); a diagonal T where every difference is along an axis."""
+        if self._jets.rule == "pairs":
+            return np.asarray(np.matmul(self._bend, changes[:, :, None])[:, :, 0])
+        return self._bend * changes
+
+    def _bent_back(self, rows: RealArray) -> RealArray:
+        """The same with T transposed."""
+        if self._jets.rule == "pairs":
+            return np.asarray(np.matmul(rows[:, None, :], self._bend)[:, 0, :])
+        return self._bend * rows
 
     def adjoint(self, rows: RealArray) -> RealArray:
         x, w = self._sites, self._weights
@@ -228,7 +255,7 @@ class _PartJacobian:
                 by_outgoing[:, o] += np.einsum("nm,nm->m", self._g[self._power], along)
         by_weights += x.T @ by_z
         if self._truncation:
-            by_weights += np.matmul(by_bent.T[:, None, :], self._bend)[:, 0, :].T
+            by_weights += self._bent_back(by_bent.T).T
         parts = [by_weights, by_z.sum(axis=0), by_outgoing]
         if self._model.skip is not None:
             parts.append(x.T @ by_value + rows[:, :, 1:].sum(axis=0).T)
@@ -256,7 +283,8 @@ class _PartJacobian:
                 by_outgoing[:, o, 1:, :, o] += self._g[self._power][:, None, :] * self._powers
             by_hidden[:, o, 1:] = curved[:, :, None, :] * extended[:, None, :, None]
             if self._truncation:
-                by_hidden[:, o, 1:, :d] += skew[:, None, None, :] * self._bend.transpose(1, 2, 0)  # (d, d, m)
+                bend = self._bend if self._bend.ndim == 3 else self._bend[:, :, None] * np.eye(d)
+                by_hidden[:, o, 1:, :d] += skew[:, None, None, :] * bend.transpose(1, 2, 0)  # (d, d, m)
             by_hidden[:, o, 1 + axes, axes] += slope[:, None, :]
             by_offset[:, o, 0, o] = 1.0
         blocks = [by_hidden, by_outgoing]

@@ -14,8 +14,14 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import LatticeJets
 from unweave.derivatives.truncation import without_lattice_truncation
+from unweave.methods.shared.profiles.profiles import Profiles
 from unweave.methods.shared.profiles.unit_fits import model_of
-from unweave.methods.smooth.jet_profiles import JetProfileOptions, fit_jet_profiles, jet_samples
+from unweave.methods.smooth.jet_profiles import (
+    JetProfileOptions,
+    fit_jet_profiles,
+    jet_samples,
+    refit_jet_profiles,
+)
 from unweave.methods.smooth.random_slice import SliceOptions
 from unweave.methods.smooth.span_members import MemberFinder, space_of, width_shown
 from unweave.networks.activations import Activation
@@ -39,6 +45,8 @@ class LatticeSpanOptions:
     """Members of the span beyond its rank, so that its end is seen."""
     corrections: int = 4
     """Corrections for truncation at most."""
+    single_precision_width: int = 400
+    """Number of units at which the power steps begin to run in single precision."""
     poor_profile: float = 0.1
     """Relative misfit of a profile that predicts no truncation."""
 
@@ -94,7 +102,8 @@ class LatticeDirections:
     def find(self, seen: LatticeSpan, known: Array | None = None) -> RankOneDirections:
         """Find members of the span besides the ``known`` ones; there may be fewer than its dimension."""
         chosen = self._finder.options.power_method
-        power_method = chosen or PowerMethodOptions()
+        large = seen.rank >= self._options.single_precision_width
+        power_method = chosen or PowerMethodOptions(single_precision=large)
         found = self._finder.find(seen.span, seen.rank, seen.dimension, power_method, known)
         if len(found) < seen.rank and chosen is None:
             # Weak units lie farther from the span than most, but still within its own error.
@@ -110,11 +119,10 @@ class LatticeDirections:
 
         What does not get clearer is left as it is.
         """
-        best, rows = seen, found
+        best, rows, known = seen, found, None
         for _ in range(self._options.corrections):
             check()
-            samples = jet_samples(rows.directions, seen.jets.sites, best.jets.hessians, best.jets.thirds)
-            profiles = fit_jet_profiles(samples, activation, self._profiles)
+            rows, profiles = known = self._profiles_along(best.jets, rows, activation, known)
             predicting = profiles.residuals <= self._options.poor_profile
             if not predicting.any():
                 break
@@ -141,6 +149,25 @@ class LatticeDirections:
         corrected = LatticeSpan(cleared, span, ranks[-1], span.gap(ranks[-1]))
         directions = (model.weights[0] / np.linalg.norm(model.weights[0], axis=0)).T
         return corrected, self._moved(corrected, directions)
+
+    def _profiles_along(
+        self,
+        jets: LatticeJets,
+        found: RankOneDirections,
+        activation: Activation,
+        known: tuple[RankOneDirections, Profiles] | None,
+    ) -> tuple[RankOneDirections, Profiles]:
+        """Fit the profiles of units along directions that are close to the ``known`` ones, if any are."""
+        if known is None:
+            samples = jet_samples(found.directions, jets.sites, jets.hessians, jets.thirds)
+            return found, fit_jet_profiles(samples, activation, self._profiles)
+        before, profiles = known
+        likeness = found.directions @ before.directions.T
+        nearest = np.argmax(np.abs(likeness), axis=1)
+        signs = np.where(likeness[np.arange(len(nearest)), nearest] < 0, -1.0, 1.0)
+        found = replace(found, directions=signs[:, None] * found.directions)
+        samples = jet_samples(found.directions, jets.sites, jets.hessians, jets.thirds)
+        return found, refit_jet_profiles(samples, activation, self._profiles, profiles.only(nearest))
 
     def _most_units(self, jets: LatticeJets) -> int:
         return self._slices.most_units(jets.sites.shape[1], self._inputs)

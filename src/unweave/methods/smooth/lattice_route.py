@@ -83,7 +83,8 @@ class LatticeRoute(SliceRoute):
         self._options: LatticeOptions = options
         self._width = width
         self._directions = LatticeDirections(
-            region.n_inputs, width, finder, options.spans, options.slices, options.profiles)
+            region.n_inputs, width, finder, options.spans, options.slices, options.profiles
+        )
         self._failures = 0
         self._sampler = LatticeSampler(self._slices.ask, 1.0)
 

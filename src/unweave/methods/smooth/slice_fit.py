@@ -34,6 +34,9 @@ from unweave.numerics.least_squares import (
     levenberg_marquardt,
 )
 
+_SLOPE_TOLERANCE = 1e-2  # of a solve: slopes are forward, and their truncation is left out of products
+_SETTLED = 2.0  # residual over what noise leaves, from which a solve without a matrix gains nothing
+
 
 @dataclass(frozen=True, kw_only=True)
 class SliceFitOptions:
@@ -118,7 +121,7 @@ class SliceStars:
 
     def schedule(self, model: NetworkParameters, schedule: LevenbergMarquardtOptions) -> Any:
         """Return how these are solved."""
-        return replace(schedule, floor=self.floor)
+        return replace(schedule, floor=_SETTLED * self.floor, inner_tolerance=_SLOPE_TOLERANCE)
 
 
 SliceData = SliceValues | SliceStars

@@ -15,7 +15,7 @@ from unweave.arrays import Array
 from unweave.derivatives.stencils import Jets, forward_jets
 from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.methods.smooth.jet_profiles import JetProfileOptions, JetSamples
-from unweave.methods.smooth.random_slice import RandomSlice, SliceOptions, slice_parameters
+from unweave.methods.smooth.random_slice import RandomSlice, SliceOptions
 from unweave.methods.smooth.slice_extension import ExtensionOptions, extend
 from unweave.methods.smooth.slice_fit import (
     SliceData,
@@ -26,7 +26,7 @@ from unweave.methods.smooth.slice_fit import (
 )
 from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.parameters import NetworkParameters
-from unweave.networks.value_fit import MANY_OUTPUTS, ValueFitResult
+from unweave.networks.value_fit import ValueFitResult
 from unweave.numerics.clock import check
 from unweave.search import Journal
 from unweave.targets.region import Region
@@ -50,8 +50,6 @@ class SliceRouteOptions:
     """Entry of a skip, in spreads of the answers per unit of input, that is taken for zero."""
     far_error: float = 5.0
     """Factor on the prediction error: rows far from the slice add up its errors and those outside it."""
-    largest_value_fit: int = 2500
-    """Number of parameters on a slice from which on values and slopes are fitted, without a matrix."""
     slices: SliceOptions = field(default_factory=SliceOptions)
     profiles: JetProfileOptions = field(default_factory=JetProfileOptions)
     fit: SliceFitOptions = field(default_factory=SliceFitOptions)
@@ -128,8 +126,7 @@ class SliceRoute:
 
     def _data(self, width: int, d: int, skip: bool = False) -> SliceData:
         """Return answers in rescaled coordinates of the slice, enough to fit all parameters."""
-        large = slice_parameters(width, d, self._outputs) > self._options.largest_value_fit
-        if large and self._outputs < MANY_OUTPUTS * width:
+        if self._options.slices.fits_slopes(width, d, self._outputs):
             return SliceStars(self._sloped(width, d, skip), self._noise)
         return SliceValues(*self._values(width, d, skip), self._noise)
 
@@ -139,7 +136,8 @@ class SliceRoute:
         known = 0 if self._stars is None or self._stars.sites.shape[1] != d else len(self._stars)
         needed = slices.stars_needed(width, d, self._outputs, skip) - known
         if needed > 0:
-            sites, step = self._slices.draw(needed, d) / unit, slices.star_step(self._inputs) / unit
+            sites = self._slices.draw(needed, d, spread=slices.star_spread) / unit
+            step = slices.star_step(self._inputs) / unit
             new = forward_jets(lambda points: self._slices.ask(unit * points), sites, step)
             self._stars = Jets.concatenate([self._stars, new]) if known and self._stars is not None else new
         assert self._stars is not None
@@ -169,7 +167,9 @@ class SliceRoute:
             stage.figures.update(
                 sites=extension.sites, residual=extension.residual, condition=extension.condition
             )
-        if extension.residual > self._evidence.residual_over_floor * self._noise:
+        # Slopes leave more of their own noise in predictions than values do.
+        floor = self._noise if fit.floor <= self._noise else fit.prediction_floor
+        if extension.residual > self._evidence.residual_over_floor * floor:
             return None
         model = mirror_back(extension.model)
         if model.skip is not None and np.abs(model.skip).max() <= self._options.negligible_skip:
