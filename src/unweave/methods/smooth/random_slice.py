@@ -59,7 +59,7 @@ class SliceOptions:
     """... and the same where the slice is all inputs, so that none shows more."""
     surplus: float = 1.1
     """Members of the span per unit, and equations per parameter."""
-    largest_value_fit: int = 2500
+    largest_value_fit: int = 6000
     """Number of parameters beyond which values and slopes are fitted, without a matrix, instead of values."""
     star_surplus: float = 1.6
     """Equations per parameter of values and slopes."""

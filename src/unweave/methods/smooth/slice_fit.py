@@ -35,7 +35,9 @@ from unweave.numerics.least_squares import (
 )
 
 _SLOPE_TOLERANCE = 1e-2  # of a solve: slopes are forward, and their truncation is left out of products
-_SETTLED = 2.0  # residual over what noise leaves, from which a solve without a matrix gains nothing
+_WORTHWHILE = 0.3  # gain of a step below which, a few times in a row, units are too much alike for it
+_SETTLED = 20.0  # residual over what noise leaves, from which on a step that gains little is the last, ...
+_LAST_GAIN = 0.5  # ... and what it leaves of the residual
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +123,14 @@ class SliceStars:
 
     def schedule(self, model: NetworkParameters, schedule: LevenbergMarquardtOptions) -> Any:
         """Return how these are solved."""
-        return replace(schedule, floor=_SETTLED * self.floor, inner_tolerance=_SLOPE_TOLERANCE)
+        return replace(
+            schedule,
+            floor=self.floor,
+            inner_tolerance=_SLOPE_TOLERANCE,
+            worthwhile=_WORTHWHILE,
+            last_ratio=_LAST_GAIN,
+            last_below=_SETTLED * self.floor,
+        )
 
 
 SliceData = SliceValues | SliceStars
