@@ -25,7 +25,7 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace
 
-from unweave.arrays import AnyArray, Array
+from unweave.arrays import AnyArray, Array, in_numpy
 from unweave.execution.executor import Executor, SerialExecutor
 from unweave.numerics.clock import check
 from unweave.subspace.collector import Collector, CollectorOptions, RankOneDirections
@@ -37,6 +37,7 @@ squares repairs, and six orders below the spurious maximizers that were ever see
 
 _MISALIGNMENT_SPREAD = 1e3  # largest over median 1 - Phi of true directions
 _ROWS_PER_NEWTON_STEP = 256  # rows whose D x D Hessians are formed at once: limits memory
+_NEWTON_ROUNDING = 100.0  # multiple of eps at which steps in any precision are rounding
 _STARTS_PER_TASK = 256  # fixed: the rounding of a matrix product depends on its number of rows
 _LONGEST_NEWTON_STEP = 0.5  # radians: longer steps from far away overshoot
 _LEAST_RELATIVE_CURVATURE = 1e-3  # over the largest: flatter directions are treated as this curved
@@ -60,6 +61,8 @@ class PowerMethodOptions(CollectorOptions):
     """Start from members of the subspace orthogonal to what was found, instead of uniformly."""
     single_precision: bool = False
     """Power steps in float32 (half the time); Newton steps stay in the subspace's precision."""
+    device: str | None = None
+    """Device on which torch makes the steps, for instance "cuda"; None: where the subspace is."""
 
     @staticmethod
     def published(min_objective: float = 0.9) -> PowerMethodOptions:
@@ -96,9 +99,11 @@ def subspace_power_method(
     Cost per start: 4 p min(m, p - m, p/2) flops per power step; O(D^2 min(m, p - m) + D^3) per Newton step.
     """
     options, executor = options or PowerMethodOptions(), executor or SerialExecutor()
+    if options.device is not None:
+        space = space.on_device(options.device)
     dimension, wanted = space.packing.dimension, space.rank
     found = np.zeros((0, dimension)) if known is None else known
-    misalignment = np.asarray(space.misalignment(space.asarray(found)), dtype=np.float64)
+    misalignment = in_numpy(space.misalignment(space.asarray(found)))
     collector = Collector(wanted, found, misalignment, options, on_round)
     while collector.goes_on:
         check()
@@ -131,7 +136,7 @@ def residual_starts(space: RankOneSpace, found: Array, count: int, rng: np.rando
     eigenvectors weighted by the eigenvalues: when little is missing the matrices are nearly always the
     same, and their leading eigenvector alone would be tried again and again.
     """
-    basis = np.asarray(space.basis, dtype=np.float64)
+    basis = in_numpy(space.basis)
     known = scipy.linalg.qr(basis.T @ space.packing.outer(found).T, mode="economic")[0]
     coefficients = rng.standard_normal((count, space.rank))
     coefficients -= (coefficients @ known) @ known.T
@@ -170,8 +175,12 @@ def _ascend(shared: tuple[RankOneSpace, PowerMethodOptions], starts: Array) -> t
     if options.single_precision:
         directions = unit_rows(directions)
     if options.newton_steps:
-        directions = newton_ascent(space, directions, options.newton_steps, options.newton_tolerance)
-    return np.asarray(directions, dtype=np.float64), np.asarray(space.misalignment(directions), np.float64)
+        tolerance = max(options.newton_tolerance, _NEWTON_ROUNDING * float(xp.finfo(space.basis.dtype).eps))
+        directions = newton_ascent(space, directions, options.newton_steps, tolerance)
+    ends = in_numpy(directions)
+    if space.basis.dtype != xp.float64:
+        ends = unit_rows(ends)  # rows of length one in float32 would be taken for different ones
+    return ends, in_numpy(space.misalignment(directions))
 
 
 def power_iterations(

@@ -21,7 +21,8 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace
 
-from unweave.arrays import AnyArray, Array
+from unweave.arrays import AnyArray, Array, in_numpy
+from unweave.errors import InvalidInput
 from unweave.numerics.clock import check
 from unweave.subspace.symmetric import SymmetricPacking
 
@@ -68,7 +69,7 @@ class RankOneSpace:
             return basis @ basis.T
         xp = array_namespace(basis)
         check(2 * basis.shape[0] ** 2 * self.rank)
-        complement = scipy.linalg.qr(np.asarray(basis, dtype=np.float64))[0][:, self.rank :]
+        complement = scipy.linalg.qr(in_numpy(basis))[0][:, self.rank :]
         return xp.asarray(np.ascontiguousarray(complement), dtype=basis.dtype, device=basis.device)
 
     def astype(self, dtype: AnyArray) -> RankOneSpace:
@@ -78,6 +79,24 @@ class RankOneSpace:
         other.representation, other.packing, other.rank = self.representation, self.packing, self.rank
         other.basis = xp.astype(self.basis, dtype)
         other._factor = other.basis if self.representation == "basis" else xp.astype(self._factor, dtype)
+        return other
+
+    def on_device(self, device: str) -> RankOneSpace:
+        """The same subspace as torch tensors on ``device``, for instance "cuda"; the factor is moved."""
+        try:
+            import torch
+
+            basis = torch.asarray(self.basis, device=device)
+        except (ImportError, RuntimeError) as error:
+            raise InvalidInput(
+                f"device must be one that torch has here. Got {device!r} instead ({error}). "
+                "Leave it out, or install a torch that knows it."
+            ) from error
+        other = object.__new__(RankOneSpace)
+        other.representation, other.packing, other.rank = self.representation, self.packing, self.rank
+        other.basis = basis
+        same = self.representation == "basis"
+        other._factor = other.basis if same else torch.asarray(self._factor, device=device)
         return other
 
     def asarray(self, rows: Array) -> AnyArray:
