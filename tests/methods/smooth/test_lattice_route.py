@@ -152,10 +152,10 @@ def test_widths_that_are_not_told_are_sought_in_small_slices_only() -> None:
 
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_wide_layers_are_fitted_without_a_matrix(outputs: int) -> None:
-    # 0.87 of the units that 12 inputs determine, on one side of every site; slopes instead of values.
-    truth = random_network([12, 57, outputs], seed=1007, outer="unit", bias=0.5)
-    options = LatticeOptions(slices=SliceOptions(largest_value_fit=100, many_units=10))
-    found, journal, queries = run(truth, 57, options=options)
+    # 0.76 of the units that 12 inputs determine, on one side of every site; slopes instead of values.
+    truth = random_network([12, 50, outputs], seed=1007, outer="unit", bias=0.5)
+    options = LatticeOptions(slices=SliceOptions(largest_value_fit=100))
+    found, journal, queries = run(truth, 50, options=options)
     assert parameter_error(truth, found) < 1e-10
     assert found is not None
     assert found.evidence.fit_floor is not None
@@ -169,7 +169,7 @@ def test_slopes_see_a_skip_on_a_slice_and_on_all_inputs(width: int) -> None:
     base = random_network([12, width, 1], seed=1008, outer="unit", bias=0.5)
     skip = np.random.default_rng(1008).standard_normal((12, 1))
     truth = Network(base.weights, base.biases, base.activations, skip=skip)
-    options = LatticeOptions(slices=SliceOptions(largest_value_fit=100, many_units=10))
+    options = LatticeOptions(slices=SliceOptions(largest_value_fit=100))
     found, _, _ = run(truth, width, options=options)
     assert parameter_error(truth, found) < 1e-8
 

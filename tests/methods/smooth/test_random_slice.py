@@ -65,11 +65,11 @@ def test_the_step_follows_the_sharpness() -> None:
         slices = RandomSlice(
             lambda x: np.sin(sharpness * x @ direction)[:, None], Region.standard(10), 0.1, rng
         )
-        return lattice_step(slices, 6, rng, SliceOptions(), bend=0.01)
+        return lattice_step(slices, 6, rng, SliceOptions())
 
     assert wave(0.5) / wave(1.0) == pytest.approx(2, rel=0.1)
     narrow = RandomSlice(identity, Region.from_domain(-1e-9, 1e-9, 10), 0.1, np.random.default_rng(0))
-    assert lattice_step(narrow, 6, np.random.default_rng(0), SliceOptions(), 0.01) > 0  # a box is normalised
+    assert lattice_step(narrow, 6, np.random.default_rng(0), SliceOptions()) > 0  # a box is normalised
 
 
 def test_costs_add_up_and_the_cheapest_is_cheapest() -> None:

@@ -45,8 +45,6 @@ class LatticeSpanOptions:
     """Members of the span beyond its rank, so that its end is seen."""
     corrections: int = 4
     """Corrections for truncation at most."""
-    single_precision_width: int = 400
-    """Number of units at which the power steps begin to run in single precision."""
     poor_profile: float = 0.1
     """Relative misfit of a profile that predicts no truncation."""
 
@@ -102,8 +100,7 @@ class LatticeDirections:
     def find(self, seen: LatticeSpan, known: Array | None = None) -> RankOneDirections:
         """Find members of the span besides the ``known`` ones; there may be fewer than its dimension."""
         chosen = self._finder.options.power_method
-        large = seen.rank >= self._options.single_precision_width
-        power_method = chosen or PowerMethodOptions(single_precision=large)
+        power_method = chosen or PowerMethodOptions()
         found = self._finder.find(seen.span, seen.rank, seen.dimension, power_method, known)
         if len(found) < seen.rank and chosen is None:
             # Weak units lie farther from the span than most, but still within its own error.

@@ -91,12 +91,15 @@ class LatticeRoute(SliceRoute):
     def run(self) -> SliceResult | None:
         """Return the network, or None."""
         dimension = self._first_dimension() if self._slices.has_room(self._slices.least_margin) else None
+        step = one_sided = 1.0
         if dimension is not None:
             with self._journal.stage("step") as stage:
-                step = lattice_step(self._slices, dimension, self._rng, self._options.slices, self._bend)
+                slices = self._options.slices
+                step = lattice_step(self._slices, dimension, self._rng, slices)
                 stage.figures["step"] = step
             # A known width is looked for on one side first; an unknown one needs a clear end of the spectrum.
-            self._sampler = LatticeSampler(self._slices.ask, step, mirrored=self._width is None)
+            one_sided = self._shortened(step, dimension)
+            self._sampler = LatticeSampler(self._slices.ask, one_sided, mirrored=self._width is None)
         fewest = 0
         while dimension is not None and self._failures < self._options.failures:
             check()
@@ -108,19 +111,21 @@ class LatticeRoute(SliceRoute):
                 self._failures += 1
             if not self._sampler.mirrored:
                 with self._journal.stage("mirrored lattices"):
-                    self._sampler.mirror()
+                    if one_sided == step:
+                        self._sampler.mirror()
+                    else:  # weak units need the longer step, at which two sides still end
+                        self._sampler = LatticeSampler(self._slices.ask, step, mirrored=True)
             elif seen is not None:
                 fewest = len(self._sampler) + 1
             else:
                 dimension = self._affordable(dimension + 1)  # slices are nested: nothing is lost
         return None
 
-    @property
-    def _bend(self) -> float:
-        """Step of the lattices times sharpness."""
+    def _shortened(self, step: float, dimension: int) -> float:
+        """Return the step of lattices on one side."""
         slices = self._options.slices
-        many = self._width is not None and self._width >= slices.many_units
-        return slices.one_sided_bend if many else slices.bend_per_step
+        large = self._width is not None and slices.fits_slopes(self._width, dimension, self._outputs)
+        return step * slices.one_sided_bend / slices.bend_per_step if large else step
 
     def _first_dimension(self) -> int | None:
         if self._width is None:

@@ -63,7 +63,7 @@ class SliceOptions:
     """Number of parameters beyond which values and slopes are fitted, without a matrix, instead of values."""
     star_surplus: float = 1.6
     """Equations per parameter of values and slopes."""
-    star_shift: float = 5e-3
+    star_shift: float = 1e-2
     """Step of these slopes, times sqrt(D): it moves a unit of norm one by this."""
     star_spread: float = 2.0
     """How far out they are taken, in spreads of the region: where units bend more, fewer steps of conjugate
@@ -79,10 +79,8 @@ class SliceOptions:
     bend_per_step: float = 1.2e-2
     """Step of a lattice times sharpness, the best one for answers in float64."""
     one_sided_bend: float = 2.4e-3
-    """The same for lattices on one side that show many units: their span must end above the truncation, which
-    is of first order in the step."""
-    many_units: int = 100
-    """Units from which on these are many."""
+    """The same for lattices on one side that show the units of a large layer: their span must end above the
+    truncation, which is of first order in the step."""
     typical_sharpness: float = 8.0
     """Sharpness times sqrt(D) of tanh units of norm one."""
     step_range: tuple[float, float] = (0.25, 6.0)
@@ -214,13 +212,11 @@ class RandomSlice:
         return points
 
 
-def lattice_step(
-    slices: RandomSlice, d: int, rng: np.random.Generator, options: SliceOptions, bend: float
-) -> float:
-    """Choose the step for lattices in ``d`` directions of a slice: ``bend`` over the sharpness."""
+def lattice_step(slices: RandomSlice, d: int, rng: np.random.Generator, options: SliceOptions) -> float:
+    """Choose the step for lattices in ``d`` directions of a slice."""
     root = float(np.sqrt(len(slices.frame)))
     length = options.line_step * root
-    typical = bend / options.typical_sharpness * root
+    typical = options.bend_per_step / options.typical_sharpness * root
     margin = slices.margin(3 * length, d)
     if not slices.has_room(margin):
         return typical
@@ -234,7 +230,7 @@ def lattice_step(
     if not (np.isfinite(sharpness) and sharpness > 0):
         return typical
     shortest, longest = options.step_range
-    return float(np.clip(bend / sharpness, shortest * typical, longest * typical))
+    return float(np.clip(options.bend_per_step / sharpness, shortest * typical, longest * typical))
 
 
 def _sharpness(odd: Array, step: float) -> float:
