@@ -34,11 +34,6 @@ from unweave.numerics.least_squares import (
     levenberg_marquardt,
 )
 
-_SLOPE_TOLERANCE = 1e-2  # of a solve: slopes are forward, and their truncation is left out of products
-_WORTHWHILE = 0.3  # gain of a step below which, a few times in a row, units are too much alike for it
-_SETTLED = 20.0  # residual over what noise leaves, from which on a step that gains little is the last, ...
-_LAST_GAIN = 0.5  # ... and what it leaves of the residual
-
 
 @dataclass(frozen=True, kw_only=True)
 class SliceFitOptions:
@@ -58,6 +53,14 @@ class SliceFitOptions:
     """First damping of a start below this residual."""
     damping_far: float = 1e-3
     """First damping of any other start."""
+    slope_tolerance: float = 1e-2
+    """Relative residual of a solve for slopes: their truncation is left out of its products."""
+    slope_gain: float = 0.3
+    """Gain of a step on slopes below which, a few times in a row, units are too much alike for it."""
+    settled: float = 20.0
+    """Residual of slopes over what noise leaves, from which on a step that gains little is the last, ..."""
+    last_ratio: float = 0.5
+    """... and what such a step leaves of the residual."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,9 @@ class SliceValues:
         """Return the least squares for networks like ``model``."""
         return ValueFit(model, self.points, self.answers)
 
-    def schedule(self, model: NetworkParameters, schedule: LevenbergMarquardtOptions) -> Any:
+    def schedule(
+        self, model: NetworkParameters, schedule: LevenbergMarquardtOptions, options: SliceFitOptions
+    ) -> LevenbergMarquardtOptions:
         """Return how these are solved."""
         rounding = float(np.finfo(np.float64).eps)
         return suited_to(model, replace(schedule, floor=rounding, rounding=self.noise, acceleration=True))
@@ -121,15 +126,17 @@ class SliceStars:
         """Return the least squares for networks like ``model``."""
         return SobolevFit(model, (self.jets,))
 
-    def schedule(self, model: NetworkParameters, schedule: LevenbergMarquardtOptions) -> Any:
+    def schedule(
+        self, model: NetworkParameters, schedule: LevenbergMarquardtOptions, options: SliceFitOptions
+    ) -> LevenbergMarquardtOptions:
         """Return how these are solved."""
         return replace(
             schedule,
             floor=self.floor,
-            inner_tolerance=_SLOPE_TOLERANCE,
-            worthwhile=_WORTHWHILE,
-            last_ratio=_LAST_GAIN,
-            last_below=_SETTLED * self.floor,
+            inner_tolerance=options.slope_tolerance,
+            worthwhile=options.slope_gain,
+            last_ratio=options.last_ratio,
+            last_below=options.settled * self.floor,
         )
 
 
@@ -198,7 +205,8 @@ class SliceFitter:
         options = self._options
         near = float(np.sqrt(np.mean((data.answers - start.values(data.points)) ** 2))) < options.near
         damping = options.damping_near if near else options.damping_far
-        schedule = data.schedule(start, LevenbergMarquardtOptions(steps=options.steps, damping=damping))
+        schedule = LevenbergMarquardtOptions(steps=options.steps, damping=damping)
+        schedule = data.schedule(start, schedule, options)
         fit = levenberg_marquardt(data.problem(start), start.to_vector(), schedule, on_step)
         return start.from_vector(fit.vector), fit
 
