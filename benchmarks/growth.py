@@ -126,7 +126,10 @@ SWEEPS = {
         lambda v: f"net([{v}, {full_width(v)}, 1], 'tanh', outer='ones'), [{full_width(v)}], 'tanh'",
         lambda v: smooth_bound(v, full_width(v)),
         "m = 2/5 D^2, told: 1.1 m D^2 / 6 ~ D^4 rows, and m p^2 ~ D^6 products in the power method, "
-        "m^2 D ~ D^5 in the fit.",
+        "m^2 D ~ D^5 in the fit."
+        " At D = 12 the lattices had to be mirrored, which doubles its rows and flattens the slope; beyond "
+        "6,000 parameters the fit changes from a factored matrix to conjugate gradients, so that seconds "
+        "fall there.",
     ),
     "outputs": Sweep(
         "K",
@@ -142,7 +145,9 @@ SWEEPS = {
         lambda v: f"net({pyramid(v)}, 'tanh', outer='normal'), {pyramid(v)[1:-1]}, 'tanh'",
         lambda v: deep_bound(pyramid(v)),
         "tanh pyramids 14-12-10-8-6-1, told: each layer is peeled with its own rows. One layer goes through "
-        "a slice, two and more through the far field, so that the first step is a change of method.",
+        "a slice, two and more through the far field, so that the first step is a change of method."
+        " The formula assumes a fixed number of rows per parameter and layer; narrow pyramids of three and "
+        "four layers took far more here, and no theory of ours predicts how many.",
     ),
     "width, ReLU": Sweep(
         "m",
@@ -282,7 +287,9 @@ def page(measured_rows: Mapping[str, Sequence[Row]], sweeps: Mapping[str, Sweep]
         f"The load of the machine was up to {load:.1f}: CPU seconds are given, not wall-clock ones, "
         "and busy cores make them longer. In brackets are the exponents of the formulas at the same sizes: "
         "rows of the search, and matrix products that it cannot avoid. Memory includes some 110 MB of the "
-        "interpreter, so that its exponents are small.",
+        "interpreter, so that its exponents are small."
+        " Where seconds grow more slowly than products, the interpreter's own work on small arrays "
+        "dominates at the smaller sizes.",
         "",
         markdown([summary(name, sweeps[name], rows) for name, rows in measured_rows.items()], SUMMARY),
         "",
