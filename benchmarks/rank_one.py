@@ -9,7 +9,8 @@ converged make none). The bound is
 
     S x flops per step / GEMM rate,
 
-with the rate measured in the same run, on the same factor's shapes at a full batch of r rows, best of
+with the rate (of float64; of float32 in a column of its own) measured in the same run, on the same
+factor's shapes at a full batch of r rows, best of
 several repetitions, in CPU seconds. It leaves out everything but those products: packing and unpacking,
 Newton steps, new starts, sorting out duplicates. The ratio of the CPU seconds to it is what all that costs.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +37,7 @@ COLUMNS = {
     "gemm_gflops": "GEMM Gflop/s",
     "gemm_seconds": "GEMM lower bound s",
     "ratio": "CPU s / lower bound",
+    "single_ratio": "the same with products in float32",
     "missed": "components missed",
 }
 _SHORTEST_TIMING = 0.05  # seconds of products per repetition: well above the clock's resolution
@@ -44,11 +47,11 @@ _REPETITIONS = 5
 class CountingSpace(RankOneSpace):
     """A subspace that counts the rows on which a power step was made."""
 
-    steps = 0
+    rows_stepped = 0  # by all spaces of a search, in either precision
 
     def objective_and_image(self, directions: AnyArray) -> tuple[AnyArray, AnyArray]:
         """As in `RankOneSpace`; the power steps are its only callers during a search."""
-        self.steps += len(directions)
+        CountingSpace.rows_stepped += len(directions)
         return super().objective_and_image(directions)
 
     @property
@@ -64,12 +67,12 @@ class CountingSpace(RankOneSpace):
         return 2 * size * size if self.inner is None else 4 * size * self.inner
 
 
-def gemm_rate(space: CountingSpace) -> float:
+def gemm_rate(space: CountingSpace, dtype: type[np.floating[Any]] = np.float64) -> float:
     """Flops per CPU second of the projection's products at a full batch; best of a few repetitions."""
     rng = np.random.default_rng(0)
     size, inner = space.packing.size, space.inner
-    rows = rng.standard_normal((space.rank, size))
-    factor = rng.standard_normal((size, size if inner is None else inner))
+    rows = rng.standard_normal((space.rank, size)).astype(dtype)
+    factor = rng.standard_normal((size, size if inner is None else inner)).astype(dtype)
     best = 0.0
     for _ in range(_REPETITIONS):
         products, began = 0, time.process_time()
@@ -88,13 +91,14 @@ def search(dimension: int, rank: int, seed: int) -> Run:
     planted = planted_directions(dimension, rank, seed)
     space = exact_span(planted, CountingSpace)
     assert isinstance(space, CountingSpace)
-    rate = gemm_rate(space)
+    rate, single = gemm_rate(space), gemm_rate(space, np.float32)
+    CountingSpace.rows_stepped = 0
     wall, cpu = time.perf_counter(), time.process_time()
     result = subspace_power_method(space, np.random.default_rng(search_seed(seed)))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     errors = distances(planted, result.directions)
     missed = int((errors > FOUND).sum())
-    bound = space.steps * space.flops_per_step / rate
+    bound = CountingSpace.rows_stepped * space.flops_per_step / rate
     say(f"  seed {seed}: {missed} missed, {cpu:.2f} CPU s, lower bound {bound:.2f} s")
     return Run(
         seed,
@@ -105,10 +109,11 @@ def search(dimension: int, rank: int, seed: int) -> Run:
         stages={"power method": wall},
         extra={
             "restarts": result.restarts / rank,
-            "power_steps": space.steps,
+            "power_steps": CountingSpace.rows_stepped,
             "gemm_gflops": rate / 1e9,
             "gemm_seconds": bound,
             "ratio": cpu / bound,
+            "single_ratio": cpu / bound * single / rate,
             "missed": missed,
         },
         peak_rss_mb=peak_rss_mb(),

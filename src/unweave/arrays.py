@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_numpy_array, to_device
 from numpy.typing import NDArray
 
 from unweave.errors import InvalidInput
@@ -25,6 +26,11 @@ def unmasked(value: Any) -> Any:
     if not isinstance(value, np.ma.MaskedArray):
         return value
     return np.ma.filled(value.astype(np.float64), np.nan) if np.ma.is_masked(value) else np.asarray(value)
+
+
+def in_numpy(array: AnyArray) -> Array:
+    """Return an array of any library, on any device, as a float64 array."""
+    return np.asarray(array if is_numpy_array(array) else to_device(array, "cpu"), dtype=np.float64)
 
 
 def real_numbers(value: Any, name: str) -> Array:

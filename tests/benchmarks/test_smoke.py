@@ -7,6 +7,7 @@ import importlib
 import json
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -112,8 +113,10 @@ def harness(load) -> ModuleType:
 
 
 def test_every_script_is_tested_and_listed():
-    scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"harness", "named_rows", "planted"}
-    assert scripts == {*NETWORKS, *SUBSPACES, *TABLES, "before_after", "interrupts", "overshoot", "tables"}
+    shared = {"harness", "named_rows", "planted", "recoveries"}
+    scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - shared
+    apart = {"before_after", "suite", "compare", "growth", "interrupts", "overshoot", "tables"}
+    assert scripts == {*NETWORKS, *SUBSPACES, *TABLES, *apart}
     readme = (BENCHMARKS / "README.md").read_text()
     assert all(f"benchmarks/{name}.py" in readme for name in scripts)
 
@@ -381,6 +384,60 @@ def test_two_trees_are_compared_run_by_run(load, capsys, monkeypatch):
     script.main()
     name, *_, same = capsys.readouterr().out.splitlines()[1].split("  ")
     assert (name, same) == ("smooth small 6-9-1", "yes")
+
+
+def test_the_suite_stores_its_runs_and_goes_on_where_it_stopped(load, tmp_path):
+    suite = load("suite")
+    arguments = ["--rows", "small", "--store", str(tmp_path)]
+    file = suite.main(arguments)
+    (line,) = suite.read_lines(file)
+    assert line["case"] == "smooth small 6-9-1"
+    assert line["status"] == "RECOVERED"
+    assert line["commit"] == file.stem
+    assert {"cpu_seconds", "rows", "error", "load", "peak_mb", "reference_seconds"} <= line.keys()
+    suite.main(arguments)
+    assert suite.read_lines(file) == [line]
+
+
+def test_what_became_worse_is_told(load, tmp_path, capsys):
+    compare = load("compare")
+    line = {
+        "case": "a",
+        "cpu_seconds": 1.0,
+        "reference_seconds": 0.1,
+        "rows": 100,
+        "error": 1e-13,
+        "status": "RECOVERED",
+    }
+    for name, changes in {
+        "same": {},
+        "busy": {"cpu_seconds": 3.0, "reference_seconds": 0.3},
+        "slower": {"cpu_seconds": 1.5},
+        "more rows": {"rows": 150},
+        "less exact": {"error": 1e-9},
+        "now FAILED": {"status": "FAILED", "error": None},
+    }.items():
+        (row,) = compare.compare([line], [{**line, **changes}])
+        assert row["worse"] == ("" if name in ("same", "busy") else name)
+    slow, quick = {**line, "cpu_seconds": 9.0}, {**line, "cpu_seconds": 1.05}
+    assert compare.compare([line], [slow, quick])[0]["worse"] == ""  # the quickest run counts
+    for commit, seconds in (("abc", 1.0), ("abd", 2.0)):
+        (tmp_path / f"{commit}.jsonl").write_text(json.dumps({**line, "cpu_seconds": seconds}) + "\n")
+    assert compare.main(["abc", "abd", "--store", str(tmp_path)]) == 1
+    assert "1 worse" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="abc, abd"):
+        compare.main(["ab", "abd", "--store", str(tmp_path)])
+
+
+def test_growth_is_fitted_and_drawn(load, tmp_path):
+    growth = load("growth")
+    sweep = growth.SWEEPS["width, ReLU"]
+    small = replace(sweep, values=(3, 6), runs=1)
+    growth.main(["--out", str(tmp_path)], sweeps={"width, ReLU": small})
+    page = (tmp_path / "growth.md").read_text()
+    assert "width, ReLU" in page
+    assert (tmp_path / "growth.png").stat().st_size > 1000
+    assert growth.exponent([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
 
 
 def test_overshoot_tells_time_and_memory(load):

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from random_models import CASES, random_model, sites_of
 from unweave.derivatives.sobolev_fit import SobolevFit, SobolevJacobian
-from unweave.derivatives.stencils import Jets, gradient_jets, hessian_jets
+from unweave.derivatives.stencils import Jets, forward_jets, gradient_jets, hessian_jets
 from unweave.derivatives.truncation import difference_gradients
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
@@ -17,18 +17,18 @@ STEP = 0.1  # large, so that the truncation terms h^2/6 are no small part of the
 
 
 def jets_of(model: NetworkParameters, n: int = 7, step: float = STEP) -> tuple[Jets, ...]:
-    """All gradient rules, with different steps: along the axes, along pairs with compact Hessians, exact."""
+    """All gradient rules, with different steps: the axes, pairs with compact Hessians, forward, exact."""
     x = sites_of(model.n_inputs, n)
     half = n // 2
     exact = Jets(x, model.values(x), difference_gradients(model, x, 0.0, "exact"), 0.0, rule="exact")
     differences = gradient_jets(model.values, x[:half], step), hessian_jets(model.values, x[half:], step / 2)
-    return *differences, exact
+    return *differences, forward_jets(model.values, x[:half], step / 4), exact
 
 
 def jacobian_of(d: int, m: int, k: int, skip: bool) -> tuple[SobolevJacobian, NetworkParameters, int]:
     model = random_model(d, m, k, skip)
     jets = jets_of(model)
-    assert [part.rule for part in jets] == ["axes", "pairs", "exact"]
+    assert [part.rule for part in jets] == ["axes", "pairs", "forward", "exact"]
     return SobolevJacobian(model, jets), model, sum(len(part) for part in jets)
 
 
@@ -65,6 +65,21 @@ def test_the_dense_matrix_is_the_derivative_of_the_residual(
         e[column] = h
         slope = (problem.residual(vector - e) - problem.residual(vector + e)) / (2 * h)
         assert_allclose(slope, dense[:, column], atol=1e-8 + left_out)
+
+
+def test_forward_differences_leave_out_the_second_power_of_the_step() -> None:
+    model = random_model(4, 5, 2, True)
+    direction = np.random.default_rng(1006).standard_normal(model.size)
+    vector, h = model.to_vector(), 1e-4
+    errors = []
+    for step in (0.02, 0.01):
+        problem = SobolevFit(model, (forward_jets(model.values, sites_of(4), step),))
+        assert np.abs(problem.residual(vector)).max() < 1e-12  # differences of differences, not a series
+        slope = (problem.residual(vector - h * direction) - problem.residual(vector + h * direction)) / (
+            2 * h
+        )
+        errors.append(np.abs(slope - problem.linearise(vector).apply(direction)).max())
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "softplus", "gelu", "sine"])

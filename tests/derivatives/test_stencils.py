@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from unweave.derivatives.entangled import network_gradients, network_hessians
-from unweave.derivatives.gradient_rules import odd_power_gradient, odd_power_jacobian
+from unweave.derivatives.gradient_rules import power_gradient, power_jacobian
 from unweave.derivatives.stencils import Jets, gradient_jets, hessian_jets
 from unweave.errors import InvalidInput
 from unweave.networks.random import random_network
@@ -143,19 +143,19 @@ def test_odd_powers_are_seen_as_predicted(rule: str, power: int) -> None:
     scheme = "compact" if rule == "pairs" else "four-point"
     step = 0.5
     seen = hessian_jets(powers, np.zeros((1, 4)), step, scheme).gradients[0].T
-    assert_allclose(seen, step ** (power - 1) * odd_power_gradient(w, power, rule), rtol=1e-10, atol=1e-12)
+    assert_allclose(seen, step ** (power - 1) * power_gradient(w, power, rule), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("rule", ["axes", "pairs"])
 @pytest.mark.parametrize("power", [1, 3, 5])
 def test_the_derivative_of_odd_powers(rule: str, power: int) -> None:
     w = np.random.default_rng(1011).standard_normal((4, 3))
-    jacobian = odd_power_jacobian(w, power, rule)
+    jacobian = power_jacobian(w, power, rule)
     assert jacobian.shape == (3, 4, 4)
     h = 1e-5  # truncation h^2 and rounding eps/h, both 1e-10 of terms of size 100
     for axis in range(4):
         e = h * np.eye(4)[:, [axis]]
-        slope = odd_power_gradient(w + e, power, rule) - odd_power_gradient(w - e, power, rule)
+        slope = power_gradient(w + e, power, rule) - power_gradient(w - e, power, rule)
         assert_allclose(jacobian[:, :, axis].T, slope / (2 * h), atol=1e-7)
 
 

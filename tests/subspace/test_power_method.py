@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from planted_spaces import direction_errors, planted_space, unit_rows
 
+from unweave.errors import InvalidInput
+from unweave.subspace.hessian_span import hessian_span
 from unweave.subspace.power_method import (
     PowerMethodOptions,
     newton_ascent,
@@ -182,3 +186,34 @@ def test_torch_kernels_give_the_same_numbers() -> None:
     reference = subspace_power_method(space, np.random.default_rng(1025))
     assert len(found) == len(reference) == 14
     assert direction_errors(reference.directions, found.directions).max() < 1e-12
+
+
+@pytest.mark.parametrize("representation", ["basis", "complement", "dense"])
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float64, 1e-11), (torch.float32, 1e-4)])
+def test_span_and_members_of_tensors(representation: str, dtype: torch.dtype, error: float) -> None:
+    # From sampled Hessians to all directions without leaving torch.
+    rng = np.random.default_rng(1026)
+    dimension, units = 9, 22
+    weights = unit_rows(units, dimension, rng)
+    packing = symmetric_packing(dimension)
+    hessians = rng.standard_normal((40, units)) @ packing.outer(weights)
+    tensor = torch.asarray(hessians, dtype=dtype)
+    span = hessian_span(tensor)
+    assert isinstance(span.vectors, torch.Tensor)
+    assert span.vectors.dtype == dtype
+    assert span.clearest_rank()[0] == units
+    space = RankOneSpace(span.basis(units), packing, representation)
+    found = subspace_power_method(space, rng)
+    assert found.directions.dtype == np.float64
+    assert len(found) == units
+    assert direction_errors(weights, found.directions).max() < error
+
+
+def test_a_device_takes_the_steps_there() -> None:
+    space, weights = planted_space(9, 20, 1027)
+    options = PowerMethodOptions(device="cpu", single_precision=True)
+    assert isinstance(space.on_device("cpu").basis, torch.Tensor)
+    found = subspace_power_method(space, np.random.default_rng(1028), options=options)
+    assert direction_errors(weights, found.directions).max() < 1e-11
+    with pytest.raises(InvalidInput, match="no-such"):
+        subspace_power_method(space, np.random.default_rng(1028), options=replace(options, device="no-such"))

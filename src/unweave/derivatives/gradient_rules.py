@@ -1,13 +1,14 @@
-"""How odd differences become a gradient, and what that does to higher odd powers.
+"""How differences become a gradient, and what that does to higher powers.
 
     axes    G_i = (f(x + h e_i) - f(x - h e_i)) / 2h
     pairs   least squares on these and on the slopes G_i + G_j along e_i + e_j, i < j: a compact Hessian
             stencil contains them, and they leave 1/(d-1) of the variance of the axes alone
+    forward G_i = (f(x + h e_i) - f(x)) / h: half the rows of the axes, each of them an equation
     exact   no differences at all, but the derivative itself: nothing becomes of higher powers
 
-The first two are linear in the odd differences. For a unit g(w . x + b), whose odd difference along q is a
-series in odd powers of w . q, a rule therefore turns (w . q)^3, (w . q)^5, ... into known vectors: the exact
-truncation error of the rule, with its derivative with respect to w.
+All but the last are linear in the differences. For a unit g(w . x + b), whose difference along q is a series
+in powers of w . q (odd ones, unless it is forward), a rule therefore turns (w . q)^2, (w . q)^3, ... into
+known vectors: the exact truncation error of the rule, with its derivative with respect to w.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.subspace.symmetric import symmetric_packing
 
-GradientRule = Literal["axes", "pairs", "exact"]
+GradientRule = Literal["axes", "pairs", "forward", "exact"]
+
+LEADING_POWERS: dict[GradientRule, int] = {"axes": 3, "pairs": 3, "forward": 2}
+"""Lowest power of w . q that the rules mistake for a slope."""
 
 
 def pair_gradient(along_axes: Array, along_pairs: Array, axis: int) -> Array:
@@ -45,7 +49,7 @@ def pair_incidence(d: int) -> Array:
     return incidence
 
 
-def odd_power_gradient(directions: Array, power: int, rule: GradientRule) -> Array:
+def power_gradient(directions: Array, power: int, rule: GradientRule) -> Array:
     """What the gradient rule makes of t -> (w . t)^power, for the columns w of ``directions`` (d, m).
 
     For ``power`` 1 that is w itself; along the axes it is w_i^power; along pairs the least-squares
@@ -53,19 +57,19 @@ def odd_power_gradient(directions: Array, power: int, rule: GradientRule) -> Arr
     """
     if rule == "exact" and power > 1:
         return np.zeros_like(directions)
-    if rule == "axes" or power == 1:
+    if rule in ("axes", "forward") or power == 1:
         return np.asarray(directions**power)
     pairs = (pair_incidence(len(directions)) @ directions) ** power
     return pair_gradient(directions**power, pairs, axis=0)
 
 
-def odd_power_jacobian(directions: Array, power: int, rule: GradientRule) -> Array:
-    """Derivative (m, d, d) of `odd_power_gradient` with respect to each column w."""
+def power_jacobian(directions: Array, power: int, rule: GradientRule) -> Array:
+    """Derivative (m, d, d) of `power_gradient` with respect to each column w."""
     d = len(directions)
     if rule == "exact" and power > 1:
         return np.zeros((directions.shape[1], d, d))
     on_axes = power * directions.T[:, :, None] ** (power - 1) * np.eye(d)  # (m, d, d)
-    if rule == "axes":
+    if rule in ("axes", "forward"):
         return on_axes
     # Along e_i + e_l the slope (w_i + w_l)^power depends on w_i and w_l alone, and enters the sums of both.
     w = directions.T

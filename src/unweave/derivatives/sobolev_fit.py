@@ -1,6 +1,6 @@
 """Fit a one-hidden-layer network to values and gradients.
 
-Values and central-difference gradients at n sites are D + 1 equations per output and site that share the
+Values and difference gradients at n sites are D + 1 equations per output and site that share the
 site's pre-activations, so a product with the Jacobian costs a few n x D x m matrix products, where the
 same number of plain values would cost D + 1 times as much. The model's side of each gradient equation
 is its own difference quotient,
@@ -8,24 +8,28 @@ is its own difference quotient,
     (f(x + h e) - f(x - h e)) / 2h = f'(x) e + h^2/6 f'''(x) e^3 + h^4/120 f^(5)(x) e^5 + ...
 
 (or the gradient rule's combination of such), so the truncation of the differences is no error of the
-fit. The Jacobian takes the h^2 term along, so that ill-conditioned fits converge as well. Exact gradients
-have no such terms.
+fit. The Jacobian takes its leading term along, of power 3 for central differences and 2 for forward ones, so
+that ill-conditioned fits converge as well. Exact gradients have no such terms.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import factorial
 from typing import Any
 
 import numpy as np
 
 from unweave.arrays import Array, RealArray
-from unweave.derivatives.gradient_rules import odd_power_gradient, odd_power_jacobian
+from unweave.derivatives.gradient_rules import LEADING_POWERS, power_gradient, power_jacobian
 from unweave.derivatives.stencils import Jets
 from unweave.derivatives.truncation import difference_gradients, fourth_derivative
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.least_squares.problem import Linearisation
+
+_BLOCK_VALUES = 1 << 17  # units times sites of a product: 0.5 MB of float32, which stays in cache
+_FEWEST_BLOCK_ROWS = 64  # sites that a matrix product needs to be efficient
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,15 +81,16 @@ class SobolevJacobian(Linearisation):
         dtype: type[np.floating[Any]] = np.float64,
         truncation: bool = True,
     ) -> None:
-        self._model, self._jets, self._dtype, self._truncation = model, jets, dtype, truncation
-        self._ends = np.cumsum([part.values.size * (1 + part.sites.shape[1]) for part in jets])[:-1]
+        self._model, self._dtype, self._truncation = model, dtype, truncation
+        self._jets = tuple(block for part in jets for block in _blocks_of(part, model.width))
+        self._ends = np.cumsum([part.values.size * (1 + part.sites.shape[1]) for part in self._jets])[:-1]
 
     @cached_property
     def _parts(self) -> list[_PartJacobian]:
         return [_PartJacobian(self._model, part, self._dtype, self._truncation) for part in self._jets]
 
     def in_single_precision(self) -> SobolevJacobian:
-        """Return the same Jacobian with products in float32, without the small truncation terms."""
+        """Return the same Jacobian with products in float32, without small truncation terms."""
         return SobolevJacobian(self._model, self._jets, np.float32, truncation=False)
 
     def apply(self, vector: RealArray) -> RealArray:
@@ -145,13 +150,21 @@ class SobolevJacobian(Linearisation):
         return np.asarray(inverse, dtype=self._dtype)
 
 
+def _blocks_of(jets: Jets, width: int) -> list[Jets]:
+    """Split ``jets`` into sites whose units stay in cache; rows keep their order."""
+    rows = max(_BLOCK_VALUES // width, _FEWEST_BLOCK_ROWS)
+    if jets.rule == "pairs" or len(jets) <= rows:  # all pairs of inputs are bent by a matrix of their own
+        return [jets]
+    return [jets.keep(slice(start, start + rows)) for start in range(0, len(jets), rows)]
+
+
 class _PartJacobian:
     """The rows of the Jacobian that belong to the sites of one `Jets`.
 
-    With dz = X dW + db, C = h^2/6 times the rule's cubes of the weights and T its derivative,
+    With dz = X dW + db, C = h^(q-1)/q! times the rule's q-th powers of the weights and T its derivative,
 
         d value    = (g' dz) A + g dA + dc
-        d gradient = W (g'' dz A + g' dA) + dW (g' A) + C (g'''' dz A + g''' dA) + (T dW) (g''' A).
+        d gradient = W (g'' dz A + g' dA) + dW (g' A) + C (g^(q+1) dz A + g^(q) dA) + (T dW) (g^(q) A).
     """
 
     def __init__(
@@ -165,10 +178,16 @@ class _PartJacobian:
         self._weights = model.weights[0].astype(dtype, copy=False)
         self._outgoing = model.weights[1].astype(dtype, copy=False)
         if truncation:
-            derivatives = (*derivatives, fourth_derivative(model.activation, z))
-            factor = jets.step**2 / 6
-            self._cubes = (factor * odd_power_gradient(model.weights[0], 3, jets.rule)).astype(dtype)
-            self._bend = (factor * odd_power_jacobian(model.weights[0], 3, jets.rule)).astype(dtype)
+            power = self._power = LEADING_POWERS[jets.rule]
+            if power == 3:
+                derivatives = (*derivatives, fourth_derivative(model.activation, z))
+            factor = jets.step ** (power - 1) / factorial(power)
+            self._powers = (factor * power_gradient(model.weights[0], power, jets.rule)).astype(dtype)
+            if jets.rule == "pairs":
+                bend = factor * power_jacobian(model.weights[0], power, jets.rule)
+            else:  # differences along the axes bend every weight by itself: a diagonal, (m, d)
+                bend = factor * power * model.weights[0].T ** (power - 1)
+            self._bend = bend.astype(dtype, copy=False)
         self._g = [part.astype(dtype, copy=False) for part in derivatives]
         # a_ko g^(n)(z_ik), n >= 1, for every output o: used by every product.
         self._scaled = [[part * row for part in self._g[1:]] for row in self._outgoing.T]
@@ -182,25 +201,37 @@ class _PartJacobian:
         dz = x @ by_weights
         dz += hidden[-1]
         if self._truncation:
-            bent = np.matmul(self._bend, by_weights.T[:, :, None])[:, :, 0]  # (m, d): T dW
+            bent = self._bent(by_weights.T)
         result = np.empty((len(x), len(self._scaled), 1 + x.shape[1]), dtype=x.dtype)
         by_value = value @ by_outgoing + last[-1]
-        for o, (slope, bend, *higher) in enumerate(self._scaled):
+        for o, (slope, bend, *_) in enumerate(self._scaled):
             result[:, o, 0] = np.einsum("nm,nm->n", slope, dz) + by_value[:, o]
             rows = slope @ by_weights.T
             inner = bend * dz
             inner += first * by_outgoing[:, o]
             rows += inner @ w.T
             if self._truncation:
-                skew, kurt = higher
+                skew, kurt = self._scaled[o][self._power - 1 : self._power + 1]
                 rows += skew @ bent
-                rows += (kurt * dz + self._g[3] * by_outgoing[:, o]) @ self._cubes.T
+                rows += (kurt * dz + self._g[self._power] * by_outgoing[:, o]) @ self._powers.T
             result[:, o, 1:] = rows
         if self._model.skip is not None:
             by_skip = last[m:-1]
             result[:, :, 0] += x @ by_skip
             result[:, :, 1:] += by_skip.T
         return result.reshape(-1)
+
+    def _bent(self, changes: RealArray) -> RealArray:
+        """T dW, (m, d); a diagonal T where every difference is along an axis."""
+        if self._jets.rule == "pairs":
+            return np.asarray(np.matmul(self._bend, changes[:, :, None])[:, :, 0])
+        return self._bend * changes
+
+    def _bent_back(self, rows: RealArray) -> RealArray:
+        """The same with T transposed."""
+        if self._jets.rule == "pairs":
+            return np.asarray(np.matmul(rows[:, None, :], self._bend)[:, 0, :])
+        return self._bend * rows
 
     def adjoint(self, rows: RealArray) -> RealArray:
         x, w = self._sites, self._weights
@@ -210,21 +241,21 @@ class _PartJacobian:
         by_z = first * (by_value @ self._outgoing.T)
         by_weights, by_bent = np.zeros_like(w), np.zeros_like(w)
         by_outgoing = value.T @ by_value
-        for o, (slope, bend, *higher) in enumerate(self._scaled):
+        for o, (slope, bend, *_) in enumerate(self._scaled):
             by_gradient = np.ascontiguousarray(rows[:, o, 1:])
             along = by_gradient @ w
             by_z += bend * along
             by_weights += by_gradient.T @ slope
             by_outgoing[:, o] += np.einsum("nm,nm->m", first, along)
             if self._truncation:
-                skew, kurt = higher
-                along = by_gradient @ self._cubes
+                skew, kurt = self._scaled[o][self._power - 1 : self._power + 1]
+                along = by_gradient @ self._powers
                 by_z += kurt * along
                 by_bent += by_gradient.T @ skew
-                by_outgoing[:, o] += np.einsum("nm,nm->m", self._g[3], along)
+                by_outgoing[:, o] += np.einsum("nm,nm->m", self._g[self._power], along)
         by_weights += x.T @ by_z
         if self._truncation:
-            by_weights += np.matmul(by_bent.T[:, None, :], self._bend)[:, 0, :].T
+            by_weights += self._bent_back(by_bent.T).T
         parts = [by_weights, by_z.sum(axis=0), by_outgoing]
         if self._model.skip is not None:
             parts.append(x.T @ by_value + rows[:, :, 1:].sum(axis=0).T)
@@ -241,18 +272,19 @@ class _PartJacobian:
         by_outgoing = np.zeros((n, k, 1 + d, m, k))
         by_offset = np.zeros((n, k, 1 + d, k))
         axes = np.arange(d)
-        for o, (slope, bend, *higher) in enumerate(self._scaled):
+        for o, (slope, bend, *_) in enumerate(self._scaled):
             by_hidden[:, o, 0] = extended[:, :, None] * slope[:, None, :]
             curved = bend[:, None, :] * w  # (n, d, m)
             by_outgoing[:, o, 0, :, o] = value
             by_outgoing[:, o, 1:, :, o] = first[:, None, :] * w
             if self._truncation:
-                skew, kurt = higher
-                curved += kurt[:, None, :] * self._cubes
-                by_outgoing[:, o, 1:, :, o] += self._g[3][:, None, :] * self._cubes
+                skew, kurt = self._scaled[o][self._power - 1 : self._power + 1]
+                curved += kurt[:, None, :] * self._powers
+                by_outgoing[:, o, 1:, :, o] += self._g[self._power][:, None, :] * self._powers
             by_hidden[:, o, 1:] = curved[:, :, None, :] * extended[:, None, :, None]
             if self._truncation:
-                by_hidden[:, o, 1:, :d] += skew[:, None, None, :] * self._bend.transpose(1, 2, 0)  # (d, d, m)
+                bend = self._bend if self._bend.ndim == 3 else self._bend[:, :, None] * np.eye(d)
+                by_hidden[:, o, 1:, :d] += skew[:, None, None, :] * bend.transpose(1, 2, 0)  # (d, d, m)
             by_hidden[:, o, 1 + axes, axes] += slope[:, None, :]
             by_offset[:, o, 0, o] = 1.0
         blocks = [by_hidden, by_outgoing]

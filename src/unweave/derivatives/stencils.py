@@ -1,13 +1,14 @@
-"""Gradients and Hessians of all outputs by central differences.
+"""Gradients and Hessians of all outputs by differences.
 
 With S(q) = f(x + h q) + f(x - h q) - 2 f(x) = h^2 q^T H q + O(h^4),
 
     gradient     (f(x + h e_i) - f(x - h e_i)) / 2h                                     2d + 1 rows
+    forward      (f(x + h e_i) - f(x)) / h                                              d + 1 rows
     compact      H_ii = S(e_i) / h^2,  H_ij = [S(e_i+e_j) - S(e_i) - S(e_j)] / 2h^2     d^2 + d + 1 rows
     four-point   H_ii = S(e_i) / h^2,  H_ij = [S(e_i+e_j) - S(e_i-e_j)] / 4h^2          2d^2 + 1 rows
     richardson   (4 H(h) - H(2h)) / 3 with compact H: error O(h^4)                      2d^2 + 2d + 1 rows
 
-The error of the first three is the truncation h^2/12 times fourth derivatives plus the round-off
+Compact and four-point Hessians err by the truncation h^2/12 times fourth derivatives plus the round-off
 sigma/h^2; four-point halves the round-off's variance per entry.
 
 Every Hessian stencil contains the value and the gradient at its site, which `Jets` keeps: they were
@@ -40,8 +41,8 @@ STENCIL_ROWS_PER_CALL = 200_000
 class Jets:
     """What differences found at a set of sites: values, gradients and, if taken, Hessians.
 
-    ``gradients`` are central differences of step ``step``, short of the derivative by their truncation; or,
-    with the rule "exact" and step 0, the derivative itself.
+    ``gradients`` are differences of step ``step`` by ``rule``, short of the derivative by their truncation;
+    or, with the rule "exact" and step 0, the derivative itself.
     """
 
     sites: Array
@@ -67,10 +68,12 @@ class Jets:
         """
         if self.rule == "exact":
             return 1.0
+        if self.rule == "forward":
+            return float(np.sqrt(2) / self.step)
         averaged = max(self.sites.shape[1] - 1, 1) if self.rule == "pairs" else 1
         return float(1 / (self.step * np.sqrt(2 * averaged)))
 
-    def keep(self, chosen: BoolArray) -> Jets:
+    def keep(self, chosen: BoolArray | slice) -> Jets:
         """Keep some of the sites."""
         hessians = None if self.hessians is None else self.hessians[chosen]
         return replace(
@@ -107,6 +110,20 @@ def gradient_jets(function: Function, sites: Array, step: float) -> Jets:
     answers = _on_stencil(function, sites, offsets)
     gradients = (answers[:, 1 : d + 1] - answers[:, d + 1 :]) / (2 * step)
     return Jets(sites, answers[:, 0], gradients.transpose(0, 2, 1), step)
+
+
+def forward_jets(function: Function, sites: Array, step: float) -> Jets:
+    """Values and forward-difference gradients at ``sites`` (n, d): d + 1 rows per site."""
+    d = sites.shape[1]
+    offsets = np.concatenate([np.zeros((1, d)), step * np.eye(d)])
+    per_call = max(1, STENCIL_ROWS_PER_CALL // len(offsets))
+    parts = [
+        _on_stencil(function, sites[start : start + per_call], offsets)
+        for start in range(0, len(sites), per_call)
+    ]
+    answers = np.concatenate(parts)
+    gradients = (answers[:, 1:] - answers[:, :1]) / step
+    return Jets(sites, answers[:, 0], gradients.transpose(0, 2, 1), step, rule="forward")
 
 
 def _gradient_jets_in_pieces(function: Function, sites: Array, step: float) -> Jets:

@@ -20,6 +20,11 @@ On a lattice (`unweave.derivatives.lattice_jets`) the differences of the n-th po
     third    D3_n(i,j,k) = (w_i + w_j + w_k)^n - (w_i + w_j)^n - (w_i + w_k)^n - (w_j + w_k)^n
                            + w_i^n + w_j^n + w_k^n,
 
+of which only the terms that hold every index are left,
+
+    D2_4 / 4! = w_i w_j (w_i^2/6 + w_i w_j/4 + w_j^2/6)          D3_4 / 4! = w_i w_j w_k (w_i + w_j + w_k) / 2
+    D3_5 / 5! = w_i w_j w_k [(w_i^2 + w_j^2 + w_k^2)/6 + (w_i w_j + w_i w_k + w_j w_k)/4],
+
 so that with g_n the n-th derivative of g
 
     mirrored lattices   H  off by  h^2 g_4 D2_4 / 4!             T  off by  h^2 g_5 D3_5 / 5!
@@ -33,43 +38,68 @@ n m d p flops.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import factorial
 
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.derivatives.gradient_rules import GradientRule, odd_power_gradient
+from unweave.derivatives.gradient_rules import GradientRule, power_gradient
 from unweave.derivatives.lattice_jets import LatticeJets
 from unweave.derivatives.stencils import Jets, Scheme
 from unweave.networks.activations import Activation
 from unweave.networks.parameters import NetworkParameters
+from unweave.numerics.clock import check
 from unweave.subspace.symmetric import symmetric_packing
 
 _FOURTH_DERIVATIVE_STEP = 1e-4  # of the differences of g''': relative error 1e-8 + eps / 1e-4
 _HIGHER_DERIVATIVE_STEP = 0.02  # gives g^(5) to 1e-6 and g^(7) to 1e-2 of itself: both enter small terms only
 _LATTICE_DERIVATIVE_STEP = 1e-2  # of the differences of g''': errors of 1e-4 in terms that are small already
+_STAR_ENTRIES = 1 << 17  # moved units held at once: they stay in the second-level cache
 
 
 def difference_gradients(
     model: NetworkParameters, points: Array, step: float, rule: GradientRule = "axes"
 ) -> Array:
-    """Gradients (n, K, d) by ``rule`` with ``step``, to seventh order, of ``model`` at ``points`` (n, d)."""
+    """Gradients (n, K, d) by ``rule`` with ``step`` of ``model`` at ``points`` (n, d).
+
+    Central differences are summed to seventh order, forward ones are taken as they are.
+    """
+    if rule == "forward" and step > 0:
+        return _forward_gradients(model, points, step)
     weights, outgoing = model.weights
     z = points @ weights + model.biases[0]
-    if rule == "exact":
+    if rule == "exact" or step == 0:
         terms = [(model.activation.jet(z, 1)[1], weights)]
     else:
         first, third, fifth, seventh = _odd_derivatives(model.activation, z)
         terms = [
             (first, weights),
-            (third, step**2 / 6 * odd_power_gradient(weights, 3, rule)),
-            (fifth, step**4 / 120 * odd_power_gradient(weights, 5, rule)),
-            (seventh, step**6 / 5040 * odd_power_gradient(weights, 7, rule)),
+            (third, step**2 / 6 * power_gradient(weights, 3, rule)),
+            (fifth, step**4 / 120 * power_gradient(weights, 5, rule)),
+            (seventh, step**6 / 5040 * power_gradient(weights, 7, rule)),
         ]
     result = np.empty((len(points), outgoing.shape[1], points.shape[1]))
     for output, weight in enumerate(outgoing.T):
         result[:, output] = sum(((factor * weight) @ power.T for factor, power in terms), start=0.0)
     return result if model.skip is None else result + model.skip.T
+
+
+def _forward_gradients(model: NetworkParameters, points: Array, step: float) -> Array:
+    """Take differences of the units' own values: a series in the step would need many terms."""
+    weights, outgoing = model.weights
+    (d, m), outputs = weights.shape, outgoing.shape[1]
+    z, moves = points @ weights + model.biases[0], step * weights
+    values, slopes = model.activation(z), outgoing / step
+    result = np.empty((len(points), d, outputs))
+    at_once = max(1, _STAR_ENTRIES // (d * m))
+    for start in range(0, len(points), at_once):
+        check()
+        part = slice(start, start + at_once)
+        moved = z[part, None, :] + moves
+        model.activation.apply_in_place(moved)
+        moved -= values[part, None, :]
+        result[part] = (moved.reshape(-1, m) @ slopes).reshape(-1, d, outputs)
+    gradients = np.ascontiguousarray(result.transpose(0, 2, 1))
+    return gradients if model.skip is None else gradients + model.skip.T
 
 
 def _odd_derivatives(activation: Activation, z: Array) -> tuple[Array, Array, Array, Array]:
@@ -112,35 +142,33 @@ def hessian_truncation(model: NetworkParameters, jets: Jets, scheme: Scheme) -> 
 
 def without_lattice_truncation(jets: LatticeJets, model: NetworkParameters) -> LatticeJets:
     """Return ``jets`` less the truncation that their differences have of ``model``."""
-    step, mirrored = jets.step, jets.mirrored
-    weights, outgoing = model.weights
-    packing = symmetric_packing(len(weights))
-    i, j, k = weights[packing.rows], weights[packing.columns], weights[:, None, :]
-    fourth, fifth = _fourth_and_fifth(jets.sites @ weights + model.biases[0], model.activation)
-    hessians, thirds = jets.hessians.copy(), jets.thirds.copy()
-    for order, derivative in ((4, fourth), (5, fifth)):
-        factor = step ** (order - 3) / factorial(order)
-        if order == 5 or not mirrored:
-            by_third = factor * packing.scale[:, None] * _third_difference(i, j, k, order)
-            thirds -= _summed(derivative, outgoing, by_third)
-        if order == 4 or not mirrored:
-            by_second = step * factor * ((i + j) ** order - i**order - j**order)
-            if not mirrored:
-                doubled = _third_difference(i, i, j, order) + _third_difference(i, j, j, order)
-                by_second -= step / 2 * factor * doubled
-            hessians -= _summed(derivative, outgoing, packing.scale[:, None] * by_second)
-    return replace(jets, hessians=hessians, thirds=thirds)
-
-
-def _third_difference(i: Array, j: Array, k: Array, order: int) -> Array:
-    pairs = (i + j) ** order + (i + k) ** order + (j + k) ** order
-    return np.asarray((i + j + k) ** order - pairs + i**order + j**order + k**order)
-
-
-def _summed(derivative: Array, outgoing: Array, powers: Array) -> Array:
-    """sum_k g_n(z_k) a_k powers_k over the units: (n, K, ...) for powers (..., m)."""
-    terms = derivative[:, None, :] * outgoing.T  # (n, K, m)
-    return np.asarray(np.tensordot(terms, powers, axes=(2, powers.ndim - 1)))
+    h, (weights, outgoing) = jets.step, model.weights
+    (d, m), packing = weights.shape, symmetric_packing(len(weights))
+    i, j = weights[packing.rows], weights[packing.columns]
+    product = packing.scale[:, None] * i * j  # (p, m)
+    summed, squares, mixed = product * (i + j), i**2 + j**2, product * (i**2 / 6 + i * j / 4 + j**2 / 6)
+    derivatives = _fourth_and_fifth(jets.sites @ weights + model.biases[0], model.activation)
+    fourth, fifth = ((each[:, None, :] * outgoing.T).reshape(-1, m) for each in derivatives)  # (n K, m)
+    if jets.mirrored:
+        hessians = h**2 * fourth @ mixed.T
+        fourth = np.zeros_like(fourth)  # even derivatives leave third differences alone
+    else:
+        hessians = h**2 * fourth @ (mixed - product * (squares + i * j) / 2).T
+        hessians -= h**3 * fifth @ (summed * squares / 4).T
+    check()
+    by_first, by_second = h * fourth[:, None, :] / 2, h**2 * fifth[:, None, :]
+    thirds = np.zeros((len(fourth) * d, packing.size))
+    for factor, powers in (
+        (product, by_first * weights**2 + by_second / 6 * weights**3),
+        (summed, by_first * weights + by_second / 4 * weights**2),
+        (mixed, by_second * weights),
+    ):
+        thirds += powers.reshape(-1, m) @ factor.T
+    return replace(
+        jets,
+        hessians=jets.hessians - hessians.reshape(jets.hessians.shape),
+        thirds=jets.thirds - thirds.reshape(jets.thirds.shape),
+    )
 
 
 def _fourth_and_fifth(z: Array, activation: Activation) -> tuple[Array, Array]:

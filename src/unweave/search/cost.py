@@ -13,6 +13,7 @@ from unweave.probing.noise import NoiseKind
 
 _FLOPS_PER_SECOND = 4e10  # of matrix products on one thread, float32 and float64 mixed
 _FIT_STEPS = 8  # Gauss-Newton steps of a typical final fit
+_INNER_STEPS = 1000  # of conjugate gradients, in all steps of such a fit
 _CACHE_BYTES = 28  # kept per row asked, besides its answers
 _WORKSPACE_MB = 100.0  # interpreter and libraries
 ACTIVATIONS_UNTOLD = 6
@@ -70,3 +71,8 @@ class Cost:
 def fit_seconds(parameters: float, rows: float) -> float:
     """Seconds of Gauss-Newton through J^T J."""
     return _FIT_STEPS * (rows * parameters**2 + parameters**3 / 3) / _FLOPS_PER_SECOND
+
+
+def iterated_fit_seconds(flops: float) -> float:
+    """Seconds of Gauss-Newton by conjugate gradients, whose step takes ``flops``."""
+    return _INNER_STEPS * flops / _FLOPS_PER_SECOND

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+from array_api_compat import array_namespace, is_numpy_array
 
-from unweave.arrays import Array
+from unweave.arrays import AnyArray, Array, in_numpy
 from unweave.numerics.clock import check, svd_flops
 
 CLEAR_GAP = 10.0
@@ -25,8 +26,8 @@ ratios near one; truncation and round-off of float64 leave gaps of 1e3 and more,
 class HessianSpan:
     """Orthonormal left singular vectors of packed Hessians and their singular values."""
 
-    vectors: Array
-    """(p, min(p, N)) left singular vectors, leading first."""
+    vectors: AnyArray
+    """(p, min(p, N)) left singular vectors, leading first, where the Hessians are."""
     singular_values: Array
     """(min(p, N),) descending."""
     columns: int
@@ -34,9 +35,10 @@ class HessianSpan:
     relative_floor: float = 0.0
     """Error of the Hessians relative to their size, below which singular values say nothing."""
 
-    def basis(self, rank: int) -> Array:
+    def basis(self, rank: int) -> AnyArray:
         """(p, rank) the leading ``rank`` vectors."""
-        return np.ascontiguousarray(self.vectors[:, :rank])
+        leading = self.vectors[:, :rank]
+        return np.ascontiguousarray(leading) if is_numpy_array(leading) else leading
 
     def gap(self, rank: int) -> float:
         """sigma_rank / sigma_{rank+1}; infinite when there is nothing below."""
@@ -66,15 +68,22 @@ class HessianSpan:
         return float(self.singular_values[0]) * max(rounding, self.relative_floor)
 
 
-def hessian_span(packed: Array, relative_floor: float = 0.0) -> HessianSpan:
+def hessian_span(packed: AnyArray, relative_floor: float = 0.0) -> HessianSpan:
     """Span of packed Hessians (N, p), by a singular value decomposition: O(p N min(p, N)) flops.
+
+    Runs in the library, precision and device of ``packed``.
 
     The truncation error of differences has a spectrum of its own that ends too (after 2 m); the relative
     floor hides that second end.
     """
-    if not np.isfinite(packed).all():
+    xp = array_namespace(packed)
+    if not bool(xp.all(xp.isfinite(packed))):
         raise np.linalg.LinAlgError("Hessians must be finite")
     check(svd_flops(*packed.shape))
+    if not is_numpy_array(packed):
+        vectors, values, _ = xp.linalg.svd(packed.T, full_matrices=False)
+        floor = max(relative_floor, float(xp.finfo(packed.dtype).eps) * float(np.sqrt(packed.shape[1])))
+        return HessianSpan(vectors, in_numpy(values), len(packed), floor)
     vectors, values, _ = scipy.linalg.svd(
         packed.T, full_matrices=False, check_finite=False, lapack_driver="gesdd"
     )

@@ -25,7 +25,7 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace
 
-from unweave.arrays import AnyArray, Array
+from unweave.arrays import AnyArray, Array, in_numpy
 from unweave.execution.executor import Executor, SerialExecutor
 from unweave.numerics.clock import check
 from unweave.subspace.collector import Collector, CollectorOptions, RankOneDirections
@@ -37,6 +37,9 @@ squares repairs, and six orders below the spurious maximizers that were ever see
 
 _MISALIGNMENT_SPREAD = 1e3  # largest over median 1 - Phi of true directions
 _ROWS_PER_NEWTON_STEP = 256  # rows whose D x D Hessians are formed at once: limits memory
+_NEWTON_ROUNDING = 100.0  # multiple of eps at which steps in any precision are rounding
+_MANY_DIMENSIONS = 400  # of a subspace, from which float32 saves more than it costs to convert
+_SINGLE_STEP = 1e-3  # length of a Newton step in float32 after which two or three in float64 are enough
 _STARTS_PER_TASK = 256  # fixed: the rounding of a matrix product depends on its number of rows
 _LONGEST_NEWTON_STEP = 0.5  # radians: longer steps from far away overshoot
 _LEAST_RELATIVE_CURVATURE = 1e-3  # over the largest: flatter directions are treated as this curved
@@ -58,8 +61,11 @@ class PowerMethodOptions(CollectorOptions):
     """A start is retired once a Newton step is shorter than this."""
     residual_starts: bool = True
     """Start from members of the subspace orthogonal to what was found, instead of uniformly."""
-    single_precision: bool = False
-    """Power steps in float32 (half the time); Newton steps stay in the subspace's precision."""
+    single_precision: bool | None = None
+    """Power steps and the first Newton steps in float32 (half the time); the last Newton steps stay in the
+    subspace's precision. None: where the subspace has many dimensions."""
+    device: str | None = None
+    """Device on which torch makes the steps, for instance "cuda"; None: where the subspace is."""
 
     @staticmethod
     def published(min_objective: float = 0.9) -> PowerMethodOptions:
@@ -96,9 +102,13 @@ def subspace_power_method(
     Cost per start: 4 p min(m, p - m, p/2) flops per power step; O(D^2 min(m, p - m) + D^3) per Newton step.
     """
     options, executor = options or PowerMethodOptions(), executor or SerialExecutor()
+    if options.single_precision is None:
+        options = replace(options, single_precision=space.rank >= _MANY_DIMENSIONS)
+    if options.device is not None:
+        space = space.on_device(options.device)
     dimension, wanted = space.packing.dimension, space.rank
     found = np.zeros((0, dimension)) if known is None else known
-    misalignment = np.asarray(space.misalignment(space.asarray(found)), dtype=np.float64)
+    misalignment = in_numpy(space.misalignment(space.asarray(found)))
     collector = Collector(wanted, found, misalignment, options, on_round)
     while collector.goes_on:
         check()
@@ -131,7 +141,7 @@ def residual_starts(space: RankOneSpace, found: Array, count: int, rng: np.rando
     eigenvectors weighted by the eigenvalues: when little is missing the matrices are nearly always the
     same, and their leading eigenvector alone would be tried again and again.
     """
-    basis = np.asarray(space.basis, dtype=np.float64)
+    basis = in_numpy(space.basis)
     known = scipy.linalg.qr(basis.T @ space.packing.outer(found).T, mode="economic")[0]
     coefficients = rng.standard_normal((count, space.rank))
     coefficients -= (coefficients @ known) @ known.T
@@ -166,12 +176,18 @@ def _ascend(shared: tuple[RankOneSpace, PowerMethodOptions], starts: Array) -> t
     power_space = space.astype(xp.float32) if options.single_precision else space
     begin, steps = power_space.asarray(starts), options.power_steps
     directions = power_iterations(power_space, begin, options.gamma, steps, options.power_tolerance)
+    if options.single_precision and options.newton_steps:
+        directions = newton_ascent(power_space, directions, options.newton_steps, _SINGLE_STEP)
     directions = xp.astype(directions, space.basis.dtype)
     if options.single_precision:
         directions = unit_rows(directions)
     if options.newton_steps:
-        directions = newton_ascent(space, directions, options.newton_steps, options.newton_tolerance)
-    return np.asarray(directions, dtype=np.float64), np.asarray(space.misalignment(directions), np.float64)
+        tolerance = max(options.newton_tolerance, _NEWTON_ROUNDING * float(xp.finfo(space.basis.dtype).eps))
+        directions = newton_ascent(space, directions, options.newton_steps, tolerance)
+    ends = in_numpy(directions)
+    if space.basis.dtype != xp.float64:
+        ends = unit_rows(ends)  # rows of length one in float32 would be taken for different ones
+    return ends, in_numpy(space.misalignment(directions))
 
 
 def power_iterations(
@@ -232,18 +248,38 @@ def _newton_step(space: RankOneSpace, current: AnyArray) -> tuple[AnyArray, AnyA
     cross = current[:, :, None] * along[:, None, :]
     outer = current[:, :, None] * current[:, None, :]
     tangential = hessian - cross - xp.permute_dims(cross, (0, 2, 1)) + (normal - 1)[:, None, None] * outer
-    if bool(xp.all(1 - objective < _TRUSTED_MISALIGNMENT)):
-        step = -xp.linalg.solve(tangential - _NEWTON_RIDGE * identity, gradient[:, :, None])[:, :, 0]
+    # Eigenvalues cost five times as much as a solve: only where the Hessian may be indefinite.
+    trusted = 1 - objective < _TRUSTED_MISALIGNMENT
+    if bool(xp.all(trusted)):
+        step = _definite_step(tangential, gradient)
+    elif not bool(xp.any(trusted)):
+        step = _saddle_free_step(tangential, gradient)
     else:
-        values, vectors = xp.linalg.eigh(tangential)
-        modulus = xp.abs(values)
-        modulus = xp.maximum(modulus, _LEAST_RELATIVE_CURVATURE * xp.max(modulus, axis=1)[:, None])
-        coordinates = xp.matmul(gradient[:, None, :], vectors)[:, 0, :] / modulus
-        step = xp.matmul(vectors, coordinates[:, :, None])[:, :, 0]
+        step = xp.empty_like(gradient)
+        step[trusted] = _definite_step(tangential[trusted], gradient[trusted])
+        step[~trusted] = _saddle_free_step(tangential[~trusted], gradient[~trusted])
     step = step - current * xp.sum(step * current, axis=1)[:, None]
     length = xp.linalg.vector_norm(step, axis=1)
     longest = xp.full_like(length, _LONGEST_NEWTON_STEP)
     return unit_rows(current + step * (longest / xp.maximum(length, longest))[:, None]), length
+
+
+def _definite_step(hessian: AnyArray, gradient: AnyArray) -> AnyArray:
+    """-H^{-1} g for rows whose Hessians are negative definite."""
+    xp = array_namespace(gradient)
+    identity = xp.eye(gradient.shape[1], dtype=gradient.dtype, device=gradient.device)
+    ridge = max(_NEWTON_RIDGE, float(xp.finfo(gradient.dtype).eps))
+    return -xp.linalg.solve(hessian - ridge * identity, gradient[:, :, None])[:, :, 0]
+
+
+def _saddle_free_step(hessian: AnyArray, gradient: AnyArray) -> AnyArray:
+    """|H|^{-1} g for any rows."""
+    xp = array_namespace(gradient)
+    values, vectors = xp.linalg.eigh(hessian)
+    modulus = xp.abs(values)
+    modulus = xp.maximum(modulus, _LEAST_RELATIVE_CURVATURE * xp.max(modulus, axis=1)[:, None])
+    coordinates = xp.matmul(gradient[:, None, :], vectors)[:, 0, :] / modulus
+    return xp.matmul(vectors, coordinates[:, :, None])[:, :, 0]
 
 
 def unit_rows(rows: AnyArray) -> AnyArray:

@@ -21,12 +21,14 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import array_namespace
 
-from unweave.arrays import AnyArray, Array
+from unweave.arrays import AnyArray, Array, in_numpy
+from unweave.errors import InvalidInput
 from unweave.numerics.clock import check
 from unweave.subspace.symmetric import SymmetricPacking
 
 Representation = Literal["basis", "complement", "dense"]
 
+_MOST_KEPT_NUMBERS = 8_000_000  # of unpacked matrices that every Newton step needs: 64 MB of float64
 _ROWS_PER_CURVATURE = 256  # rows whose D x D matrices are formed at once: limits memory
 
 
@@ -68,16 +70,34 @@ class RankOneSpace:
             return basis @ basis.T
         xp = array_namespace(basis)
         check(2 * basis.shape[0] ** 2 * self.rank)
-        complement = scipy.linalg.qr(np.asarray(basis, dtype=np.float64))[0][:, self.rank :]
+        complement = scipy.linalg.qr(in_numpy(basis))[0][:, self.rank :]
         return xp.asarray(np.ascontiguousarray(complement), dtype=basis.dtype, device=basis.device)
 
     def astype(self, dtype: AnyArray) -> RankOneSpace:
         """The same subspace in another precision; the factor is converted, not recomputed."""
         xp = array_namespace(self.basis)
-        other = object.__new__(RankOneSpace)
+        other = object.__new__(type(self))
         other.representation, other.packing, other.rank = self.representation, self.packing, self.rank
         other.basis = xp.astype(self.basis, dtype)
         other._factor = other.basis if self.representation == "basis" else xp.astype(self._factor, dtype)
+        return other
+
+    def on_device(self, device: str) -> RankOneSpace:
+        """The same subspace as torch tensors on ``device``, for instance "cuda"; the factor is moved."""
+        try:
+            import torch
+
+            basis = torch.asarray(self.basis, device=device)
+        except (ImportError, RuntimeError) as error:
+            raise InvalidInput(
+                f"device must be one that torch has here. Got {device!r} instead ({error}). "
+                "Leave it out, or install a torch that knows it."
+            ) from error
+        other = object.__new__(RankOneSpace)
+        other.representation, other.packing, other.rank = self.representation, self.packing, self.rank
+        other.basis = basis
+        same = self.representation == "basis"
+        other._factor = other.basis if same else torch.asarray(self._factor, device=device)
         return other
 
     def asarray(self, rows: Array) -> AnyArray:
@@ -124,11 +144,7 @@ class RankOneSpace:
         n, dimension = directions.shape
         over_complement = self.representation == "complement"
         factor = self._factor if over_complement else self.basis
-        matrices = self.packing.unpack(factor.T)  # (r, D, D)
-        images = xp.reshape(
-            xp.reshape(matrices, (-1, dimension)) @ directions.T, (matrices.shape[0], dimension, n)
-        )
-        images = xp.permute_dims(images, (2, 0, 1))  # (n, r, D): B_k u
+        images = xp.reshape(directions @ self._matrices(factor), (n, factor.shape[1], dimension))  # B_k u
         coefficients = xp.matmul(images, directions[:, :, None])[:, :, 0]
         gram = xp.matmul(xp.permute_dims(images, (0, 2, 1)), images)
         weighted = self.packing.unpack(coefficients @ factor.T)
@@ -139,6 +155,17 @@ class RankOneSpace:
             gram = (identity + outer) / 2 - gram
         image = xp.matmul(weighted, directions[:, :, None])[:, :, 0]
         return image, weighted + 2 * gram
+
+    def _matrices(self, factor: AnyArray) -> AnyArray:
+        """The matrices of ``factor`` (p, r) beside each other, (D, r D); kept while they are small."""
+        kept: AnyArray = getattr(self, "_kept_matrices", None)
+        if kept is None:
+            xp = array_namespace(factor)
+            matrices = xp.permute_dims(self.packing.unpack(factor.T), (1, 0, 2))
+            kept = xp.reshape(matrices, (self.packing.dimension, -1))
+            if factor.shape[1] * self.packing.dimension**2 <= _MOST_KEPT_NUMBERS:
+                self._kept_matrices = kept
+        return kept
 
     def contraction_rates(self, directions: AnyArray) -> AnyArray:
         """Local rate rho (n,) of the power step at unit rows u that are critical points of Phi.

@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from unweave import get_activation
-from unweave.methods.smooth.jet_profiles import JetProfileOptions, JetSamples, fit_jet_profiles, jet_samples
+from unweave.methods.smooth.jet_profiles import (
+    JetProfileOptions,
+    JetSamples,
+    fit_jet_profiles,
+    jet_samples,
+    refit_jet_profiles,
+)
 from unweave.subspace.symmetric import symmetric_packing
 
 OPTIONS = JetProfileOptions()
@@ -34,6 +42,17 @@ def test_four_sites_give_scale_bias_and_outgoing_weights(activation: str, output
         signs = np.sign(found.biases * biases)  # even and odd second derivatives leave the sign open
         np.testing.assert_allclose(found.biases * signs, biases, atol=1e-4)
         np.testing.assert_allclose(np.abs(found.outgoing), np.abs(outgoing), rtol=1e-3)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "gelu"])
+def test_known_profiles_are_refined_and_lost_ones_found_again(activation: str) -> None:
+    samples, *_ = planted(activation, 6, 2)
+    found = fit_jet_profiles(samples, get_activation(activation), OPTIONS)
+    moved = replace(found, scales=1.02 * found.scales, biases=found.biases + 0.01)
+    moved.scales[3] *= 5.0  # far off: another valley
+    again = refit_jet_profiles(samples, get_activation(activation), OPTIONS, moved)
+    assert again.residuals.max() < 1e-6
+    np.testing.assert_allclose(np.abs(again.scales), np.abs(found.scales), rtol=1e-4)
 
 
 def test_units_near_their_inflection_are_found() -> None:

@@ -144,13 +144,35 @@ def test_what_is_not_in_sight_is_given_up(layers: list[int]) -> None:
     assert [stage.name for stage in journal.stages][:2] == ["step", "lattices"]
 
 
-def test_layers_that_would_take_long_are_left_to_others() -> None:
-    width = LatticeOptions().largest_fit // 20
-    found, _, queries = run(random_network([40, width, 1], seed=1006), width)
-    assert found is None
-    assert queries.sent == 0
+def test_widths_that_are_not_told_are_sought_in_small_slices_only() -> None:
     small, limited = planted([12, 20, 1]), LatticeOptions(largest_fit=100)
-    assert run(small, 20, options=limited)[0] is None
+    assert run(small, options=limited)[0] is None
+    assert run(small, 20, options=limited)[0] is not None
+
+
+@pytest.mark.parametrize(("outputs", "outer"), [(1, "ones"), (2, "unit")])
+def test_wide_layers_are_fitted_without_a_matrix(outputs: int, outer: str) -> None:
+    # 0.76 of the units that 12 inputs determine, on one side of every site; slopes instead of values.
+    truth = random_network([12, 50, outputs], seed=1007, outer=outer, bias=0.5)
+    options = LatticeOptions(slices=SliceOptions(largest_value_fit=100))
+    found, journal, queries = run(truth, 50, options=options)
+    assert parameter_error(truth, found) < 1e-10
+    assert found is not None
+    assert found.evidence.fit_floor is not None
+    assert found.evidence.fit_floor > 10 * NOISE  # of slopes
+    if outer == "ones":  # weak units may need both sides
+        assert "mirrored lattices" not in {stage.name for stage in journal.stages}
+        assert queries.sent < 6.5 * truth.n_parameters
+
+
+@pytest.mark.parametrize("width", [40, 57])
+def test_slopes_see_a_skip_on_a_slice_and_on_all_inputs(width: int) -> None:
+    base = random_network([12, width, 1], seed=1008, outer="unit", bias=0.5)
+    skip = np.random.default_rng(1008).standard_normal((12, 1))
+    truth = Network(base.weights, base.biases, base.activations, skip=skip)
+    options = LatticeOptions(slices=SliceOptions(largest_value_fit=100))
+    found, _, _ = run(truth, width, options=options)
+    assert parameter_error(truth, found) < 1e-8
 
 
 @pytest.mark.parametrize("told", [False, True])

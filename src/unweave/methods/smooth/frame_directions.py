@@ -49,8 +49,6 @@ class DirectionOptions:
     """Norm of a Hessian over the median from which it has met a kink, where kinks are expected."""
     same_direction: float = 1e-8
     """Largest 1 - |cos| between two directions that are one."""
-    single_precision_width: int = 400
-    """Number of units at which the power steps begin to run in single precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,8 +239,7 @@ class DirectionFinder:
 
     def search(self, span: HessianSpan, rank: int, known: Array | None) -> Array:
         """Return directions (m, d) in the span: the known ones, in their order, then those found besides."""
-        large = rank >= self._options.single_precision_width
-        power_method = self._finder.options.power_method or PowerMethodOptions(single_precision=large)
+        power_method = self._finder.options.power_method or PowerMethodOptions()
         result = self._finder.find(span, rank, self._target.dimension, power_method, known)
         self._found.note(
             found=len(result),

@@ -40,6 +40,8 @@ class JetProfileOptions:
     """Smallest and largest s = |w_k| of the grid, in normalised inputs."""
     scale_count: int = 24
     """Scales of the grid, spaced geometrically; the best point of every scale is refined."""
+    grid_sites: int = 8
+    """Sites that the grid looks at; all of them count in the end."""
     centers_per_width: float = 8.0
     """Grid points across 1/s: near an inflection the ratio of both derivatives is steep."""
     extent: float = 6.0
@@ -56,6 +58,10 @@ class JetProfileOptions:
     """Damping of a refinement."""
     voters: int = 64
     """Units on which activations are compared."""
+    poor_fit: float = 1e-3
+    """Relative misfit of a refined profile above which it is fitted again from the grid, ..."""
+    poor_fit_ratio: float = 30.0
+    """... if it is also this many times the median misfit."""
     further_voters: int = 12
     """Units on which further activations are fitted, where none of the usual ones fits."""
 
@@ -76,6 +82,11 @@ class JetSamples:
         """Keep the samples of some of the units."""
         kept = {order: samples[:, units] for order, samples in self.derivatives.items()}
         return JetSamples(self.projections[:, units], kept)
+
+    def first(self, sites: int) -> JetSamples:
+        """Keep the first sites."""
+        kept = {order: samples[:sites] for order, samples in self.derivatives.items()}
+        return JetSamples(self.projections[:sites], kept)
 
     def mirrored(self) -> JetSamples:
         """Return the samples along the opposite directions."""
@@ -133,6 +144,27 @@ def fit_jet_profiles(samples: JetSamples, activation: Activation, options: JetPr
     return profile_valleys(samples, activation, options).best(samples, activation)
 
 
+def refit_jet_profiles(
+    samples: JetSamples, activation: Activation, options: JetProfileOptions, start: Profiles
+) -> Profiles:
+    """Refine the profiles ``start`` of the same units; fit from the grid those that do not fit."""
+    signs = np.where(start.scales < 0, -1.0, 1.0)
+    turned = JetSamples(
+        samples.projections * signs,
+        {order: each * (signs**order)[:, None] for order, each in samples.derivatives.items()},
+    )
+    steps = _JetSteps(turned.projections, turned.stacked(), turned.orders, activation, options)
+    scales, biases, misfits = steps.refine(
+        np.abs(start.scales)[:, None], start.biases[:, None], options.last_steps
+    )
+    refined = ProfileValleys(signs[:, None] * scales, biases, misfits).best(samples, activation)
+    misfit = max(options.poor_fit, options.poor_fit_ratio * float(np.median(refined.residuals)))
+    poor = np.flatnonzero(refined.residuals > misfit)
+    if len(poor) == 0:
+        return refined
+    return refined.updated(poor, fit_jet_profiles(samples.only(poor), activation, options))
+
+
 def profile_valleys(
     samples: JetSamples, activation: Activation, options: JetProfileOptions
 ) -> ProfileValleys:
@@ -156,7 +188,8 @@ def _valleys(samples: JetSamples, activation: Activation, options: JetProfileOpt
     """Find the minima of units that point along their directions, in no order."""
     data = samples.stacked()
     steps = _JetSteps(samples.projections, data, samples.orders, activation, options)
-    scales, biases = _grid_search(samples.projections, data, samples.orders, activation, options)
+    few = samples.first(options.grid_sites)
+    scales, biases = _grid_search(few.projections, few.stacked(), samples.orders, activation, options)
     scales, biases, misfit = steps.refine(scales, biases, options.first_steps)
     kept = np.argsort(misfit, axis=1)[:, : options.candidates]
     scales, biases = np.take_along_axis(scales, kept, 1), np.take_along_axis(biases, kept, 1)

@@ -14,8 +14,14 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import LatticeJets
 from unweave.derivatives.truncation import without_lattice_truncation
+from unweave.methods.shared.profiles.profiles import Profiles
 from unweave.methods.shared.profiles.unit_fits import model_of
-from unweave.methods.smooth.jet_profiles import JetProfileOptions, fit_jet_profiles, jet_samples
+from unweave.methods.smooth.jet_profiles import (
+    JetProfileOptions,
+    fit_jet_profiles,
+    jet_samples,
+    refit_jet_profiles,
+)
 from unweave.methods.smooth.random_slice import SliceOptions
 from unweave.methods.smooth.span_members import MemberFinder, space_of, width_shown
 from unweave.networks.activations import Activation
@@ -68,13 +74,14 @@ class LatticeDirections:
 
     def __init__(
         self,
+        inputs: int,
         width: int | None,
         finder: MemberFinder,
         options: LatticeSpanOptions,
         slices: SliceOptions,
         profiles: JetProfileOptions,
     ) -> None:
-        self._width, self._finder = width, finder
+        self._inputs, self._width, self._finder = inputs, width, finder
         self._options, self._slices, self._profiles = options, slices, profiles
 
     def span(self, jets: LatticeJets) -> LatticeSpan | None:
@@ -86,7 +93,7 @@ class LatticeDirections:
             rank, gap = width, span.gap(width)
         ends = gap >= (options.hint_of_gap if rank != width else options.hint_of_known_width)
         enough = len(members) >= rank + options.spare_members and len(jets) >= self._slices.fewest_sites
-        if not ends or not enough or rank > self._slices.most_units(jets.sites.shape[1]):
+        if not ends or not enough or rank > self._most_units(jets):
             return None
         return LatticeSpan(jets, span, rank, gap)
 
@@ -109,11 +116,10 @@ class LatticeDirections:
 
         What does not get clearer is left as it is.
         """
-        best, rows = seen, found
+        best, rows, known = seen, found, None
         for _ in range(self._options.corrections):
             check()
-            samples = jet_samples(rows.directions, seen.jets.sites, best.jets.hessians, best.jets.thirds)
-            profiles = fit_jet_profiles(samples, activation, self._profiles)
+            rows, profiles = known = self._profiles_along(best.jets, rows, activation, known)
             predicting = profiles.residuals <= self._options.poor_profile
             if not predicting.any():
                 break
@@ -133,13 +139,35 @@ class LatticeDirections:
         # Below the units there is only rounding now, without gaps of its own: the last gap is their number,
         # even if a larger one parts the strong from the weak.
         most = len(span.singular_values) - self._options.spare_members
-        most = min(most, self._slices.most_units(jets.sites.shape[1]))
+        most = min(most, self._most_units(jets))
         ranks = [rank for rank in range(model.width + 1, most + 1) if span.gap(rank) >= CLEAR_GAP]
         if not ranks:
             return None
         corrected = LatticeSpan(cleared, span, ranks[-1], span.gap(ranks[-1]))
         directions = (model.weights[0] / np.linalg.norm(model.weights[0], axis=0)).T
         return corrected, self._moved(corrected, directions)
+
+    def _profiles_along(
+        self,
+        jets: LatticeJets,
+        found: RankOneDirections,
+        activation: Activation,
+        known: tuple[RankOneDirections, Profiles] | None,
+    ) -> tuple[RankOneDirections, Profiles]:
+        """Fit the profiles of units along directions that are close to the ``known`` ones, if any are."""
+        if known is None:
+            samples = jet_samples(found.directions, jets.sites, jets.hessians, jets.thirds)
+            return found, fit_jet_profiles(samples, activation, self._profiles)
+        before, profiles = known
+        likeness = found.directions @ before.directions.T
+        nearest = np.argmax(np.abs(likeness), axis=1)
+        signs = np.where(likeness[np.arange(len(nearest)), nearest] < 0, -1.0, 1.0)
+        found = replace(found, directions=signs[:, None] * found.directions)
+        samples = jet_samples(found.directions, jets.sites, jets.hessians, jets.thirds)
+        return found, refit_jet_profiles(samples, activation, self._profiles, profiles.only(nearest))
+
+    def _most_units(self, jets: LatticeJets) -> int:
+        return self._slices.most_units(jets.sites.shape[1], self._inputs)
 
     def _moved(self, seen: LatticeSpan, directions: Array) -> RankOneDirections:
         """Move known directions into a better span, and find the others there."""

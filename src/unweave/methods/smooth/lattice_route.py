@@ -53,15 +53,16 @@ class LatticeOptions(SliceRouteOptions):
     most_inputs: int = 4000
     """Number of inputs beyond which it is not: the slice is taken from a random rotation of all of them."""
     largest_fit: int = 6000
-    """Largest number of parameters on a slice: Gauss-Newton through a matrix is quick up to there."""
+    """Largest number of parameters on a slice where the width is not known: while slices are widened in
+    search of it, rows are spent on whatever the target is."""
     failures: int = 3
     """Spans that end but lead to no network before the search gives up."""
     spans: LatticeSpanOptions = field(default_factory=LatticeSpanOptions)
 
-    def is_quick(self, width: int, dimension: int, outputs: int) -> bool:
-        """Return whether all parameters on a slice of ``dimension`` directions are fitted in little time."""
+    def is_worth_it(self, width: int, dimension: int, outputs: int, told: bool) -> bool:
+        """Return whether ``width`` units are looked for on a slice of ``dimension`` directions."""
         small = slice_parameters(width, dimension, outputs) <= self.largest_fit
-        return small or outputs >= MANY_OUTPUTS * width
+        return told or small or outputs >= MANY_OUTPUTS * width
 
 
 class LatticeRoute(SliceRoute):
@@ -81,19 +82,24 @@ class LatticeRoute(SliceRoute):
         super().__init__(ask, region, outputs, noise, activations, finder.journal, finder.rng, options)
         self._options: LatticeOptions = options
         self._width = width
-        self._directions = LatticeDirections(width, finder, options.spans, options.slices, options.profiles)
+        self._directions = LatticeDirections(
+            region.n_inputs, width, finder, options.spans, options.slices, options.profiles
+        )
         self._failures = 0
         self._sampler = LatticeSampler(self._slices.ask, 1.0)
 
     def run(self) -> SliceResult | None:
         """Return the network, or None."""
         dimension = self._first_dimension() if self._slices.has_room(self._slices.least_margin) else None
+        step = one_sided = 1.0
         if dimension is not None:
             with self._journal.stage("step") as stage:
-                step = lattice_step(self._slices, dimension, self._rng, self._options.slices)
+                slices = self._options.slices
+                step = lattice_step(self._slices, dimension, self._rng, slices)
                 stage.figures["step"] = step
             # A known width is looked for on one side first; an unknown one needs a clear end of the spectrum.
-            self._sampler = LatticeSampler(self._slices.ask, step, mirrored=self._width is None)
+            one_sided = self._shortened(step, dimension)
+            self._sampler = LatticeSampler(self._slices.ask, one_sided, mirrored=self._width is None)
         fewest = 0
         while dimension is not None and self._failures < self._options.failures:
             check()
@@ -105,12 +111,21 @@ class LatticeRoute(SliceRoute):
                 self._failures += 1
             if not self._sampler.mirrored:
                 with self._journal.stage("mirrored lattices"):
-                    self._sampler.mirror()
+                    if one_sided == step:
+                        self._sampler.mirror()
+                    else:  # weak units need the longer step, at which two sides still end
+                        self._sampler = LatticeSampler(self._slices.ask, step, mirrored=True)
             elif seen is not None:
                 fewest = len(self._sampler) + 1
             else:
                 dimension = self._affordable(dimension + 1)  # slices are nested: nothing is lost
         return None
+
+    def _shortened(self, step: float, dimension: int) -> float:
+        """Return the step of lattices on one side."""
+        slices = self._options.slices
+        large = self._width is not None and slices.fits_slopes(self._width, dimension, self._outputs)
+        return step * slices.one_sided_bend / slices.bend_per_step if large else step
 
     def _first_dimension(self) -> int | None:
         if self._width is None:
@@ -120,16 +135,18 @@ class LatticeRoute(SliceRoute):
 
     def _affordable(self, dimension: int) -> int | None:
         """Return the slice to look at next; None if there is none, or its fit would take too long."""
-        width = self._options.slices.most_units(dimension) if self._width is None else self._width
-        quick = self._options.is_quick(width, dimension, self._outputs)
-        return dimension if dimension <= self._inputs and quick else None
+        if dimension > self._inputs:
+            return None
+        told, shown = self._width is not None, self._options.slices.most_units(dimension, self._inputs)
+        width = shown if self._width is None else self._width
+        return dimension if self._options.is_worth_it(width, dimension, self._outputs, told) else None
 
     # -- directions ------------------------------------------------------------------------------------
 
     def _sample(self, dimension: int, fewest: int) -> LatticeSpan | None:
         """Take lattices, at ``fewest`` sites or more, until their span ends; None if the slice hides it."""
         slices = self._options.slices
-        shown = slices.most_units(dimension)
+        shown = slices.most_units(dimension, self._inputs)
         wanted = shown if self._width is None else min(self._width, shown)
         most = max(fewest, slices.lattices_needed(wanted, dimension, self._outputs))
         fewest = most if self._width is not None else max(fewest, slices.fewest_sites)

@@ -12,7 +12,7 @@ from unweave.methods.smooth.random_slice import ROWS_PER_LINE, SliceCost, slice_
 from unweave.methods.smooth.search import SmoothSearch
 from unweave.probing.look import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
-from unweave.search.cost import fit_seconds
+from unweave.search.cost import fit_seconds, iterated_fit_seconds
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
@@ -40,7 +40,13 @@ def cost(question: Question) -> Cost:
     if question.told:
         how += f"; {by_slice.lattice:,} rows more if they have to be mirrored"
     profiles = 4e-3 * question.activations * width * (1 + question.outputs / 5)
-    return question.cost(rows, 0.2 + profiles + fit_seconds(size, 1.1 * size), 12e-6 * size**2, how)
+    slices, dimension = options.lattices.slices, by_slice.dimension
+    seconds, megabytes = fit_seconds(size, 1.1 * size), 12e-6 * size**2
+    if slices.fits_slopes(width, dimension, question.outputs):
+        sites = slices.stars_needed(width, dimension, question.outputs)
+        seconds = iterated_fit_seconds(20.0 * sites * dimension * width * question.outputs)
+        megabytes = 1e-4 * sites * width * question.outputs + 3e-5 * width * dimension**2
+    return question.cost(rows, 0.2 + profiles + seconds, megabytes, how)
 
 
 def _slice_of(question: Question, width: int, options: LatticeOptions) -> SliceCost | None:
@@ -56,7 +62,8 @@ def _slice_of(question: Question, width: int, options: LatticeOptions) -> SliceC
         cheapest = options.slices.cost(question.inputs, width, question.outputs, dimension, mirrored=True)
     if cheapest is None:
         return None
-    return cheapest if options.is_quick(width, cheapest.dimension, question.outputs) else None
+    worth_it = options.is_worth_it(width, cheapest.dimension, question.outputs, question.told)
+    return cheapest if worth_it else None
 
 
 def _hessian_cost(question: Question, width: int, surplus: float) -> Cost:

@@ -26,6 +26,7 @@ import scipy.linalg
 
 from unweave.arrays import Array
 from unweave.derivatives.lattice_jets import lattice_rows
+from unweave.networks.value_fit import MANY_OUTPUTS
 from unweave.targets.region import Region
 
 _DRAW_INWARD = 0.8  # factor by which points are drawn toward the center until they lie in the box
@@ -53,9 +54,20 @@ class SliceOptions:
     """How large a slice is, how many rows are asked there, and with which step."""
 
     saturation: float = 0.8
-    """Units that a slice of d directions is trusted to show, as a share of d(d-1)/2."""
+    """Units that a slice of d directions is trusted to show, as a share of d(d-1)/2, ..."""
+    saturation_of_all: float = 0.9
+    """... and the same where the slice is all inputs, so that none shows more."""
     surplus: float = 1.1
     """Members of the span per unit, and equations per parameter."""
+    largest_value_fit: int = 6000
+    """Number of parameters beyond which values and slopes are fitted, without a matrix, instead of values."""
+    star_surplus: float = 1.6
+    """Equations per parameter of values and slopes."""
+    star_shift: float = 1e-2
+    """Step of these slopes, times sqrt(D): it moves a unit of norm one by this."""
+    star_spread: float = 2.0
+    """How far out they are taken, in spreads of the region: where units bend more, fewer steps of conjugate
+    gradients tell them apart."""
     fewest_sites: int = 3
     """Lattices at least: every unit's profile is read off them."""
     fewest_directions: int = 6
@@ -66,6 +78,9 @@ class SliceOptions:
     """Step on such a line, times sqrt(D): it moves a unit of norm one by this."""
     bend_per_step: float = 1.2e-2
     """Step of a lattice times sharpness, the best one for answers in float64."""
+    one_sided_bend: float = 2.4e-3
+    """The same for lattices on one side that show the units of a large layer: their span must end above the
+    truncation, which is of first order in the step."""
     typical_sharpness: float = 8.0
     """Sharpness times sqrt(D) of tanh units of norm one."""
     step_range: tuple[float, float] = (0.25, 6.0)
@@ -76,14 +91,15 @@ class SliceOptions:
         """Longest step of a lattice, times sqrt(D)."""
         return self.step_range[1] * self.bend_per_step / self.typical_sharpness
 
-    def most_units(self, d: int) -> int:
-        """Return the number of units that a slice of ``d`` directions is trusted to show."""
-        return int(self.saturation * d * (d - 1) / 2)
+    def most_units(self, d: int, inputs: int) -> int:
+        """Return the number of units that a slice of ``d`` of the inputs is trusted to show."""
+        share = self.saturation if d < inputs else self.saturation_of_all
+        return int(share * d * (d - 1) / 2)
 
     def dimensions(self, inputs: int, width: int) -> Iterator[int]:
         """Yield the numbers of directions that show ``width`` units, ascending."""
         smallest = min(self.fewest_directions, inputs)
-        return (d for d in range(smallest, inputs + 1) if width <= self.most_units(d))
+        return (d for d in range(smallest, inputs + 1) if width <= self.most_units(d, inputs))
 
     def lattices_needed(self, width: int, d: int, outputs: int) -> int:
         """Return the number of sites whose lattices show ``width`` units in ``d`` directions."""
@@ -99,6 +115,20 @@ class SliceOptions:
         equations = parameters + width * (d + 1) * max(outputs / width - 1, 0)
         return -(-int(np.ceil(self.surplus * equations)) // outputs) + 1
 
+    def fits_slopes(self, width: int, d: int, outputs: int) -> bool:
+        """Return whether values and slopes are fitted; of many outputs, values alone show enough."""
+        large = slice_parameters(width, d, outputs) > self.largest_value_fit
+        return large and outputs < MANY_OUTPUTS * width
+
+    def stars_needed(self, width: int, d: int, outputs: int, skip: bool = False) -> int:
+        """Return the number of sites whose values and slopes fit such a network."""
+        parameters = slice_parameters(width, d, outputs) + skip * d * outputs
+        return -(-int(np.ceil(self.star_surplus * parameters)) // (outputs * (d + 1))) + 1
+
+    def star_step(self, inputs: int) -> float:
+        """Return the step of slopes."""
+        return self.star_shift * float(np.sqrt(inputs))
+
     def sites_beside(self, width: int, outputs: int) -> int:
         """Return the number of sites at which every direction outside the slice is asked once."""
         return -(-int(np.ceil(self.surplus * (width + outputs))) // outputs) + 1
@@ -107,6 +137,8 @@ class SliceOptions:
         """Return the cost for a known width in ``d`` directions."""
         rows = 2 * lattice_rows(d) - 1 if mirrored else lattice_rows(d)
         values = self.values_needed(width, d, outputs)
+        if self.fits_slopes(width, d, outputs):
+            values = self.stars_needed(width, d, outputs) * (d + 1)
         beside = self.sites_beside(width, outputs) * (inputs - d)
         return SliceCost(d, self.lattices_needed(width, d, outputs) * rows, values, beside)
 
@@ -163,14 +195,14 @@ class RandomSlice:
         around[1] *= -1
         return bool(self._region.contains(around).all())
 
-    def draw(self, count: int, d: int, margin: float | None = None) -> Array:
-        """Draw points (count, d), as far out as those of the region if there is room for the margin.
+    def draw(self, count: int, d: int, margin: float | None = None, spread: float = 1.0) -> Array:
+        """Draw points (count, d), ``spread`` times as far out as those of the region if there is room.
 
         If there is a box, they lie in it and stay there when every input is moved by ``margin``. Its default
         allows for moves along a column of the frame by the ``reach`` of all slices.
         """
         margin = self.least_margin if margin is None else margin
-        points = self.length_scale(d) * self._rng.standard_normal((count, d))
+        points = spread * self.length_scale(d) * self._rng.standard_normal((count, d))
         while self._region.has_box:
             inputs = points @ self.frame[:, :d].T
             inside = self._region.contains(inputs + margin) & self._region.contains(inputs - margin)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from unweave.arrays import Array, IntArray
+from unweave.derivatives.sobolev_fit import SobolevFit
+from unweave.derivatives.stencils import Jets
 from unweave.methods.shared.profiles.profiles import FITS_WELL, Profiles, in_turns
 from unweave.methods.shared.profiles.unit_fits import model_of, typical_profile
 from unweave.methods.smooth.jet_profiles import (
@@ -25,7 +27,12 @@ from unweave.methods.smooth.jet_profiles import (
 from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit, ValueFitResult, suited_to
-from unweave.numerics.least_squares import Fit, LevenbergMarquardtOptions, levenberg_marquardt
+from unweave.numerics.least_squares import (
+    Fit,
+    LeastSquares,
+    LevenbergMarquardtOptions,
+    levenberg_marquardt,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +53,94 @@ class SliceFitOptions:
     """First damping of a start below this residual."""
     damping_far: float = 1e-3
     """First damping of any other start."""
+    slope_tolerance: float = 1e-2
+    """Relative residual of a solve for slopes: their truncation is left out of its products."""
+    slope_gain: float = 0.3
+    """Gain of a step on slopes below which, a few times in a row, units are too much alike for it."""
+    settled: float = 20.0
+    """Residual of slopes over what noise leaves, from which on a step that gains little is the last, ..."""
+    last_ratio: float = 0.5
+    """... and what such a step leaves of the residual."""
+
+
+@dataclass(frozen=True, eq=False)
+class SliceValues:
+    """Answers (n, K) at points (n, d) of a slice."""
+
+    points: Array
+    answers: Array
+    noise: float
+    """Standard deviation of an answer."""
+
+    @property
+    def floor(self) -> float:
+        """Residual that noise leaves."""
+        return self.noise
+
+    @property
+    def equations(self) -> int:
+        """Number of equations."""
+        return int(self.answers.size)
+
+    def problem(self, model: NetworkParameters) -> LeastSquares:
+        """Return the least squares for networks like ``model``."""
+        return ValueFit(model, self.points, self.answers)
+
+    def schedule(
+        self, model: NetworkParameters, schedule: LevenbergMarquardtOptions, options: SliceFitOptions
+    ) -> LevenbergMarquardtOptions:
+        """Return how these are solved."""
+        rounding = float(np.finfo(np.float64).eps)
+        return suited_to(model, replace(schedule, floor=rounding, rounding=self.noise, acceleration=True))
+
+
+@dataclass(frozen=True, eq=False)
+class SliceStars:
+    """Values and slopes at sites of a slice: as many equations as rows, whose products cost far less."""
+
+    jets: Jets
+    noise: float
+    """Standard deviation of an answer."""
+
+    @property
+    def points(self) -> Array:
+        """Sites (n, d)."""
+        return self.jets.sites
+
+    @property
+    def answers(self) -> Array:
+        """Values (n, K) there."""
+        return self.jets.values
+
+    @property
+    def floor(self) -> float:
+        """Residual that noise leaves."""
+        return self.noise * self.jets.gradient_noise
+
+    @property
+    def equations(self) -> int:
+        """Number of equations."""
+        return int(self.jets.values.size + self.jets.gradients.size)
+
+    def problem(self, model: NetworkParameters) -> LeastSquares:
+        """Return the least squares for networks like ``model``."""
+        return SobolevFit(model, (self.jets,))
+
+    def schedule(
+        self, model: NetworkParameters, schedule: LevenbergMarquardtOptions, options: SliceFitOptions
+    ) -> LevenbergMarquardtOptions:
+        """Return how these are solved."""
+        return replace(
+            schedule,
+            floor=self.floor,
+            inner_tolerance=options.slope_tolerance,
+            worthwhile=options.slope_gain,
+            last_ratio=options.last_ratio,
+            last_below=options.settled * self.floor,
+        )
+
+
+SliceData = SliceValues | SliceStars
 
 
 class SliceFitter:
@@ -96,28 +191,23 @@ class SliceFitter:
         )
 
     def fit(
-        self, start: NetworkParameters, points: Array, answers: Array, on_step: Callable[[int, float], None]
+        self, start: NetworkParameters, data: SliceData, on_step: Callable[[int, float], None]
     ) -> ValueFitResult:
-        """Fit all parameters from ``start`` to answers (n, K) at points (n, d)."""
-        model, fit = self._minimise(start, points, answers, on_step)
+        """Fit all parameters from ``start`` to ``data``."""
+        model, fit = self._minimise(start, data, on_step)
         if model.skip is not None and np.abs(model.skip).max() <= self._options.negligible_skip:
-            model, fit = self._minimise(replace(model, skip=None), points, answers, on_step)
-        return ValueFitResult.of(model, fit, self._noise, answers.size)
+            model, fit = self._minimise(replace(model, skip=None), data, on_step)
+        return ValueFitResult.of(model, fit, data.floor, data.equations)
 
     def _minimise(
-        self, start: NetworkParameters, points: Array, answers: Array, on_step: Callable[[int, float], None]
+        self, start: NetworkParameters, data: SliceData, on_step: Callable[[int, float], None]
     ) -> tuple[NetworkParameters, Fit]:
         options = self._options
-        near = float(np.sqrt(np.mean((answers - start.values(points)) ** 2))) < options.near
-        schedule = LevenbergMarquardtOptions(
-            steps=options.steps,
-            damping=options.damping_near if near else options.damping_far,
-            floor=float(np.finfo(np.float64).eps),
-            rounding=self._noise,
-            acceleration=True,
-        )
-        problem = ValueFit(start, points, answers)
-        fit = levenberg_marquardt(problem, start.to_vector(), suited_to(start, schedule), on_step)
+        near = float(np.sqrt(np.mean((data.answers - start.values(data.points)) ** 2))) < options.near
+        damping = options.damping_near if near else options.damping_far
+        schedule = LevenbergMarquardtOptions(steps=options.steps, damping=damping)
+        schedule = data.schedule(start, schedule, options)
+        fit = levenberg_marquardt(data.problem(start), start.to_vector(), schedule, on_step)
         return start.from_vector(fit.vector), fit
 
 

@@ -12,11 +12,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.derivatives.stencils import Jets, forward_jets
 from unweave.methods.smooth.evidence import SmoothEvidence
 from unweave.methods.smooth.jet_profiles import JetProfileOptions, JetSamples
 from unweave.methods.smooth.random_slice import RandomSlice, SliceOptions
 from unweave.methods.smooth.slice_extension import ExtensionOptions, extend
-from unweave.methods.smooth.slice_fit import SliceFitOptions, SliceFitter
+from unweave.methods.smooth.slice_fit import (
+    SliceData,
+    SliceFitOptions,
+    SliceFitter,
+    SliceStars,
+    SliceValues,
+)
 from unweave.networks.mirrored_units import mirror_back
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult
@@ -79,6 +86,7 @@ class SliceRoute:
         self._slices = RandomSlice(ask, region, longest * float(np.sqrt(self._inputs)), rng)
         self._points = np.zeros((0, 0))
         self._answers = np.zeros((0, outputs))
+        self._stars: Jets | None = None
         self._evidence = SmoothEvidence()
 
     def _likely(self, residuals: dict[str, float]) -> list[str]:
@@ -92,7 +100,7 @@ class SliceRoute:
         return SliceFitter(directions, samples, self._noise, options.fit, options.profiles)
 
     def _fits(self, fit: ValueFitResult) -> bool:
-        return fit.history[-1] <= self._evidence.residual_over_floor * self._noise
+        return fit.history[-1] <= self._evidence.residual_over_floor * fit.floor
 
     def _fit_values(
         self, fitter: SliceFitter, width: int, dimension: int, name: str, worst: float
@@ -100,14 +108,13 @@ class SliceRoute:
         """Return the best of the fits to values from the starts that leave no more than ``worst``."""
         best, options = None, self._options
         with self._journal.stage("slice fit") as stage:
-            for start, residual in fitter.starts(name, *self._values(width, dimension)):
+            data = self._data(width, dimension)
+            for start, residual in fitter.starts(name, data.points, data.answers):
                 check()
                 if not residual <= worst or np.abs(start.weights[1]).max() > options.largest_outgoing:
                     continue
-                points, answers = self._values(start.width, dimension, start.skip is not None)
-                fit = fitter.fit(
-                    start, points, answers, lambda step, _: self._journal.tell(step, None, "steps")
-                )
+                data = self._data(start.width, dimension, start.skip is not None)
+                fit = fitter.fit(start, data, lambda step, _: self._journal.tell(step, None, "steps"))
                 if best is None or fit.history[-1] < best.history[-1]:
                     best = fit
                 if self._fits(fit):
@@ -116,6 +123,25 @@ class SliceRoute:
                 stage.figures.update(parameters=best.model.size, residual=best.history[-1])
         self._evidence = replace(self._evidence, **fitter.example(name))
         return best
+
+    def _data(self, width: int, d: int, skip: bool = False) -> SliceData:
+        """Return answers in rescaled coordinates of the slice, enough to fit all parameters."""
+        if self._options.slices.fits_slopes(width, d, self._outputs):
+            return SliceStars(self._sloped(width, d, skip), self._noise)
+        return SliceValues(*self._values(width, d, skip), self._noise)
+
+    def _sloped(self, width: int, d: int, skip: bool) -> Jets:
+        """Return values and slopes at random sites."""
+        unit, slices = self._slices.length_scale(d), self._options.slices
+        known = 0 if self._stars is None or self._stars.sites.shape[1] != d else len(self._stars)
+        needed = slices.stars_needed(width, d, self._outputs, skip) - known
+        if needed > 0:
+            sites = self._slices.draw(needed, d, spread=slices.star_spread) / unit
+            step = slices.star_step(self._inputs) / unit
+            new = forward_jets(lambda points: self._slices.ask(unit * points), sites, step)
+            self._stars = Jets.concatenate([self._stars, new]) if known and self._stars is not None else new
+        assert self._stars is not None
+        return self._stars
 
     def _values(self, width: int, d: int, skip: bool = False) -> tuple[Array, Array]:
         """Return random points of the slice, rescaled, and answers: enough to fit all parameters."""
@@ -141,7 +167,9 @@ class SliceRoute:
             stage.figures.update(
                 sites=extension.sites, residual=extension.residual, condition=extension.condition
             )
-        if extension.residual > self._evidence.residual_over_floor * self._noise:
+        # Slopes leave more of their own noise in predictions than values do.
+        floor = self._noise if fit.floor <= self._noise else fit.prediction_floor
+        if extension.residual > self._evidence.residual_over_floor * floor:
             return None
         model = mirror_back(extension.model)
         if model.skip is not None and np.abs(model.skip).max() <= self._options.negligible_skip:
@@ -150,7 +178,7 @@ class SliceRoute:
         evidence = replace(
             self._evidence,
             fit_history=(*fit.history, max(fit.history[-1], extension.residual)),
-            fit_floor=self._noise,
+            fit_floor=fit.floor,
             prediction_floor=self._options.far_error * error,
             condition=max(fit.condition, extension.condition),
             parameter_error_bar=np.inf if fit.error_bar is None else max(fit.error_bar, extension.error_bar),

@@ -30,7 +30,7 @@ class MemberOptions:
     """Which directions count as members of a span."""
 
     power_method: PowerMethodOptions | None = None
-    """Search for the members; None to choose by the number of units."""
+    """Search for the members; None for the usual one."""
     accepted_error: float = 10.0
     """Largest 1 - Phi of a direction, in squared errors of the span: 1 / gap estimates its error."""
     largest_misalignment: float = 0.1

@@ -109,6 +109,10 @@ class Profiles:
             parts.append(result)
         return Profiles(*parts)
 
+    def only(self, units: IntArray) -> Profiles:
+        """Keep some of the units, in this order."""
+        return Profiles(self.scales[units], self.biases[units], self.outgoing[units], self.residuals[units])
+
     def pooled_residual(self) -> float:
         """Return the root mean square of the misfits: how well the activation explains all units."""
         return pooled(self.residuals)
