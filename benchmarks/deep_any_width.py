@@ -28,6 +28,11 @@ import unweave
 from unweave.arrays import Array
 
 ROWS = (
+    "tanh:3-2-2-1",
+    "erf:3-3-2-2",
+    "tanh:4-3-3-1",
+    "logistic:4-3-2-2",
+    "tanh:5-4-4-1",
     "tanh:4-8-6-1",
     "tanh:6-12-12-1",
     "tanh:8-16-16-1",

@@ -70,6 +70,7 @@ TABLES = {
     "many_outputs": ["--rows", "tanh:6-4-12"],
     "many_units": ["--rows", "tanh:6-20-1"],
     "kinds": ["--case", "hard_tanh:6-4-1"],
+    "weak_units": ["--rows", "tanh:6-4-1:1e-3"],
     "tight_budgets": [],
     "mixed_columns": ["--rows", "logistic"],
     "trees": ["--rows", "tree:breast_cancer:examples"],
