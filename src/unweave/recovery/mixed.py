@@ -17,11 +17,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from unweave.arrays import Array
 from unweave.errors import BudgetExhausted, Interrupted, InvalidInput
-from unweave.networks.columns import Column, Columns
+from unweave.networks.columns import Columns
 from unweave.networks.mixed import MixedNetwork
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
@@ -30,16 +29,19 @@ from unweave.networks.value_fit import fit_values, points_to_fit
 from unweave.numerics import clock, interrupts
 from unweave.probing.look import Findings
 from unweave.recovery.certificate import certify
+from unweave.recovery.column_inputs import CodedNetwork, ColumnInputs, with_levels_as_categories
 from unweave.recovery.fresh_rows import Demands
 from unweave.recovery.judge import Verdict, judge, unverified
+from unweave.recovery.level_offset import LevelOffset
 from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.recovery.run import Run
 from unweave.recovery.sources import QueriedTarget
 from unweave.recovery.trial import NO_TRIAL, fresh_trial
 from unweave.search import Candidate, Evidence, Method, Request
 from unweave.targets.coded import coded_queries
+from unweave.targets.mixed_region import MixedRegion
 from unweave.targets.queries import Queries
-from unweave.targets.region import NormalisedQueries, Region
+from unweave.targets.region import NormalisedQueries
 
 _ROWS_PER_UNIT = 4  # of a fit of what a level adds ...
 _SPARE_ROWS = 24  # ... and these
@@ -68,44 +70,6 @@ def recover_columns(
     codes = columns.encode(examples)
     ledger = coded_queries(target, columns, **limits)
     return _Joined(ledger, columns, codes, request, methods, tolerance, seed, progress).recover()
-
-
-class MixedRegion(Region):
-    """A region of codes: discrete columns are drawn from their levels and never leave them."""
-
-    columns: Columns
-    levels: list[Array]
-    last: Array
-    """(D,) largest code of booleans and categories, which begin at 0; infinite for others."""
-
-    @classmethod
-    def of(cls, columns: Columns, codes: Array) -> MixedRegion:
-        """Return the region of example rows ``codes`` (n, D)."""
-        plain = Region.from_examples(codes)
-        region = cls(plain.location, plain.scale)
-        levels = [
-            np.arange(column.width, dtype=np.float64) if column.kind == "category" else np.unique(codes[:, j])
-            for j, column in enumerate(columns.columns)
-        ]
-        object.__setattr__(region, "columns", columns)
-        object.__setattr__(region, "levels", levels)
-        counts = {"boolean": 2.0}
-        last = [c.width if c.kind == "category" else counts.get(c.kind, np.inf) for c in columns.columns]
-        object.__setattr__(region, "last", np.array(last) - 1.0)
-        return region
-
-    def to_inputs(self, u: Array) -> Array:
-        """Return admissible codes: discrete columns at the nearest whole number, or the nearest level."""
-        x = super().to_inputs(u)
-        least = np.where(np.isfinite(self.last), 0.0, -np.inf)
-        return np.where(self.columns.discrete, np.clip(np.round(x), least, self.last), x)
-
-    def sample(self, n: int, rng: np.random.Generator, margin: float = 0.0) -> Array:
-        """Draw free columns from a Gaussian, discrete ones from their levels."""
-        x = Region.to_inputs(self, rng.standard_normal((n, self.n_inputs)))
-        for j in np.flatnonzero(self.columns.discrete):
-            x[:, j] = rng.choice(self.levels[j], n)
-        return self.to_normalised(x)
 
 
 class _Joined:
@@ -210,25 +174,25 @@ class _Joined:
         """Find what every level adds, and judge the network of all."""
         parts, problem = [], None
         model = NetworkParameters.from_network(base.network)
+        inputs = ColumnInputs(columns, self._codes, self._usual, findings.region)
         for j, column in enumerate(columns.columns):
             added = {}
-            for level in self._levels(j, column):
-                offset, residual = self._added(model, findings, j, level)
-                added[level] = offset
+            for level in inputs.levels(j):
+                added[level], residual = self._added(model, findings, j, level)
                 if residual > _FITTED:
+                    said = repr(column.levels[int(level)]) if column.kind == "category" else f"{level:g}"
                     problem = (
-                        f"column {column.name!r} at {_said(column, level)} does more than move what the "
+                        f"column {column.name!r} at {said} does more than move what the "
                         f"units read: its fit leaves {residual:.2g} of the spread"
                     )
             parts.append(added)
         region = MixedRegion.of(self._columns, self._codes)
-        start = self._started(model, columns, findings.region, parts)
-        final, evidence = self._fitted(start, columns, findings, region)
+        final, evidence = self._fitted(inputs.start(model, parts), inputs, findings, region)
         problem = None if evidence is not None else problem
-        network = self._assembled(final, columns, findings.region)
+        network = inputs.assembled(final)
         mixed = columns.categories or any(c.levels for c in columns.columns)
-        found: Any = MixedNetwork(_with_levels(columns), network) if mixed else network
-        wrapped: Any = _Coded(found, columns) if mixed else found
+        found: Any = MixedNetwork(with_levels_as_categories(columns), network) if mixed else network
+        wrapped: Any = CodedNetwork(found, columns) if mixed else found
         evidence = replace(base.evidence, prediction_floor=None) if evidence is None else evidence
         # What the free columns leave open, no level of the others decides.
         open_still = base.status is Status.RECOVERED_UP_TO_AMBIGUITY
@@ -242,66 +206,32 @@ class _Joined:
         verdict = judge(candidate, trial, seen, told_tolerance=self._tolerance is not None)
         return replace(candidate, network=found), verdict, region
 
-    def _levels(self, j: int, column: Column) -> list[float]:
-        """Return the levels of a column at which the target is asked besides the usual one."""
-        if column.kind == "number":
-            return []
-        values = np.arange(column.width) if column.kind == "category" else np.unique(self._codes[:, j])
-        if column.kind == "boolean":
-            values = np.array([0.0, 1.0])
-        others = [float(value) for value in values if value != self._usual[j]]
-        if column.kind != "whole" or column.levels:
-            return others
-        return others and [max(others, key=lambda value: abs(value - self._usual[j]))]
-
     def _added(
         self, model: NetworkParameters, findings: Findings, j: int, level: float
     ) -> tuple[Array, float]:
-        """Fit what a level adds to what the first layer reads (m,), and to the output (K,) beside a skip.
-
-        Returns it, and the largest residual over the spread of the answers.
-        """
-        first, last = len(model.biases[0]), len(model.biases[-1]) if model.skip is not None else 0
-        count = int(_ROWS_PER_UNIT * (first + last)) + _SPARE_ROWS
-        region = findings.region
+        """Fit what a level adds: from zero, from random starts, then from the target recovered there anew."""
+        unknowns = len(model.biases[0]) + (len(model.biases[-1]) if model.skip is not None else 0)
+        count, region = int(_ROWS_PER_UNIT * unknowns) + _SPARE_ROWS, findings.region
         inner = region.to_inputs(region.sample(count, self._rng))
         rows = np.tile(self._usual, (count, 1))
         rows[:, self._free], rows[:, j] = inner, level
-        answers = self._ledger(rows)
-        spread = findings.spread
+        problem = LevelOffset(model, inner, self._ledger(rows), findings.spread)
         size = np.std(inner @ model.weights[0], axis=0) + 1e-300
-
-        def moved(offset: Array) -> NetworkParameters:
-            biases = [model.biases[0] + offset[:first], *model.biases[1:]]
-            if last:
-                biases[-1] = biases[-1] + offset[first:]
-            return replace(model, biases=tuple(biases))
-
-        def residual(offset: Array) -> Array:
-            return np.asarray(((moved(offset).values(inner) - answers) / spread).reshape(-1))
-
-        def slopes(offset: Array) -> Array:
-            now = moved(offset)
-            every = now.sensitivities(now.forward(inner).slopes)
-            parts = [every[0], every[-1]] if last else [every[0]]
-            joined = np.concatenate(parts, axis=2) / spread[None, :, None]
-            return np.asarray(joined.reshape(-1, first + last))
-
-        best, left = np.zeros(first + last), np.inf
+        best, left = np.zeros(problem.size), np.inf
         for start in range(_STARTS + 1):
             clock.check()
-            at = np.zeros(first + last)
+            at = np.zeros(problem.size)
             if start == _STARTS:
                 matched = self._recovered_at(model, j, level)
                 if matched is None:
                     break
-                at[:first] = matched
+                at[: problem.units] = matched
             elif start:
-                at[:first] = self._rng.choice(_START_SIZES) * size * self._rng.standard_normal(first)
-            fit = least_squares(residual, at, jac=slopes, method="lm", xtol=1e-15, ftol=1e-15, gtol=1e-15)
-            worst = float(np.abs(fit.fun).max())
+                drawn = self._rng.choice(_START_SIZES) * self._rng.standard_normal(problem.units)
+                at[: problem.units] = drawn * size
+            found, worst = problem.fitted(at)
             if worst < left:
-                best, left = fit.x, worst
+                best, left = found, worst
             if left <= _FITTED:
                 break
         return best, left
@@ -329,64 +259,13 @@ class _Joined:
         factor = np.sign(alike[units, match]) * length[0] / length[1][match]
         return np.asarray(other.biases[0][match] * factor - model.biases[0])
 
-    def _codes_to_fit(self, columns: Columns, region: Region, codes: Array) -> Array:
-        """Return what the network of all columns reads while it is fitted (n, W): zero at the usual levels.
-
-        Free columns are normalised; a weighted column counts steps from its usual value to the level asked;
-        other levels have an input of their own each.
-        """
-        parts, place = [], 0
-        for j, column in enumerate(columns.columns):
-            levels = self._levels(j, column)
-            if column.kind == "number":
-                parts.append(((codes[:, j] - region.location[place]) / region.scale[place])[:, None])
-                place += 1
-            elif _is_weighted(column):
-                step = (levels[0] if levels else self._usual[j] + 1) - self._usual[j]
-                parts.append(((codes[:, j] - self._usual[j]) / step)[:, None])
-            else:
-                parts.append(codes[:, [j]] == np.array(levels))
-        return np.concatenate(parts, axis=1).astype(np.float64)
-
-    def _started(
-        self, model: NetworkParameters, columns: Columns, region: Region, parts: list[dict[float, Array]]
-    ) -> NetworkParameters:
-        """Return the network that reads `_codes_to_fit`, from what every level adds."""
-        first, skip = len(model.biases[0]), model.skip is not None
-        width = first + (len(model.biases[-1]) if skip else 0)
-        rows: list[Array] = []
-        place = 0
-        whole = (
-            np.concatenate([model.weights[0], model.skip], axis=1)
-            if model.skip is not None
-            else model.weights[0]
-        )
-        for column, added in zip(columns.columns, parts, strict=True):
-            if column.kind == "number":
-                rows.append(whole[[place]] * region.scale[place])
-                place += 1
-            elif added:
-                rows.append(np.stack(list(added.values())))
-            elif _is_weighted(column):
-                rows.append(np.zeros((1, width)))
-        table = np.concatenate(rows)
-        biases = [model.biases[0] + region.location @ model.weights[0], *model.biases[1:]]
-        if model.skip is not None:
-            biases[-1] = biases[-1] + region.location @ model.skip
-        return replace(
-            model,
-            weights=(np.ascontiguousarray(table[:, :first]), *model.weights[1:]),
-            biases=tuple(biases),
-            skip=np.ascontiguousarray(table[:, first:]) if skip else None,
-        )
-
     def _fitted(
-        self, start: NetworkParameters, columns: Columns, findings: Findings, region: MixedRegion
+        self, start: NetworkParameters, inputs: ColumnInputs, findings: Findings, region: MixedRegion
     ) -> tuple[NetworkParameters, Evidence | None]:
         """Fit everything at once to rows with all columns drawn anew; as it was where that gets nowhere."""
         count = points_to_fit(start.to_network(), spare_points=2 * _SPARE_ROWS)
         codes = region.to_inputs(region.sample(count, self._rng))
-        points, answers = self._codes_to_fit(columns, findings.region, codes), self._ledger(codes)
+        points, answers = inputs.points(codes), self._ledger(codes)
         spread = float(findings.spread.max())
         fit = fit_values(start, points, answers, float(findings.noise.sigma_per_output.max()))
         if not fit.history or fit.history[-1] > _FITTED * spread:
@@ -400,41 +279,6 @@ class _Joined:
             parameter_error_bar=None if scaled else fit.error_bar,
         )
         return fit.model, evidence
-
-    def _assembled(self, model: NetworkParameters, columns: Columns, region: Region) -> Network:
-        """Return the network that reads all columns one-hot coded, from one that reads `_codes_to_fit`."""
-        table = (
-            model.weights[0] if model.skip is None else np.concatenate([model.weights[0], model.skip], axis=1)
-        )
-        first, at, place = model.weights[0].shape[1], 0, 0
-        shift = np.zeros(table.shape[1])
-        rows: list[Array] = []
-        for j, column in enumerate(columns.columns):
-            levels = self._levels(j, column)
-            if column.kind == "number":
-                rows.append(table[[at]] / region.scale[place])
-                shift -= region.location[place] * rows[-1][0]
-                at, place = at + 1, place + 1
-            elif _is_weighted(column):
-                step = (levels[0] if levels else self._usual[j] + 1) - self._usual[j]
-                rows.append(table[[at]] / step)
-                shift -= self._usual[j] * rows[-1][0]
-                at += 1
-            else:
-                own = dict(zip(levels, table[at : at + len(levels)], strict=True))
-                every = range(column.width) if column.kind == "category" else column.levels
-                rows.append(np.stack([own.get(float(level), np.zeros(table.shape[1])) for level in every]))
-                at += len(levels)
-        joined = np.concatenate(rows)
-        biases = [model.biases[0] + shift[:first], *model.biases[1:]]
-        if model.skip is not None:
-            biases[-1] = biases[-1] + shift[first:]
-        return replace(
-            model,
-            weights=(np.ascontiguousarray(joined[:, :first]), *model.weights[1:]),
-            biases=tuple(biases),
-            skip=None if model.skip is None else np.ascontiguousarray(joined[:, first:]),
-        ).to_network()
 
     def _notes(self) -> tuple[str, ...]:
         return (f"columns: {self._columns.describe()}; only rows that these admit were asked",)
@@ -471,30 +315,6 @@ class _Joined:
         )
 
 
-class _Coded:
-    """A mixed network asked with codes of the user's columns, for the judge."""
-
-    def __init__(self, found: MixedNetwork, columns: Columns) -> None:
-        self._found, self._columns = found, columns
-
-    def __call__(self, codes: Array) -> Array:
-        places = codes.copy()
-        for j, column in enumerate(self._columns.columns):
-            if column.kind == "whole" and column.levels:
-                levels = np.array(column.levels, dtype=np.float64)
-                places[:, j] = np.searchsorted(levels, codes[:, j])
-        return self._found(places)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._found, name)
-
-
-def _with_levels(columns: Columns) -> Columns:
-    """Return the columns with whole numbers that have levels made categories."""
-    changed = [replace(c, kind="category") if c.kind == "whole" and c.levels else c for c in columns.columns]
-    return replace(columns, columns=tuple(changed))
-
-
 def _first_layer_condition(model: NetworkParameters, points: Array) -> float:
     """Return the condition of the equations for the first layer alone, columns scaled to length one.
 
@@ -509,15 +329,6 @@ def _first_layer_condition(model: NetworkParameters, points: Array) -> float:
         return float(np.inf)
     values = np.linalg.svd(jacobian / length, compute_uv=False)
     return float(values[0] / values[-1]) if values[-1] > 0 else float(np.inf)
-
-
-def _is_weighted(column: Column) -> bool:
-    """Whether the column's value is multiplied by weights: whole numbers and booleans."""
-    return column.kind == "boolean" or (column.kind == "whole" and not column.levels)
-
-
-def _said(column: Column, level: float) -> str:
-    return repr(column.levels[int(level)]) if column.kind == "category" else f"{level:g}"
 
 
 def _usual(codes: Array) -> float:

@@ -53,7 +53,11 @@ _BETTER = 0.5  # part of the residual to which one more unit must bring it down
 def is_nearly_right(candidate: Candidate, verdict: Verdict, findings: Findings) -> bool:
     """Whether another fit may make the difference: float64 answers, and most of their digits are there."""
     network, hearing = candidate.network, verdict.trial.hearing
-    if verdict.status is not Status.APPROXIMATE or not isinstance(network, Network):
+    if not isinstance(network, Network):
+        return False
+    # Units that fill a gap together leave parameters open that the missing one would not.
+    open_bars = verdict.status is Status.RECOVERED_UP_TO_AMBIGUITY and candidate.ambiguity is None
+    if verdict.status is not Status.APPROXIMATE and not (open_bars and _may_miss_units(network)):
         return False
     repairable = _may_miss_units(network) and bool(candidate.evidence.fit_history)
     if not verdict.trial.error <= (NEARLY_ALL_UNITS if repairable else NEARLY):
