@@ -34,8 +34,10 @@ class MissingUnitOptions:
     """Random directions, besides those that are given, ..."""
     flops: float = 3e10
     """... fewer where the grids along all of them would take more than this."""
-    refined: int = 4
-    """Best starts that are refined."""
+    refined: int = 16
+    """Best starts that are refined, ..."""
+    enough: float = 0.01
+    """... until this part of the norm is left."""
     lengths: tuple[float, ...] = tuple(np.geomspace(0.1, 5.0, 10))
     """Lengths of the unit's weights, of either sign."""
     biases: tuple[float, ...] = tuple(np.linspace(-4.0, 4.0, 27))
@@ -103,6 +105,8 @@ def missing_unit(
         left = fit.rms * np.sqrt(answers.size) / problem.size
         if found is None or left < found.left:
             found = MissingUnit(fit.vector[:-1], float(fit.vector[-1]), problem.outgoing(fit.vector), left)
+        if found.left <= options.enough:
+            break
     return found
 
 
