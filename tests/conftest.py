@@ -10,6 +10,7 @@ import pytest
 
 from browsing import find_browser, open_browser
 from durations import long_tests
+from unweave.networks.activations import registry
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -39,6 +40,15 @@ class Recorder:
     def rows(self) -> np.ndarray:
         """(n, D) everything asked so far."""
         return np.concatenate(self._asked) if self._asked else np.empty((0, 0))
+
+
+@pytest.fixture(autouse=True)
+def activations_of_one_test() -> Iterator[None]:
+    """Forget the activations that a test, or an example it runs, has registered."""
+    before = dict(registry._REGISTERED)
+    yield
+    registry._REGISTERED.clear()
+    registry._REGISTERED.update(before)
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from unweave.search.request import checked_widths, widths_from_text
 
 @pytest.mark.parametrize(
     ("hidden", "widths"),
-    [(None, None), ([], ()), ([30, 20], (30, 20)), (np.array([5.0, 4.0]), (5, 4)), ((7,), (7,))],
+    [(None, None), ([], ()), ([30, 20], (30, 20)), (np.array([5.0, 4.0]), (5, 4)), ((7,), (7,)), (30, (30,))],
 )
 def test_widths_become_a_tuple(hidden, widths):
     assert checked_widths(hidden) == widths
 
 
-@pytest.mark.parametrize("hidden", [[0], [3, -1], [2.5], [True], [float("inf")], 30, "30", ["x"], [None]])
+@pytest.mark.parametrize("hidden", [[0], [3, -1], [2.5], [True], [float("inf")], 0, "30", ["x"], [None]])
 def test_anything_else_is_refused(hidden):
     with pytest.raises(InvalidInput, match="hidden must"):
         checked_widths(hidden)
