@@ -217,8 +217,8 @@ def test_dithered_rounding_is_noise() -> None:
 
 def test_neurons_that_were_added_while_others_were_missing_do_not_stay() -> None:
     """The Hessians miss some neurons here, and what is left of the answers shows wrong ones at first."""
-    network = planted(8, 10, 1, 1007, "swish")
-    result = recover(noisy(network, 1e-2, 1007), 8)
+    network = planted(8, 10, 1, 1011, "swish")
+    result = recover(noisy(network, 1e-2, 1011), 8)
     assert result.network is not None
     assert result.network.hidden == (10,)
     assert_recovered(network, result, 5e-2)

@@ -111,13 +111,13 @@ def _grounds(
         implies = f"{hearing.asked_again} early rows, asked again at the end, got the same answers"
         check = Check.below("change of answers", hearing.change, hearing.largest_change, implies)
         yield _Ground(check, f"{agreed}, but the target changes: early rows asked again get other answers")
-        if hearing.pattern is not None:
-            yield from _noise_grounds(hearing.pattern, agreed)
     if trial.rows and findings.noise.kind == "noisy" and not findings.noise.repeatable:
         implies = "errors are as large as repeated answers differ: the target does not remember rows"
         check = Check.above("error over noise", trial.over_noise, _LEAST_OVER_NOISE, implies)
         told = "a row that is asked again gets an answer off by more than the others err"
         yield _Ground(check, f"{agreed}, but the target remembers what it was asked: {told}")
+    if hearing is not None and hearing.pattern is not None:
+        yield from _noise_grounds(hearing.pattern, agreed)
     evidence = candidate.evidence
     if not told_tolerance and evidence.fit_history and evidence.fit_floor:
         # Agreeing is not enough where the fit has not come to its minimum: parameters may be off by more.

@@ -19,6 +19,8 @@ def refuses(request: Request, findings: Findings) -> str | None:
     reason = refuses_smooth(request, findings)
     if reason is not None:
         return reason
+    if findings.kinks:
+        return "kinks were seen: the target is not smooth"
     inputs, options = findings.region.n_inputs, SmoothDeepValuesOptions()
     if findings.noise.relative > options.coarsest:
         return too_coarse(findings, options.coarsest)
@@ -34,9 +36,9 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
-    """Judge by the far field, which shows layers, or by what was told."""
+    """Come after the methods that read layers one by one, which find wider ones and are quicker."""
     two = request.hidden is not None
-    return Likelihood.LIKELY if findings.layered or two else Likelihood.POSSIBLE
+    return Likelihood.POSSIBLE if findings.layered or two else Likelihood.UNLIKELY
 
 
 def cost(question: Question) -> Cost:

@@ -36,6 +36,7 @@ class DeepValuesReason(Reason):
         "{starts} random starts of two hidden layers leave a residual of {residual:.2g} with {first} and "
         "{second} units: wider layers, more of them, or another activation"
     )
+    OPEN = "{first} and {second} units fit, and the values do not determine all their parameters"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,8 @@ class SmoothDeepValuesSearch(Search):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.rng = context.rng.spawn(1)[0]  # a search that follows draws what it would have drawn without
+        # Its own, without a spawn: a search that follows draws what it would have drawn without this one.
+        self.rng = np.random.default_rng([0x64763, *context.rng.bit_generator.seed_seq.generate_state(2)])
         self._options: SmoothDeepValuesOptions = context.options
         inputs, outputs = self.findings.region.n_inputs, self.findings.n_outputs
         self._points, self._answers = np.zeros((0, inputs)), np.zeros((0, outputs))
@@ -102,6 +104,7 @@ class SmoothDeepValuesSearch(Search):
                     stage.figures.update(starts=self._starts, residual=float(self._residual))
                     if self._is_exact:
                         self._shrink(kind)
+                        self._refuse_open_parameters()
                         return
                 if self._residual > options.hopeless:
                     break
@@ -135,6 +138,12 @@ class SmoothDeepValuesSearch(Search):
                 self._best, self._residual, self._widths = found
                 return
 
+    def _refuse_open_parameters(self) -> None:
+        """Leave to others what an exact fit does not determine: surplus, equal or constant units."""
+        if self._best is not None and self._best[0].error_bar is None:
+            self._best = None
+            raise GaveUp(DeepValuesReason.OPEN, first=self._widths[0], second=self._widths[1])
+
     def candidate(self) -> Candidate:
         """Return the exact network, if there is one."""
         if self._best is None or not self._is_exact:
@@ -143,7 +152,6 @@ class SmoothDeepValuesSearch(Search):
         network = in_own_inputs(samples.network(fit.model), self.findings.region)
         if self.request.activation == "sigmoid":
             network = as_logistic(network)
-        undetermined = "the values do not determine all parameters: other units fit as well"
         evidence = Evidence(
             restarts=self._starts,
             fit_history=fit.history,
@@ -156,7 +164,6 @@ class SmoothDeepValuesSearch(Search):
             network,
             evidence,
             notes=corrected_widths(self.request.hidden, network.hidden),
-            ambiguity=undetermined if fit.error_bar is None else None,
         )
 
     def _pairs(self) -> list[tuple[int, int]]:
