@@ -88,7 +88,7 @@ def shallow() -> unweave.Recovery:
 
 def deep() -> unweave.Recovery:
     net = unweave.random_network([8, 5, 3, 1], seed=1002, outer="normal", norms=(0.6, 1.6))
-    return unweave.recover(net, hidden=[5, 3])
+    return unweave.recover(net, hidden=[5, 3], method="smooth_deep")
 
 
 def relu() -> unweave.Recovery:
