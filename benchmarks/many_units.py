@@ -10,7 +10,6 @@ verification, per parameter, the median and the most; seconds are computing time
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 import unweave
+from named_rows import print_rows
 from unweave.arrays import Array
 
 ROWS = (
@@ -87,13 +87,7 @@ def measure(row: str, seeds: int) -> None:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", default=",".join(ROWS), help="rows of the table, with commas between them")
-    parser.add_argument("--seeds", type=int, default=10, help="0 to SEEDS - 1")
-    arguments = parser.parse_args()
-    print("| case | recovered | error | rows per parameter | CPU s |\n|---|---|---|---|---|", flush=True)
-    for row in arguments.rows.split(","):
-        measure(row, arguments.seeds)
+    print_rows(__doc__, ROWS, "| case | recovered | error | rows per parameter | CPU s |", measure)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,17 @@ from harness import Row, write_rows
 T = TypeVar("T")
 
 
+def print_rows(doc: str, rows: Iterable[str], header: str, measure: Callable[[str, int], None]) -> None:
+    """Print a table whose rows say themselves what they measure, on seeds 0 to --seeds - 1."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--rows", default=",".join(rows), help="rows of the table, with commas between them")
+    parser.add_argument("--seeds", type=int, default=10, help="0 to SEEDS - 1")
+    arguments = parser.parse_args()
+    print(header, "|---" * (header.count("|") - 1) + "|", sep="\n", flush=True)
+    for row in arguments.rows.split(","):
+        measure(row, arguments.seeds)
+
+
 def read_rows(
     options: argparse.ArgumentParser,
     settings: Iterable[Any],

@@ -9,13 +9,13 @@ against one per unit that are needed. Seconds are computing time of whole recove
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 
 import numpy as np
 
 import unweave
+from named_rows import print_rows
 from unweave.arrays import Array
 
 ROWS = (
@@ -86,14 +86,12 @@ def measure(row: str, seeds: int) -> None:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", default=",".join(ROWS))
-    parser.add_argument("--seeds", type=int, default=10)
-    arguments = parser.parse_args()
-    print("| row | RECOVERED without skip | worst parameter error | bits | CPU s, median | CPU s, most |")
-    print("|---|---|---|---|---|---|")
-    for row in arguments.rows.split(","):
-        measure(row, arguments.seeds)
+    print_rows(
+        __doc__,
+        ROWS,
+        "| row | RECOVERED without skip | worst parameter error | bits | CPU s, median | CPU s, most |",
+        measure,
+    )
 
 
 if __name__ == "__main__":

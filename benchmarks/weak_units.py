@@ -9,12 +9,12 @@ results with all units; "function" is the largest relative difference of functio
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
 
 import unweave
+from named_rows import print_rows
 
 ROWS = (
     *(f"{kind}:10-8-1:{size}" for size in ("1e-5", "1e-7", "1e-9") for kind in ("tanh", "softplus", "gelu")),
@@ -56,13 +56,7 @@ def measure(row: str, seeds: int) -> None:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", default=",".join(ROWS), help="rows of the table, with commas between them")
-    parser.add_argument("--seeds", type=int, default=10, help="0 to SEEDS - 1")
-    arguments = parser.parse_args()
-    print("| case | found | function | rows | CPU s |\n|---|---|---|---|---|", flush=True)
-    for row in arguments.rows.split(","):
-        measure(row, arguments.seeds)
+    print_rows(__doc__, ROWS, "| case | found | function | rows | CPU s |", measure)
 
 
 if __name__ == "__main__":

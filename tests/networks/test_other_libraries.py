@@ -23,7 +23,7 @@ def fitted(model, y=Y):
 
 @pytest.fixture(scope="module")
 def models():
-    linear = pytest.importorskip("sklearn.linear_model")
+    from sklearn import linear_model as linear
     from sklearn.neural_network import MLPClassifier, MLPRegressor
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
@@ -71,7 +71,7 @@ def test_a_fitted_model(models, name):
 
 
 def test_models_of_other_kinds_are_named():
-    tree = pytest.importorskip("sklearn.tree")
+    from sklearn import tree
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import PolynomialFeatures
@@ -135,12 +135,11 @@ def test_other_keras_layers_are_named(layer, message):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_keras_model_itself():
-    torch = pytest.importorskip("torch")
-    assert torch is not None
     import os
 
     os.environ.setdefault("KERAS_BACKEND", "torch")
-    keras = pytest.importorskip("keras")
+    import keras
+
     model = keras.Sequential(
         [
             keras.Input((4,)),

@@ -191,6 +191,12 @@ class NetworkParameters:
             biases=(self.biases[0][units], *self.biases[1:]),
         )
 
+    def contributions(self, points: Array) -> Array:
+        """Return (m,) the standard deviation over ``points`` of what each unit of one hidden layer adds."""
+        states = self.activation(points @ self.weights[0] + self.biases[0])
+        with np.errstate(over="ignore", invalid="ignore"):  # a fit that ran away
+            return np.asarray(np.linalg.norm(self.weights[1], axis=1) * states.std(axis=0))
+
     def values(self, points: Array) -> Array:
         """f at points (n, D): (n, K)."""
         full = self._with_last_layer(_with_last) if self.is_softmax else self

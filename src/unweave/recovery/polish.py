@@ -134,7 +134,7 @@ def _with_weak_units(
     if _is_settled(fit) and fit.error_bar is not None and fit.error_bar < _UNDETERMINED:
         return fit
     first, residual = fit, fit.history[-1]
-    adds = _contributions(fit.model, points)
+    adds = fit.model.contributions(points)
     acts = adds > max(_IDLE * residual, _WEAK * float(adds.max()))
     if acts.any() and not acts.all():
         fit = fit_values(fit.model.keep(acts), points, answers, noise, tell)
@@ -158,19 +158,13 @@ def _without_surplus(
     model = fit.model
     smaller = [] if model.skip is None else [replace(mirror_back(model), skip=None)]
     if model.width > 1:
-        weakest = np.argsort(_contributions(model, points))[:_MOST_REPAIRS]
+        weakest = np.argsort(model.contributions(points))[:_MOST_REPAIRS]
         smaller += [model.keep(np.arange(model.width) != unit) for unit in weakest]
     for each in smaller:
         again = fit_values(each, points, answers, noise, tell)
         if _is_settled(again):
             return _without_surplus(again, points, answers, noise, tell)
     return fit
-
-
-def _contributions(model: NetworkParameters, points: Array) -> Array:
-    """Return (m,) the standard deviation of what each unit adds to the outputs."""
-    states = model.activation(points @ model.weights[0] + model.biases[0])
-    return np.asarray(np.linalg.norm(model.weights[1], axis=1) * states.std(axis=0))
 
 
 def _is_settled(fit: ValueFitResult) -> bool:

@@ -284,7 +284,4 @@ def _is_negligible(skip: Array, jets: Jets, floor: float, options: FinalFitOptio
 def _acting(model: NetworkParameters, jets: tuple[Jets, ...], negligible: float) -> BoolArray:
     """Return (m,) which units contribute more than ``negligible`` to the outputs at the sites."""
     sites = np.concatenate([part.sites for part in jets])
-    variation = model.activation(sites @ model.weights[0] + model.biases[0]).std(axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):  # a fit that ran away
-        contribution = np.linalg.norm(model.weights[1], axis=1) * variation
-    return np.asarray(contribution > negligible)
+    return np.asarray(model.contributions(sites) > negligible)
