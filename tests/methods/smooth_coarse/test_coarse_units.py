@@ -157,6 +157,7 @@ def test_a_unit_that_does_not_act_is_taken_out_and_a_missing_one_is_added() -> N
     assert pruned.misfit <= rows.acceptable_misfit()
     lacking = fits.averaged(without_unit(truth, 1), 1e-2)
     assert lacking.misfit > 10
+    assert fits.peeled(lacking, seen, most_units=3) is lacking  # a rival may have no more units
     peeled = fits.peeled(lacking, seen)
     assert peeled.model.weights[0].shape[1] == 4
     assert peeled.misfit <= rows.acceptable_misfit()

@@ -83,8 +83,13 @@ class UnitFits:
         self._rows, self._rng, self._on_step = rows, rng, on_step
         self._options = options or UnitFitOptions()
 
-    def from_directions(self, seen: Seen, directions: Array, name: str, profiles: Profiles) -> AveragedFit:
-        """Fit a network with activation ``name`` from ``directions`` (m, D) and their profiles."""
+    def from_directions(
+        self, seen: Seen, directions: Array, name: str, profiles: Profiles, most_units: float = np.inf
+    ) -> AveragedFit:
+        """Fit a network with activation ``name`` from ``directions`` (m, D) and their profiles.
+
+        Units are added up to ``most_units``.
+        """
         rows, mirrors = self._rows, may_be_mirrored(get_activation(name))
         start = first_network(
             directions, profiles, name, seen.link, rows.points, rows.answers, rows.largest_sigma, mirrors
@@ -92,17 +97,18 @@ class UnitFits:
         fit = self.averaged(
             self._scales_fitted(NetworkParameters.from_network(start)), self._options.far_damping
         )
-        return self.settled(self.peeled(fit, seen))
+        return self.settled(self.peeled(fit, seen, most_units))
 
     def averaged(self, model: NetworkParameters, damping: float) -> AveragedFit:
         """Fit all parameters to all rows at hand."""
         return fit_to_rows(model, self._rows, damping=damping, on_step=self._on_step)
 
-    def peeled(self, fit: AveragedFit, seen: Seen) -> AveragedFit:
-        """Add the units that the residuals show, as long as they help."""
+    def peeled(self, fit: AveragedFit, seen: Seen, most_units: float = np.inf) -> AveragedFit:
+        """Add the units that the residuals show, as long as they help, up to ``most_units``."""
         rows, options = self._rows, self._options
         for _ in range(max(options.most_added, int(options.most_added_share * fit.model.width))):
-            if fit.misfit <= rows.acceptable_misfit() or rows.leaves_most(fit.misfit) or out_of_time():
+            done = fit.misfit <= rows.acceptable_misfit() or rows.leaves_most(fit.misfit)
+            if done or fit.model.width >= most_units or out_of_time():
                 break
             rows.extend_to(options.rows_per_parameter * fit.model.size)
             shown = with_missing_unit(fit.model, seen.taken, seen.weights, self._rng)

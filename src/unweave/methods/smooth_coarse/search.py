@@ -238,8 +238,11 @@ class SmoothCoarseSearch(Search):
         noise = self.findings.noise
         hides = noise.kind == "noisy" or (noise.kind == "rounded" and noise.relative > options.hiding_noise)
         for name in rivals:
+            best = self._best.fit
+            # A rival of what explains the answers must do so with no more units.
+            most = best.model.width if best is not None and self._best.is_explained else np.inf
             with self.journal.stage(f"fit {name}") as stage:
-                fit = self._fits.from_directions(seen, directions, name, profiles[name])
+                fit = self._fits.from_directions(seen, directions, name, profiles[name], most)
                 stage.figures.update(misfit=fit.misfit, width=fit.model.width)
             if self._is_better(fit):
                 self._best.fit = fit
