@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 import unweave
 from unweave.cli.app import app
 from unweave.cli.command import as_app
-from unweave.cli.output.figures import number
 from unweave.cli.reproduce import run_reproduce
 from unweave.experiments import EXPERIMENTS, Experiment
 from unweave.experiments.experiment import at_most, equal, shown
+from unweave.experiments.numbers import number
 from unweave.numerics.threads import single_threaded_blas
 
 RIGHT, WRONG = equal("pieces", 8, 8, note="corrected: printed as 4"), at_most("error", 1e-4, 0.5)
@@ -196,19 +196,20 @@ def test_a_store_is_filled_once_and_only_with_what_is_missing(tmp_path, monkeypa
     assert done.exit_code == 1
     assert sorted(measured) == [("one", 0), ("one", 1), ("two", 0), ("two", 1)]
     words = " ".join(done.stdout.split())
-    assert "one 2 of 2" in words
-    assert "two 0 of 2" in words
-    assert words.endswith("error")
+    assert "one 2 of 2 0.0 2 of 2" in words
+    assert "two 2 of 2 0.0 2 of 4 error" in words
     with store.open("a") as file:
         file.write('{"name": "one", "se')  # a crash in the middle of a line
     again = invoke("one", "--seeds", "0:3", "--store", store, "--json", experiments=made)
     assert again.exit_code == 0
     assert measured[4:] == [("one", 2)]
-    assert json.loads(again.stdout)["agrees"] == {"one": 3}
+    told = json.loads(again.stdout)["experiments"]["one"]
+    assert (told["cells"], told["measured"], told["agrees"]) == (3, 3, True)
     lines = store.read_text().splitlines()
     assert len(lines) == 6
     record = json.loads(lines[-1])
-    assert set(record) == {"name", "seed", "agrees", "seconds", "versions", "figures"}
+    assert set(record) == {"name", "cell", "seconds", "versions", "values"}
+    assert record["cell"] == {"seed": 2}
     assert record["versions"]["unweave"] == unweave.__version__
 
 
@@ -231,7 +232,14 @@ def test_an_interrupt_keeps_what_is_stored(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--seeds", "0:2"), ("--workers", "2"), ("--seeds", "2", "--store", "r")]
+    "arguments",
+    [
+        ("--seeds", "0:2"),
+        ("--workers", "2"),
+        ("--seeds", "2", "--store", "r"),
+        ("--size", "published"),
+        ("--page", "pages"),
+    ],
 )
 def test_options_of_a_store_are_checked(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -246,7 +254,7 @@ def test_two_workers_give_the_same_figures(tmp_path):
         for name in sorted(names):
             assert invoke(name, "--seeds", "0:2", "--store", store, *more).exit_code == 0
     records = [
-        {(r["name"], r["seed"]): r["figures"] for r in map(json.loads, store.read_text().splitlines())}
+        {(r["name"], r["cell"]["seed"]): r["values"] for r in map(json.loads, store.read_text().splitlines())}
         for store in stores
     ]
     assert records[0] == records[1]

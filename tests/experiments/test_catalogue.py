@@ -11,14 +11,24 @@ import sys
 import pytest
 
 import unweave.experiments
-from unweave.experiments import EXPERIMENTS
+from unweave.experiments import EXPERIMENTS, studies
+from unweave.experiments.study import Study
 
 
 def test_every_run_is_registered_and_every_row_has_one():
     names = [module.name for module in pkgutil.iter_modules(unweave.experiments.__path__)]
     modules = [importlib.import_module(f"unweave.experiments.{name}") for name in names]
     runs = [name for module in modules for name in vars(module) if name.startswith("run_")]
-    assert sorted(runs) == sorted(f"run_{name.replace('-', '_')}" for name in EXPERIMENTS)
+    claims = [name for name, experiment in EXPERIMENTS.items() if experiment.study is None]
+    assert sorted(runs) == sorted(f"run_{name.replace('-', '_')}" for name in claims)
+
+
+def test_every_study_is_registered_and_every_row_has_one():
+    found = [module.name for module in pkgutil.iter_modules(studies.__path__)]
+    modules = [importlib.import_module(f"unweave.experiments.studies.{name}") for name in found]
+    held = [study for module in modules for study in vars(module).values() if isinstance(study, Study)]
+    listed = [experiment.study() for experiment in EXPERIMENTS.values() if experiment.study is not None]
+    assert {id(study) for study in held} == {id(study) for study in listed}
 
 
 def test_rows_do_not_hide_each_other():

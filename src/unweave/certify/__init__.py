@@ -12,7 +12,7 @@ from unweave.certify.clusters import (
 from unweave.certify.complexity import KinkEnd, LinePieces, kink_that_ends, line_pieces
 from unweave.certify.hessian import HessianMinimum, LossHessian, hessian_min_eig
 from unweave.certify.margins import LabelledData, RiskBound, balanced, margins
-from unweave.certify.pac_bayes import cluster_bound, dist_from_init_bound, nbs_bound
+from unweave.certify.pac_bayes import cluster_bound, dist_from_init_bound, nbs_bound, nice_margins
 from unweave.certify.perturbation import (
     LayerNorms,
     deviation_bound,
@@ -45,6 +45,7 @@ __all__ = [
     "mixture_divergence",
     "move",
     "nbs_bound",
+    "nice_margins",
     "noise_resilience_sigma",
     "noise_resilience_sigmas",
     "spread",

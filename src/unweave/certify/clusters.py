@@ -52,8 +52,13 @@ class Spread:
 
 def flat_parameters(network: Network) -> Array:
     """All weights and biases as one vector."""
-    parts = [part.reshape(-1) for pair in zip(network.weights, network.biases, strict=True) for part in pair]
+    parts = [part.reshape(-1) for pair in _pairs(network) for part in pair]
     return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+
+
+def _pairs(network: Network) -> list[tuple[Array, Array]]:
+    """Weights and biases, layer by layer."""
+    return list(zip(network.weights, network.biases, strict=True))
 
 
 def move(start: Network, end: Network) -> Move:
@@ -76,7 +81,8 @@ def angle_index(start: Network, end: Network) -> int:
 def cone_of_starts(network: Network, half_angle: float, count: int, seed: int = 0) -> list[Network]:
     """``count`` networks of the same length within ``half_angle`` (radians) of ``network``.
 
-    Angles are uniform up to the half-angle, directions uniform around it.
+    Angles are uniform up to the half-angle, directions uniform around it. A network without biases keeps
+    none.
 
     Example:
         >>> from unweave import random_network
@@ -93,9 +99,14 @@ def cone_of_starts(network: Network, half_angle: float, count: int, seed: int = 
         )
     rng = np.random.default_rng(seed)
     axis = center / length
+    free = np.ones(center.size)
+    if not any(np.any(bias) for bias in network.biases):
+        free = np.concatenate(
+            [np.full(part.size, level) for w, b in _pairs(network) for part, level in ((w, 1.0), (b, 0.0))]
+        )
     starts = []
     for angle in rng.uniform(0, half_angle, count):
-        across = rng.standard_normal(center.size)
+        across = free * rng.standard_normal(center.size)
         across -= (across @ axis) * axis
         across /= np.linalg.norm(across)
         starts.append(_network_like(network, length * (np.cos(angle) * axis + np.sin(angle) * across)))
@@ -143,7 +154,7 @@ def _angle(one: Array, other: Array) -> float:
 
 def _network_like(network: Network, flat: Array) -> Network:
     weights, biases, place = [], [], 0
-    for weight, bias in zip(network.weights, network.biases, strict=True):
+    for weight, bias in _pairs(network):
         weights.append(flat[place : place + weight.size].reshape(weight.shape))
         place += weight.size
         biases.append(flat[place : place + bias.size])

@@ -65,12 +65,20 @@ _STRICT_EXCESS = 1 + 1e-9  # factor that makes the inequality of niceness strict
 
 
 def nbs_bound(
-    network: Network, x: ArrayLike, y: ArrayLike, margin: float, input_norm: float, delta: float = 0.05
+    network: Network,
+    x: ArrayLike,
+    y: ArrayLike,
+    margin: float,
+    input_norm: float,
+    delta: float = 0.05,
+    form: Literal["proved", "stated"] = "proved",
 ) -> RiskBound:
     """Spectrally normalized margin bound, with probability 1 - ``delta`` over the samples x (m, n), y (m,).
 
     ``margin`` (gamma) and ``input_norm`` (B) must be chosen before the samples are seen. Infinite if the
     network has biases or other units than relu, if some |x| > B, or if beta is outside its interval.
+    ``form="stated"`` evaluates the printed formula at beta itself, wherever it lies; it is here to repeat
+    published comparisons.
     """
     data = checked(network, x, y, margin, input_norm, delta)
     loss = data.margin_loss(network, margin / 2)
@@ -83,15 +91,31 @@ def nbs_bound(
     shrink = 2 * np.exp(3 - 2 / (d - 1))
     low = (margin / (2 * input_norm)) ** (1 / d)
     high = (np.sqrt(data.m - 1) * margin / (2 * shrink * input_norm)) ** (1 / d)
-    if not low <= beta <= high:
+    proved = form == "proved"
+    if proved and not low <= beta <= high:
         return infinite(loss, margin, f"beta = {beta:.3g} is outside [{low:.3g}, {high:.3g}]")
     points = max(1, int(np.ceil(d / 2 * (np.sqrt(data.m - 1) / shrink) ** (1 / d))))
-    near = grid_point(beta, low, high, points)
+    near = grid_point(beta, low, high, points) if proved else beta
     noise = min(margin / (4 * math.e**2 * input_norm * near ** (d - 1)), near * np.exp(-1 / (d - 1)))
     sigma = float(noise / (d * np.sqrt(2 * largest * np.log(4 * d * largest))))
     divergence = float(sum(np.sum(w**2) for w in network.weights)) / (2 * sigma**2)
     complexity = kl_square_root(divergence, data.m, np.log(3 * data.m * points / delta))
-    return RiskBound(loss + complexity, loss, complexity, margin, sigma, divergence, 1 - delta)
+    return RiskBound(loss + complexity, loss, complexity, margin, sigma, divergence, 1 - delta, proved)
+
+
+def nice_margins(network: Network, trained: Sequence[Network], x: ArrayLike) -> tuple[float, float]:
+    """Least eps and gamma with which ``trained`` answer like ``network`` on x ([mathematics] Def. 25).
+
+    eps is the largest |f_i(x) - f(x)| / |f(x)|, gamma = eps max |f(x)|; infinite where an answer is zero.
+    """
+    rows = np.asarray(x, dtype=np.float64)
+    answers = network(rows)
+    lengths = np.linalg.norm(answers, axis=1)
+    if not lengths.min() > 0:
+        return np.inf, np.inf  # relative distances to an answer of zero are infinite
+    apart = [np.linalg.norm(other(rows) - answers, axis=1) / lengths for other in trained]
+    eps = float(np.max(apart))
+    return eps, eps * float(lengths.max())
 
 
 def dist_from_init_bound(
@@ -197,7 +221,7 @@ def cluster_bound(
             f"{len(initial)} and {form!r} instead. Train from several starts near the first one."
         )
     proved = form == "proved"
-    needed = _nice_margin(network, trained, data) * (_MARGIN_PARTS if proved else 1)
+    needed = nice_margins(network, trained, data.x)[1] * (_MARGIN_PARTS if proved else 1)
     if needed == np.inf:
         return infinite(1.0, np.inf, "an answer is zero, to which no other is relatively close", proved)
     cost = 0.0
@@ -256,13 +280,3 @@ def _cluster_sigmas(
     first = betas * np.exp(-1 / (d - 1)) / d
     second = margin / (math.e**2 * d * input_norm * betas ** (d - 1))
     return np.asarray(np.minimum(first, second) / np.sqrt(2 * dimension * np.log(2 * d * dimension / share)))
-
-
-def _nice_margin(network: Network, trained: Sequence[Network], data: LabelledData) -> float:
-    """eps max |f|, eps the largest relative distance of an answer of ``trained`` to the network's."""
-    answers = network(data.x)
-    lengths = np.linalg.norm(answers, axis=1)
-    if not lengths.min() > 0:
-        return np.inf  # relative distances to an answer of zero are infinite
-    apart = [np.linalg.norm(other(data.x) - answers, axis=1) / lengths for other in trained]
-    return float(np.max(apart) * lengths.max())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -20,13 +22,25 @@ from unweave.cli.exits import DONE, INTERRUPTED, NOT_EXACT
 from unweave.cli.options import AsJson, Quiet, Seed
 from unweave.cli.output.console import print_line, stdout_console
 from unweave.cli.output.document import print_json
-from unweave.cli.output.figures import show_catalogue, show_figures, show_stored, summary
+from unweave.cli.output.figures import StoredRow, show_catalogue, show_figures, show_stored, summary
 from unweave.errors import InvalidInput
 from unweave.experiments import EXPERIMENTS, Experiment, Figure, agree
 from unweave.numerics import interrupts
 
+if TYPE_CHECKING:
+    from unweave.experiments.stored import Task
+    from unweave.experiments.study import Record
+
 ALL = "all"
 """The name that stands for every experiment."""
+_PUBLISHED_SEEDS = 10  # networks per cell of most published tables
+
+
+class SizeName(StrEnum):
+    """Sizes of the studies."""
+
+    QUICK = "quick"
+    PUBLISHED = "published"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +57,10 @@ class ReproduceOptions:
     ] = None
     list_only: Annotated[bool, typer.Option("--list", help="Show the list only.")] = False
     seed: Seed = 0
+    size: Annotated[
+        SizeName,
+        typer.Option(help="Small cells, or those of the source, which take hours; published needs --store."),
+    ] = SizeName.QUICK
     seeds: Annotated[
         str | None, typer.Option(metavar="A:B", help="Measure all seeds from A to B - 1; needs --store.")
     ] = None
@@ -50,6 +68,12 @@ class ReproduceOptions:
         Path | None,
         typer.Option(
             metavar="FILE", help="Keep results here (JSON lines); run again to measure what is missing."
+        ),
+    ] = None
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Write one HTML page per source from what --store holds, for any browser."
         ),
     ] = None
     workers: Annotated[
@@ -86,8 +110,10 @@ class Measured:
 def run_reproduce(options: ReproduceOptions, experiments: Mapping[str, Experiment] = EXPERIMENTS) -> int:
     """Measure published tables, figures and claims again, and show published and measured figures together.
 
-    Each experiment takes between a fraction of a second and half a minute. Ctrl-C shows what was measured so
-    far. Exit code 0: every figure agrees; 1: at least one does not.
+    Each experiment takes between a fraction of a second and half a minute. With --size published, tables and
+    figures have the size that --list names, which takes hours; --store keeps what is measured, and a run that
+    is started again measures what is missing. Ctrl-C shows what was measured so far. Exit code 0: every
+    figure agrees; 1: at least one does not.
 
     \b
     Examples:
@@ -95,6 +121,8 @@ def run_reproduce(options: ReproduceOptions, experiments: Mapping[str, Experimen
       unweave reproduce wide-layers
       unweave reproduce all --json
       unweave reproduce all --seeds 0:10 --store results.jsonl --workers 2
+      unweave reproduce entangled-tables --size published --store results.jsonl
+      unweave reproduce all --store results.jsonl --page pages
     """
     if options.name is None or options.list_only:
         _list(options, list(experiments.values()))
@@ -102,10 +130,11 @@ def run_reproduce(options: ReproduceOptions, experiments: Mapping[str, Experimen
     chosen = chosen_experiments(options.name, experiments)
     if options.store is not None:
         return _measure_missing(options, chosen)
-    if options.seeds is not None or options.workers is not None or options.scheduler is not None:
+    needs = (options.seeds, options.workers, options.scheduler, options.page)
+    if any(value is not None for value in needs) or options.size is not SizeName.QUICK:
         raise InvalidInput(
-            "--seeds, --workers and --scheduler must be given together with --store. Add --store and the "
-            "name of a file for the results."
+            "--size published, --seeds, --page, --workers and --scheduler must be given together with "
+            "--store. Add --store and the name of a file for the results."
         )
     done: list[Measured] = []
     console = stdout_console()
@@ -138,8 +167,8 @@ def chosen_experiments(name: str, experiments: Mapping[str, Experiment]) -> list
         return list(experiments.values())
     if name in experiments:
         return [experiments[name]]
-    near = difflib.get_close_matches(name, experiments, cutoff=0.6)
-    near += [known for known in experiments if name.lower() in known and known not in near]
+    near = [known for known in experiments if name.lower() in known]
+    near += [known for known in difflib.get_close_matches(name, experiments, cutoff=0.6) if known not in near]
     meant = f"Did you mean {' or '.join(near)}?" if near else "See unweave reproduce --list."
     raise InvalidInput(f"NAME must be an experiment, or {ALL}. Got {name!r} instead. {meant}")
 
@@ -163,16 +192,16 @@ def measure(experiment: Experiment, seed: int, progress: Callable[[str], None]) 
 
 
 def _measure_missing(options: ReproduceOptions, chosen: list[Experiment]) -> int:
-    """Measure what the file of results lacks, one experiment with one seed a task, and sum it up."""
+    """Measure what the file of results lacks, one cell a task, and sum it up."""
     from unweave.cli.option_groups import RunningOptions
     from unweave.execution.executor import SerialExecutor
-    from unweave.experiments.stored import Result, ResultFile
+    from unweave.experiments.stored import ResultFile, figures_of, tasks
 
     assert options.store is not None
     seeds = _seeds(options)
     file = ResultFile(options.store)
-    names = [experiment.name for experiment in chosen]
-    missing = file.missing(names, seeds)
+    wanted = tasks(chosen, options.size.value, seeds)
+    missing = file.missing(wanted)
     console, interrupted = stdout_console(), False
     with (
         _spinner(not (options.quiet or options.as_json)) as say,
@@ -180,42 +209,70 @@ def _measure_missing(options: ReproduceOptions, chosen: list[Experiment]) -> int
     ):
         results = (executor or SerialExecutor()).completed(_measure_one, missing)
         try:
-            for done, (index, (figures, seconds)) in enumerate(results, 1):
-                name, seed = missing[index]
-                file.append(Result(name, seed, figures, seconds))
-                say(f"{done}/{len(missing)} ", f"{name}, seed {seed}: done")
+            for done, (index, record) in enumerate(results, 1):
+                name, cell = missing[index]
+                file.append(name, record)
+                say(f"{done}/{len(missing)} ", f"{name}, seed {cell['seed']}: done")
         except KeyboardInterrupt:
             interrupted = True
-    wanted = {(name, seed) for name in names for seed in seeds}
-    held = [result for result in file.results() if (result.name, result.seed) in wanted]
+    held = file.of(wanted)
+    figures = {experiment.name: figures_of(experiment, held[experiment.name]) for experiment in chosen}
+    asked = Counter(name for name, _ in wanted)
+    if options.page is not None:
+        from unweave.experiments.pages import write_pages
+
+        write_pages(options.page, file.results())
     if options.as_json:
         print_json(
             {
                 "store": options.store,
+                "size": options.size.value,
                 "seeds": [seeds.start, seeds.stop],
-                "agrees": {name: sum(r.agrees for r in held if r.name == name) for name in names},
-                "measured": {name: sum(r.name == name for r in held) for name in names},
+                "experiments": {
+                    experiment.name: {
+                        "cells": asked[experiment.name],
+                        "measured": len(held[experiment.name]),
+                        "agrees": agree(figures[experiment.name]),
+                        "seconds": round(sum(record.seconds for record in held[experiment.name]), 3),
+                        "figures": figures[experiment.name],
+                    }
+                    for experiment in chosen
+                },
                 "interrupted": interrupted,
             }
         )
     else:
-        show_stored(console, [(name, [r for r in held if r.name == name]) for name in names])
+        show_stored(
+            console,
+            [
+                StoredRow(
+                    name,
+                    len(held[name]),
+                    asked[name],
+                    sum(record.seconds for record in held[name]),
+                    found,
+                )
+                for name, found in figures.items()
+            ],
+        )
     if interrupted:
         return INTERRUPTED
-    return DONE if all(result.agrees for result in held) else NOT_EXACT
+    return DONE if all(agree(found) for found in figures.values()) else NOT_EXACT
 
 
-def _measure_one(item: tuple[str, int]) -> tuple[tuple[Figure, ...], float]:
-    """Measure one experiment with one seed, here or in a worker."""
-    began = time.perf_counter()
-    figures = tuple(EXPERIMENTS[item[0]].run(item[1], lambda text: None))
-    return figures, time.perf_counter() - began
+def _measure_one(task: Task) -> Record:
+    """Measure one cell, here or in a worker."""
+    from unweave.experiments.stored import measure_cell
+
+    name, cell = task
+    return measure_cell(EXPERIMENTS[name], cell)
 
 
 def _seeds(options: ReproduceOptions) -> range:
-    """The seeds asked for."""
+    """The seeds asked for; the published size takes ten, as many as most of the tables."""
     if options.seeds is None:
-        return range(options.seed, options.seed + 1)
+        count = 1 if options.size is SizeName.QUICK else _PUBLISHED_SEEDS
+        return range(options.seed, options.seed + count)
     first, colon, last = options.seeds.partition(":")
     if not (colon and first.isdigit() and last.isdigit() and int(first) < int(last)):
         raise InvalidInput(

@@ -5,10 +5,14 @@ Nothing is measured, and no module with an experiment loaded, before its ``run``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from unweave.experiments.experiment import Experiment, Figure, Progress, Run
+
+if TYPE_CHECKING:
+    from unweave.experiments.study import Study
 
 _IDENTIFICATION = "Dissertation on network identification"
 _RELU = "Appendix on depth-2 ReLU networks with biases"
@@ -25,6 +29,34 @@ def _rows(module: str, source: str, table: str) -> Iterator[Experiment]:
         yield Experiment(name, f"{source}, {place}", claim, setting, float(seconds), _run(module, name))
 
 
+def _studies(module: str, source: str, table: str) -> Iterator[Experiment]:
+    """The studies of a table, three lines each: name | place | lines | seconds; claim; setting."""
+    lines = [line.strip() for line in table.strip().splitlines()]
+    for head, claim, setting in zip(lines[::3], lines[1::3], lines[2::3], strict=True):
+        name, place, origin, seconds = head.split(" | ")
+        study = _study(module, name)
+        yield Experiment(
+            name, f"{source}, {place}", claim, setting, float(seconds), _quick(study), origin, study
+        )
+
+
+def _study(module: str, name: str) -> Callable[[], Study]:
+    def load() -> Study:
+        loaded: Study = getattr(
+            import_module(f"unweave.experiments.studies.{module}"), name.replace("-", "_").upper()
+        )
+        return loaded
+
+    return load
+
+
+def _quick(study: Callable[[], Study]) -> Run:
+    def run(seed: int, progress: Progress) -> Iterable[Figure]:
+        return study().run(seed, progress)
+
+    return run
+
+
 def _run(module: str, name: str) -> Run:
     def run(seed: int, progress: Progress) -> Iterable[Figure]:
         loaded = import_module(f"unweave.experiments.{module}")
@@ -35,6 +67,36 @@ def _run(module: str, name: str) -> Run:
 
 
 _EXPERIMENT_ROWS = (
+    *_studies(
+        "teacher_student",
+        _IDENTIFICATION,
+        """
+        sgd-samples | Figure 1.2 | L858-895 | 2
+            Stochastic gradients find small teachers from many samples.
+            8 x 8 numbers of samples and units, D = 25, 30,000 steps for ten minutes of a GPU
+        sgd-dimension | Figure 1.3 | L897-917 | 2
+            A training of given length fails as the dimension grows.
+            D = 15 to 50, four orders of units, 20,000 steps for ten minutes of a GPU
+        sgd-rates | Figure 1.4 | L901-924 | 2
+            No learning rate finds the networks of the quadratic regime.
+            D = 50, five widths and four rates, 5,000 steps for fifty minutes of a GPU
+        sgd-depth | Figure 1.5 | L938-1000 | 4
+            Four layers are learned worse than three; high rates are better.
+            50-25-10 and 50-35-25-10 units, six rates, 20,000 steps for two hours of a GPU
+        """,
+    ),
+    *_studies(
+        "wide",
+        _IDENTIFICATION,
+        """
+        wide-grid | Table 3.2, Figures 3.3 and 3.4 | L6915-6997 | 4
+            Algorithm 3.1 finds weights, signs and nearly the shifts.
+            all 63 cells, D = 20 to 50, by Algorithm 3.1 without its descent and by the default route
+        shift-bounds | Figure 3.5 | L7003-7064 | 2
+            Descent improves the shifts; residuals do not add up.
+            D = 50, m = 50, 80, ..., 620
+        """,
+    ),
     *_rows(
         "shallow",
         _IDENTIFICATION,
@@ -51,6 +113,30 @@ _EXPERIMENT_ROWS = (
         learnability | Theorem 3.5 | 1
             Hessians show every unit: their learnability is bounded below.
             D = 20, m = 100 and 160
+        """,
+    ),
+    *_studies(
+        "transition",
+        _IDENTIFICATION,
+        """
+        concentration | Figures 4.2 and 4.3 | L8508-8556 | 1
+            Hessians must be taken near a point, and units be few enough.
+            D = 50, 5 outputs (published: 100 and 10); L = 2, 3, 4, two contractions, five radii
+        transition | Figure 4.4 | L8563-8583 | 2
+            The span of Hessians is lost at m = D m_L units.
+            D = 50, 4, 6 and 8 outputs, 0.6 to 1.4 times D m_L units
+        """,
+    ),
+    *_studies(
+        "entangled",
+        _IDENTIFICATION,
+        """
+        entangled-tables | Tables 4.2 to 4.7 | L9385-9519 | 4
+            Hessians near a point show the entangled weights of all layers.
+            all 12 rows: three networks, two outputs, exact derivatives and differences
+        completion-curves | Figures 4.5 to 4.7 | L9554-9669 | 20
+            Scales and shifts are learned up to the error of the rest.
+            three networks, two outputs, 10,000 steps for 20 minutes of a GPU
         """,
     ),
     *_rows(
@@ -162,6 +248,48 @@ _EXPERIMENT_ROWS = (
         benign-noise | Theorem 3.5.3 | 1
             Errors that nobody chooses leave a small loss.
             3 inputs, 500 and 8000 samples, 40 and 10 draws
+        """,
+    ),
+    *_studies(
+        "dictionaries",
+        _MATHEMATICS,
+        """
+        gradient-table | Table 4.6.1 | L2036-2056 | 1
+            Near a dictionary the gradient is small, and falls with h.
+            all 35 cells with the implied bias, 20 points (published: 200)
+        dictionary-slices | Figures 4.6.1 and 4.6.2 | L2058-2060 | 1
+            The dictionary is at the bottom of a well of the loss.
+            h = 256 and 4096, p = 0.01, 0.1, 0.3, bias 2 and the one that Table 4.6.1 implies
+        dictionary-descent | Table 4.6.2 | L2062-2073 | 4
+            Descent from far away covers most of the way (corrected).
+            h = 256 to 4096, with the implied bias, at most 300 steps, 1000 signals
+        """,
+    ),
+    *_studies(
+        "autoencoders",
+        _MATHEMATICS,
+        """
+        adaptive-shift | Figures 5.6.1 and 5.E.1 | L2686-2693, L3243-3252 | 3
+            A larger shift helps ADAM to smaller gradients.
+            digits for MNIST, 1 hidden layer of 50 units (published: 1000), 600 steps (published: 10^5)
+        hessian-along | Figure 5.6.2 | L2695-2706 | 3
+            NAG lifts the lowest eigenvalue of the Hessian along training.
+            digits for MNIST, 1 hidden layer of 30 units (published: 300), 400 steps
+        autoencoder-training | Figures 5.6.3, 5.6.4, 5.F.1 to 5.F.6 | L2708-2741, L3256-3299 | 3
+            ADAM learns better with beta_1 = 0.99 than with 0.9.
+            digits for MNIST, 8 x 8 and 5 x 5 pixels, 1 to 5 hidden layers of 50 units, 1000 steps
+        """,
+    ),
+    *_studies(
+        "pac_bayes",
+        _MATHEMATICS,
+        """
+        pac-bayes | Figures 6.4.2, 6.5.3, 6.E.2 and 6.F.1 | L3504-3552, L3989-3996 | 2
+            A bound from a cluster of networks is below the spectral one.
+            n = 20, a = 2 and 6, depths 2 to 8, width 800; clusters of 3 (published: 25) for two seeds
+        pac-bayes-digits | Figures 6.4.1, 6.5.1, 6.5.2 and 6.E.1 | L3491-3502, L3527-3539, L3982 | 2
+            The same on images.
+            digits for CIFAR-10; depths 2 to 8, widths 100 and 400; clusters of 3 for two seeds
         """,
     ),
     *_rows(

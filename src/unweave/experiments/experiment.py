@@ -6,11 +6,18 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unweave.experiments.study import Study
 
 Progress = Callable[[str], None]
 """Called with a few words about the current measurement."""
 
 Value = float | int | str
+
+DERIVED = "derived"
+"""Origin of a value that the source does not print: this library's own."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,9 @@ class Figure:
     """Expected relation of ``measured`` to ``published``: "<=", ">=", or empty for equality."""
     note: str = ""
     """Remark for the reader, for instance that a published value was corrected."""
+    origin: str = ""
+    """Where the published value stands: lines of the source ("L9387"), "stated, L8568" for a claim in words,
+    "formula, L..." for a formula that was evaluated here, or `DERIVED`. Empty: that of the experiment."""
 
 
 Run = Callable[[int, Progress], Iterable[Figure]]
@@ -49,6 +59,11 @@ class Experiment:
     seconds: float
     """About how long it takes on one core."""
     run: Run
+    """Measure the quick size with one seed."""
+    origin: str = ""
+    """Lines of the source that print the values or state the claim."""
+    study: Callable[[], Study] | None = None
+    """Cells of a published table or figure; None for a claim that one run checks."""
 
 
 def agree(figures: Iterable[Figure]) -> bool:
@@ -56,12 +71,13 @@ def agree(figures: Iterable[Figure]) -> bool:
     return all(figure.agrees is not False for figure in figures)
 
 
-def equal(quantity: str, published: Value, measured: Value, note: str = "") -> Figure:
+def equal(quantity: str, published: Value, measured: Value, note: str = "", origin: str = "") -> Figure:
     """Counts and verdicts: the same, or not."""
-    return Figure(quantity, published, measured, bool(published == measured), "equal", note=note)
+    agrees = bool(published == measured)
+    return Figure(quantity, published, measured, agrees, "equal", note=note, origin=origin)
 
 
-def printed(quantity: str, published: str, measured: float, note: str = "") -> Figure:
+def printed(quantity: str, published: str, measured: float, note: str = "", origin: str = "") -> Figure:
     """A number as it is printed, whether it was rounded or cut off: one unit of its last digit.
 
     Example:
@@ -71,13 +87,16 @@ def printed(quantity: str, published: str, measured: float, note: str = "") -> F
     unit = 10.0 ** int(Decimal(published).as_tuple().exponent)
     agrees = bool(abs(measured - float(published)) <= unit)
     rule = "within one unit of the last digit printed"
-    return Figure(quantity, published, measured, agrees, rule, note=note)
+    return Figure(quantity, published, measured, agrees, rule, note=note, origin=origin)
 
 
-def close(quantity: str, published: float, measured: float, tolerance: float, note: str = "") -> Figure:
+def close(
+    quantity: str, published: float, measured: float, tolerance: float, note: str = "", origin: str = ""
+) -> Figure:
     """A formula's value: equal up to a relative ``tolerance``."""
     agrees = bool(abs(measured - published) <= tolerance * abs(published))
-    return Figure(quantity, published, measured, agrees, f"equal up to a relative {tolerance:g}", note=note)
+    rule = f"equal up to a relative {tolerance:g}"
+    return Figure(quantity, published, measured, agrees, rule, note=note, origin=origin)
 
 
 def at_most(
@@ -87,25 +106,32 @@ def at_most(
     rule: str = "not above the bound",
     note: str = "",
     published: Value | None = None,
+    origin: str = "",
 ) -> Figure:
     """An upper bound, or an error that must not be larger; ``published`` if the source says it otherwise."""
     value, relation = (bound, "<=") if published is None else (published, "")
-    return Figure(quantity, value, measured, bool(measured <= bound), rule, relation, note)
+    return Figure(quantity, value, measured, bool(measured <= bound), rule, relation, note, origin)
 
 
 def at_least(
-    quantity: str, bound: float, measured: float, rule: str = "not below the bound", note: str = ""
+    quantity: str,
+    bound: float,
+    measured: float,
+    rule: str = "not below the bound",
+    note: str = "",
+    origin: str = "",
 ) -> Figure:
     """A lower bound."""
-    return Figure(quantity, bound, measured, bool(measured >= bound), rule, ">=", note)
+    return Figure(quantity, bound, measured, bool(measured >= bound), rule, ">=", note, origin)
 
 
-def vanishes(quantity: str, measured: float, tolerance: float, note: str = "") -> Figure:
+def vanishes(quantity: str, measured: float, tolerance: float, note: str = "", origin: str = "") -> Figure:
     """An identity: the difference of its sides is rounding, at most ``tolerance``."""
     agrees = bool(math.isfinite(measured) and abs(measured) <= tolerance)
-    return Figure(quantity, 0, measured, agrees, f"at most {tolerance:.0e}, which is rounding", note=note)
+    rule = f"at most {tolerance:.0e}, which is rounding"
+    return Figure(quantity, 0, measured, agrees, rule, note=note, origin=origin)
 
 
-def shown(quantity: str, published: Value, measured: Value, note: str = "") -> Figure:
+def shown(quantity: str, published: Value, measured: Value, note: str = "", origin: str = "") -> Figure:
     """A figure that decides nothing: seconds on other hardware."""
-    return Figure(quantity, published, measured, None, "shown, decides nothing", note=note)
+    return Figure(quantity, published, measured, None, "shown, decides nothing", note=note, origin=origin)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from rich.console import Console
@@ -13,34 +13,10 @@ from rich.text import Text
 
 from unweave.cli.output.console import print_heading, print_line, print_table
 from unweave.experiments import Experiment, Figure
-from unweave.experiments.experiment import Value
-from unweave.experiments.stored import Result
+from unweave.experiments.numbers import number
 
-_EXPONENT = re.compile(r"e([+-])0(\d)")  # e-05 is printed as e-5
 _COLUMNS_BESIDE_CLAIMS = 11  # margin, seconds, and the gaps between
 _LEAST_CLAIM_COLUMNS = 20  # narrower texts cannot be read
-_LARGEST_PLAIN, _SMALLEST_PLAIN = 1e6, 1e-2
-
-
-def number(value: Value) -> str:
-    """Format a value with the digits that a reader can use; texts stay as they are.
-
-    Example:
-        >>> number(0.09084), number(2e-15), number(15176.3), number(True)
-        ('0.09084', '2.0e-15', '15,176', 'yes')
-    """
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    size = abs(value)
-    if size == 0 or value != value or size == float("inf"):
-        return f"{value:g}"
-    if size < _SMALLEST_PLAIN or size >= _LARGEST_PLAIN:
-        return _EXPONENT.sub(r"e\1\2", f"{value:.1e}" if size < 1e-6 else f"{value:.2e}")
-    return f"{value:,.0f}" if size >= 1000 else f"{value:.4g}"
 
 
 def show_catalogue(console: Console, experiments: Sequence[Experiment]) -> None:
@@ -108,13 +84,26 @@ def summary(figures: Sequence[Figure], complete: int, asked: int, interrupted: b
     return f"AGREES all {len(decided)} figures{where}", "bold green"
 
 
-def show_stored(console: Console, held: Sequence[tuple[str, Sequence[Result]]]) -> None:
-    """Print for every experiment with how many seeds all its figures agree, and which figures do not."""
-    rows = []
-    for name, results in held:
-        against = sorted({f.quantity for result in results for f in result.figures if f.agrees is False})
-        agreeing = sum(result.agrees for result in results)
-        seconds = sum(result.seconds for result in results) / max(1, len(results))
-        rows.append((name, f"{agreeing} of {len(results)}", f"{seconds:.1f}", "; ".join(against)))
-    columns = ("experiment", "seeds agree", "s each", "figures that do not")
-    print_table(console, "Stored results", columns, rows)
+@dataclass(frozen=True)
+class StoredRow:
+    """What is stored of one experiment."""
+
+    name: str
+    measured: int
+    """Cells that are there, of those asked for."""
+    asked: int
+    seconds: float
+    figures: Sequence[Figure]
+
+
+def show_stored(console: Console, rows: Sequence[StoredRow]) -> None:
+    """Print for every experiment how many cells are there, how many figures agree, and which do not."""
+    lines = []
+    for row in rows:
+        decided = [figure for figure in row.figures if figure.agrees is not None]
+        against = dict.fromkeys(figure.quantity for figure in decided if not figure.agrees)
+        agreeing = f"{sum(bool(figure.agrees) for figure in decided)} of {len(decided)}"
+        cells = f"{row.measured} of {row.asked}"
+        lines.append((row.name, cells, f"{row.seconds:.1f}", agreeing, "; ".join(against)))
+    columns = ("experiment", "cells", "seconds", "figures agree", "figures that do not")
+    print_table(console, "Stored results", columns, lines)

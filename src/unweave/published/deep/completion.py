@@ -160,8 +160,12 @@ def complete_by_stochastic_gradients(
     rng: np.random.Generator,
     options: PublishedDeepOptions,
     clock: Clock = time.perf_counter,
+    on_epoch: Callable[[int, DiagonalParameters], None] | None = None,
 ) -> CompletionFit:
-    """SGD or Adam on mini-batches of the mean over rows of |f - f~|^2, epoch by epoch."""
+    """SGD or Adam on mini-batches of the mean over rows of |f - f~|^2, epoch by epoch.
+
+    ``on_epoch`` is called with the steps taken and the parameters, at the start and after every epoch.
+    """
     began = clock()
     vector = start.to_vector()
     adam = options.completion == "adam"
@@ -169,6 +173,8 @@ def complete_by_stochastic_gradients(
     mean, square = np.zeros_like(vector), np.zeros_like(vector)
     history = [_rms(model, vector, points, answers)]
     steps, running = 0, True
+    if on_epoch is not None:
+        on_epoch(0, start)
     while running:
         order = rng.permutation(len(points))
         for first in range(0, max(len(points) - options.batch, 0) + 1, options.batch):
@@ -188,6 +194,8 @@ def complete_by_stochastic_gradients(
             else:
                 vector = vector - rate * slope
         history.append(_rms(model, vector, points, answers))
+        if on_epoch is not None:
+            on_epoch(steps, model.from_vector(vector))
         running = running and np.isfinite(history[-1])
     return CompletionFit(model.from_vector(vector), tuple(history), steps, clock() - began)
 

@@ -1,0 +1,260 @@
+"""How many entangled weights Hessians near a point show: [identification] Figs. 4.2 to 4.4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unweave.experiments.deep import span_error, true_directions
+from unweave.experiments.drawing import curves
+from unweave.experiments.experiment import Figure, at_least, at_most
+from unweave.experiments.planted import deep_network, distances
+from unweave.experiments.study import Cell, Picture, Records, Size, Study, Values, grouped, mean, numbers
+from unweave.published.deep import ExactDerivatives, PublishedDeepOptions
+from unweave.published.deep.entangled_recovery import search_span, span_of_hessians
+from unweave.subspace.power_method import uniform_starts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+_SHIFTS = 0.05
+_FOUND = 0.05  # distance at which an entangled weight counts as found, (4.54)
+_STARTS_PER_UNIT = 8  # of the power method; one beyond the transition, where steps hardly converge
+_SITES_PER_OUTPUT = 20  # N_h = 20 ceil(m / m_L)
+
+
+def widths_of(units: int, outputs: int, layers: int, contraction: float) -> list[int]:
+    """Widths of ``layers`` layers, the last of ``outputs`` units, each hidden one floor(c) of that before.
+
+    Example:
+        >>> widths_of(200, 10, 3, 0.5), widths_of(200, 10, 3, 1.0)
+        ([127, 63, 10], [95, 95, 10])
+    """
+    hidden = units - outputs
+    shares = np.array([contraction**level for level in range(layers - 1)])
+    first = int(np.ceil(hidden / shares.sum()))
+    widths = [int(first * share) for share in shares]
+    widths[0] += hidden - sum(widths)
+    return [*widths, outputs]
+
+
+def measure_entangled(cell: Cell) -> Values:
+    """Span of Hessians near the origin, and with ``starts`` the entangled weights that power steps find."""
+    inputs, outputs, units = int(cell["D"]), int(cell["outputs"]), int(cell["m"])
+    layers, radius = int(cell.get("L", 3)), float(cell.get("R", 0.01))
+    widths = widths_of(units, outputs, layers, float(cell.get("c", 0.5)))
+    rng = np.random.default_rng([int(cell["seed"]), inputs, *widths])
+    truth = deep_network(rng, inputs, widths, "tanh", _SHIFTS)
+    count = _SITES_PER_OUTPUT * -(-units // outputs)
+    sites = radius * uniform_starts(count, inputs, rng)
+    source = ExactDerivatives(truth)
+    span = span_of_hessians(source.hessians(sites))
+    directions = np.concatenate(true_directions(truth))
+    values: dict[str, object] = {
+        "widths": "-".join(map(str, widths)),
+        "span": span_error(directions, span.basis(units)) ** 2 / units,
+    }
+    starts = int(cell.get("starts", 0))
+    if starts:
+        options = PublishedDeepOptions(
+            restarts=starts, power_steps=400, power_tolerance=1e-5, newton_steps=20
+        )
+        zero = np.zeros(inputs)
+        found = search_span(
+            span, units, units, rng, zero, source.gradients(zero[None])[0], options
+        ).directions
+        values["found"] = float((distances(directions, found) < _FOUND).mean())
+        values["false"] = float((distances(found, directions) >= _FOUND).mean()) if len(found) else 0.0
+    return values
+
+
+# Fig. 4.4
+_SHARES = (0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4)
+
+
+def _transition_cells(size: Size, seeds: range) -> Iterator[Cell]:
+    inputs, outputs = 50, [4, 6, 8]
+    shares = list(_SHARES)
+    if size == "quick":
+        inputs, outputs, shares = 20, [2, 4], [0.6, 0.8, 1.2, 1.4]
+    for seed in seeds:
+        for last in outputs:
+            for share in shares:
+                yield {"D": inputs, "outputs": last, "m": round(share * inputs * last), "seed": seed}
+
+
+def _transition_figures(records: Records) -> Iterator[Figure]:
+    rule = "the error has jumped by a factor of ten from 0.6 to 1.4 times D m_L"
+    for (inputs, outputs), group in grouped(records, "D", "outputs").items():
+        edge = int(inputs) * int(outputs)
+        by = {int(m): mean(held, "span") for (m,), held in grouped(group, "m").items()}
+        if min(by) > 0.7 * edge or max(by) < 1.3 * edge:
+            continue
+        name = f"D = {inputs}, m_L = {outputs}"
+        yield at_least(
+            f"{name}: span error above D m_L over that below",
+            10.0,
+            by[max(by)] / by[min(by)],
+            rule,
+            origin="stated, L8568",
+        )
+        middle = float(np.sqrt(by[min(by)] * by[max(by)]))
+        place = crossing(by, middle)
+        yield Figure(
+            f"{name}: units at the transition",
+            edge,
+            place,
+            bool(0.75 * edge <= place <= 1.25 * edge),
+            "roughly at D m_L: within a quarter of it",
+            origin="stated, L8575",
+        )
+
+
+def crossing(by: dict[int, float], level: float) -> float:
+    """Number of units at which the error passes ``level``, by linear interpolation of its logarithm."""
+    places = sorted(by)
+    for left, right in pairwise(places):
+        if by[left] < level <= by[right]:
+            part = np.log(level / by[left]) / np.log(by[right] / by[left])
+            return float(left + part * (right - left))
+    return float("nan")
+
+
+def _paint_transition(drawing: Drawing, records: Records) -> None:
+    axes = drawing.subplots(1, 2)
+    plain, scaled = {}, {}
+    for (inputs, outputs), group in grouped(records, "D", "outputs").items():
+        by = grouped(group, "m")
+        xs = sorted(by)
+        values = [numbers(by[x], "span") for x in xs]
+        label = f"D = {inputs}, m_L = {outputs}"
+        plain[label] = ([x[0] for x in xs], values)
+        scaled[label] = ([x[0] / (inputs * outputs) for x in xs], values)
+    curves(axes[0], plain, "units m", "span error, |P - P^|_F^2 / m", log=True)
+    curves(axes[1], scaled, "m / (D m_L)", "the same, over D m_L", log=True, legend=False)
+    axes[1].axvline(1.0, color="#595959", lw=0.8)
+
+
+TRANSITION = Study(
+    _transition_cells,
+    measure_entangled,
+    _transition_figures,
+    (
+        Picture(
+            "The transition at D m_L",
+            "Figure 4.4. Error of the span of Hessians by number of units; right, over the number of "
+            "inputs times outputs.",
+            _paint_transition,
+        ),
+    ),
+)
+
+
+# Figs. 4.2 and 4.3
+def _concentration_cells(size: Size, seeds: range) -> Iterator[Cell]:
+    inputs, outputs = 50, 5
+    layers, contractions, radii = [2, 3, 4], [0.5, 1.0], [1e-3, 1e-2, 1e-1, 1.0, 10.0]
+    units = [100, 150, 200, 250, 300]
+    if size == "quick":
+        inputs, outputs, layers, contractions, radii, units = 30, 5, [3], [0.5], [1e-2, 10.0], [50, 170]
+    for seed in seeds:
+        for depth in layers:
+            for contraction in contractions[:1] if depth == 2 else contractions:
+                for radius in radii:
+                    for count in units:
+                        below = count <= 0.8 * inputs * outputs
+                        yield {
+                            "D": inputs,
+                            "outputs": outputs,
+                            "m": count,
+                            "L": depth,
+                            "c": contraction,
+                            "R": radius,
+                            "starts": _STARTS_PER_UNIT * count if below else count,
+                            "seed": seed,
+                        }
+
+
+def _concentration_figures(records: Records) -> Iterator[Figure]:
+    edge = float(records[0].cell["D"]) * float(records[0].cell["outputs"])
+    few = [r for r in records if float(r.cell["m"]) <= 0.6 * edge]
+    for (depth,), group in grouped(few, "L").items():
+        near = [r for r in group if r.cell["R"] in (1e-2, 1e-1)]
+        far = [r for r in group if r.cell["R"] == 10.0]
+        if near and far:
+            yield at_least(
+                f"L = {depth}: span error at R = 10 over that at R = 0.01 and 0.1",
+                10.0,
+                mean(far, "span") / mean(near, "span"),
+                "concentration is necessary",
+                origin="stated, L8531",
+            )
+        if near and all("found" in r.values for r in near):
+            share, least = float(numbers(near, "found").mean()), 0.97
+            yield at_least(
+                f"L = {depth}, R = 0.01 and 0.1, few units: entangled weights found",
+                least,
+                share,
+                "all but a few: the source sees all of them, at D = 100",
+                origin="stated, L8517",
+            )
+            yield at_most(
+                f"L = {depth}, R = 0.01 and 0.1, few units: false positives",
+                0.01,
+                mean(near, "false"),
+                "hardly any: the source sees none, at D = 100",
+                origin="stated, L8517",
+            )
+    many = [r for r in records if float(r.cell["m"]) >= 1.1 * edge and r.cell["R"] == 1e-2]
+    below = [r for r in records if float(r.cell["m"]) <= 0.6 * edge and r.cell["R"] == 1e-2]
+    if many and below:
+        yield at_least(
+            "R = 0.01: span error beyond D m_L over that of few units",
+            10.0,
+            mean(many, "span") / mean(below, "span"),
+            "it rises drastically from a critical number of units on",
+            origin="stated, L8535",
+        )
+
+
+def _paint_concentration(drawing: Drawing, records: Records) -> None:
+    names = [name for name in ("span", "found", "false") if all(name in r.values for r in records)]
+    radii = sorted({float(r.cell["R"]) for r in records})
+    axes = drawing.subplots(len(names), len(radii), sharex=True, sharey="row", squeeze=False)
+    titles = {"span": "span error", "found": "part found", "false": "false positives"}
+    for column, radius in enumerate(radii):
+        for row, name in enumerate(names):
+            lines = {}
+            for (depth,), group in grouped([r for r in records if r.cell["R"] == radius], "L").items():
+                by = grouped(group, "m")
+                xs = sorted(by)
+                lines[f"L = {depth}"] = ([x[0] for x in xs], [numbers(by[x], name) for x in xs])
+            title = f"R = {radius:g}" if row == 0 else ""
+            curves(
+                axes[row, column],
+                lines,
+                "units m" if row == len(names) - 1 else "",
+                title,
+                log=name == "span",
+                legend=column == row == 0,
+            )
+            if column == 0:
+                axes[row, 0].set_ylabel(titles[name])
+
+
+CONCENTRATION = Study(
+    _concentration_cells,
+    measure_entangled,
+    _concentration_figures,
+    (
+        Picture(
+            "Span error, weights found and false positives by radius",
+            "Figures 4.2 and 4.3. Bands contain all contraction factors and networks.",
+            _paint_concentration,
+            rows=lambda records: 3,
+        ),
+    ),
+)

@@ -1,0 +1,95 @@
+"""Studies: cells that can be stored and measured anywhere, resumed runs, pages."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from unweave.experiments import EXPERIMENTS
+from unweave.experiments.pages import PAGES, page_html, write_pages
+from unweave.experiments.stored import ResultFile, cell_key, figures_of, measure_cell, tasks
+from unweave.experiments.study import Record, grouped
+from unweave.experiments.summary import by_source, summaries
+
+STUDIES = {name: item for name, item in EXPERIMENTS.items() if item.study is not None}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_cells_are_plain_distinct_and_seeded(name):
+    study = STUDIES[name].study()
+    for size in ("quick", "published"):
+        cells = list(study.cells(size, range(3)))
+        assert len({cell_key(cell) for cell in cells}) == len(cells)
+        assert {cell["seed"] for cell in cells} == {0, 1, 2}
+        assert [json.loads(json.dumps(cell)) for cell in cells] == cells
+    assert len(list(study.cells("published", range(1)))) > len(list(study.cells("quick", range(1)))) - 1
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_rows_name_lines_of_the_source(name):
+    assert re.search(r"L\d+", STUDIES[name].origin)
+
+
+@pytest.fixture(scope="module")
+def quick():
+    """Records of three cheap studies and a claim, as a store gives them back."""
+    names = ("transition", "gradient-table", "pac-bayes-digits", "sign-ambiguity")
+    return {
+        name: [
+            Record(r.cell, json.loads(json.dumps(r.values, default=float)), r.seconds)
+            for r in (
+                measure_cell(EXPERIMENTS[name], cell)
+                for _, cell in tasks([EXPERIMENTS[name]], "quick", range(1))
+            )
+        ]
+        for name in names
+    }
+
+
+def test_every_page_is_written_and_misses_come_first(quick, tmp_path):
+    held = {name: list(records) for name, records in quick.items()}
+    for record in held["gradient-table"]:
+        record.values["gradient"] = record.cell["h"]  # rises with h: the claim fails
+    paths = write_pages(tmp_path / "pages", held)
+    assert sorted(path.stem for path in paths) == sorted(PAGES.values())
+    text = (tmp_path / "pages" / "mathematics.html").read_text()
+    assert (
+        text.index("What does not agree")
+        < text.index("gradient at h = 512")
+        < text.index("What was corrected")
+    )
+    assert "<svg" in text
+    assert "src=" not in text
+    assert "Every figure that was measured agrees." in (tmp_path / "pages" / "relu.html").read_text()
+
+
+def test_pages_are_the_same_for_the_same_results(quick):
+    (source, items), *_ = by_source(summaries(quick))
+    assert page_html(source, items) == page_html(source, items)
+
+
+def test_missing_cells_are_left_out_not_invented(quick):
+    records = quick["transition"]
+    kept = [r for r in records if r.cell["outputs"] == 2]
+    names = {figure.quantity for figure in figures_of(EXPERIMENTS["transition"], kept)}
+    assert names
+    assert all("m_L = 2" in name for name in names)
+
+
+def test_a_store_gives_back_what_was_measured(tmp_path):
+    file = ResultFile(tmp_path / "results.jsonl")
+    cells = [cell for _, cell in tasks([EXPERIMENTS["transition"]], "quick", range(2))]
+    for cell in cells[:3]:
+        file.append("transition", Record(cell, {"span": 0.123456789, "worst": float("inf")}, 1.0))
+    wanted = [("transition", cell) for cell in cells]
+    assert file.missing(wanted) == wanted[3:]
+    first = file.of(wanted)["transition"][0]
+    assert first.values == {"span": 0.12346, "worst": None}
+    assert first.cell == cells[0]
+
+
+def test_groups_keep_their_order():
+    records = [Record({"a": a, "seed": s}, {}) for s in (0, 1) for a in (3, 1)]
+    assert [key for key, _ in grouped(records, "a").items()] == [(3,), (1,)]
