@@ -1,4 +1,4 @@
-"""Planted networks with two hidden layers of kinked units, and probes of them."""
+"""Planted networks with hidden layers of kinked units, and probes of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from unweave import Network
 from unweave.arrays import Array
-from unweave.methods.relu_deep.probe import Kink, Probe, ProbeOptions
-from unweave.networks.lifted_layers import Layer, LiftedLayers
+from unweave.methods.shared.surfaces.lifted import LiftedLayers
+from unweave.methods.shared.surfaces.probe import Kink, Probe, ProbeOptions
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
 
@@ -29,15 +29,14 @@ def probe_of(network: Network) -> Probe:
     return Probe(NormalisedQueries(queries, Region.standard(network.n_inputs)), spread, 0.0, ProbeOptions())
 
 
-def first_layer(network: Network, signed: bool, narrow: bool = False) -> LiftedLayers:
+def first_layer(network: Network, signed: bool) -> LiftedLayers:
     """The true first layer; without signs, every other unit is turned round."""
-    layer = Layer(network.weights[0], network.biases[0])
+    matrix = np.hstack([network.weights[0].T, network.biases[0][:, None]])
+    nothing = LiftedLayers(network.n_inputs, slope=slope_of(network))
     if signed:
-        return LiftedLayers(network.n_inputs, (layer,), slope=slope_of(network))
-    turn = np.where(np.arange(layer.width) % 2, -1.0, 1.0)
-    return LiftedLayers(network.n_inputs).with_unsigned(
-        Layer(layer.weights * turn, layer.biases * turn), narrow
-    )
+        return nothing.with_signed(matrix)
+    turn = np.where(np.arange(len(matrix)) % 2, -1.0, 1.0)
+    return nothing.with_unsigned(turn[:, None] * matrix)
 
 
 def slope_of(network: Network) -> float:
@@ -71,3 +70,29 @@ def surface_kinks(network: Network, unit: int, count: int, seed: int) -> list[Ki
         if len(found) == count:
             return found
     raise AssertionError(f"unit {unit} hardly ever switches: plant another network")
+
+
+def hyperplane_kinks(network: Network, count: int, seed: int) -> list[Kink]:
+    """Points of the hyperplanes of the first units, with their normals."""
+    rng = np.random.default_rng(seed)
+    weights, biases = network.weights[0], network.biases[0]
+    found = []
+    for unit in range(count):
+        normal = weights[:, unit] / np.linalg.norm(weights[:, unit])
+        point = rng.standard_normal(len(normal))
+        point -= (point @ weights[:, unit] + biases[unit]) / np.linalg.norm(weights[:, unit]) * normal
+        found.append(Kink(point, normal, 1e-12))
+    return found
+
+
+def assert_is_unit(
+    network: Network, known: LiftedLayers, alpha: Array, unit: int, tolerance: float = 1e-7
+) -> None:
+    """Whether alpha . phi is the unit's pre-activation up to a factor."""
+    points = np.random.default_rng(0).standard_normal((200, network.n_inputs))
+    z = points @ network.weights[0] + network.biases[0]
+    slope = 0.01 if network.activations[0] == "leaky_relu" else 0.0
+    truth = np.where(z > 0, z, slope * z) @ network.weights[1][:, unit] + network.biases[1][unit]
+    found = known.values(points) @ alpha
+    factor = found @ truth / (truth @ truth)
+    np.testing.assert_allclose(found, factor * truth, atol=tolerance * np.abs(found).max())

@@ -77,12 +77,14 @@ def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | N
     width = matrix.shape[1]
     if width > WIDEST_ENUMERATION:
         return None
-    # One random combination of the equations sorts out nearly everything; the rest is checked in full.
-    mixture = np.random.default_rng(0).standard_normal(len(matrix))
-    mixture /= np.linalg.norm(mixture)
-    left, other = np.array_split(mixture @ matrix, 2)
-    wanted = float(mixture @ right)
-    left_sums, other_sums = _signed_sums(left), _signed_sums(other)
+    # One random combination of the equations sorts out nearly everything, a second one most of what it leaves
+    # for the price of a look-up; the rest is checked in full.
+    mixtures = np.random.default_rng(0).standard_normal((2, len(matrix)))
+    mixtures /= np.linalg.norm(mixtures, axis=1, keepdims=True)
+    left, other = np.array_split(mixtures @ matrix, 2, axis=1)
+    wanted, also_wanted = mixtures @ right
+    left_sums, other_sums = _signed_sums(left[0]), _signed_sums(other[0])
+    also_left, also_other = _signed_sums(left[1]), _signed_sums(other[1])
     order, left_order = np.argsort(other_sums), np.argsort(-left_sums)
     ordered, missing = other_sums[order], wanted - left_sums[left_order]  # both ascending: fast to look up
     first = np.searchsorted(ordered, missing - allowed)
@@ -96,7 +98,9 @@ def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | N
         lefts = left_order[np.repeat(rows, counts[rows])]
         steps = np.arange(len(lefts)) - np.repeat(np.cumsum(counts[rows]) - counts[rows], counts[rows])
         others = order[np.repeat(first[rows], counts[rows]) + steps]
-        patterns = np.hstack([_patterns(lefts, len(left)), _patterns(others, len(other))])
+        near = np.abs(also_left[lefts] + also_other[others] - also_wanted) <= allowed
+        lefts, others = lefts[near], others[near]
+        patterns = np.hstack([_patterns(lefts, left.shape[1]), _patterns(others, other.shape[1])])
         misfit = np.linalg.norm(patterns @ matrix.T - right, axis=1)
         found.append(patterns[misfit <= allowed])
     return np.concatenate(found)

@@ -8,17 +8,20 @@ import pytest
 import unweave
 from planted_layers import first_layer, planted, second_preactivations, slope_of
 from unweave import Network
+from unweave.arrays import Array
 from unweave.methods.relu_deep.assembly import (
+    absolute_form,
     assemble,
-    fit_outputs,
-    layer_of,
+    behind_units,
     output_signs,
+    signed_layers,
     signed_unit,
     signs_from_next_layer,
     with_always_active,
 )
 from unweave.methods.relu_deep.trace import Unit
-from unweave.networks.lifted_layers import LiftedLayers
+from unweave.methods.shared.surfaces.lifted import LiftedLayers
+from unweave.methods.shared.surfaces.output_fit import OutputFit, OutputFitOptions, fit_outputs
 
 
 def units_of(network: Network, known: LiftedLayers, turned: bool = True) -> list[Unit]:
@@ -30,24 +33,31 @@ def units_of(network: Network, known: LiftedLayers, turned: bool = True) -> list
     return [Unit(alpha, (), 1, 0) for alpha in (alphas * turn).T]
 
 
+def fitted(lifted: LiftedLayers, points: Array, answers: Array) -> OutputFit:
+    return fit_outputs(lifted, points, answers, np.random.default_rng(0), OutputFitOptions())
+
+
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
 @pytest.mark.parametrize("layers", [[6, 5, 4, 1], [4, 7, 5, 2]])
 def test_units_without_signs_become_the_network(layers: list[int], activation: str) -> None:
     network = planted(layers, 1004, activation)
-    known = first_layer(network, signed=False, narrow=layers[1] <= layers[0])
+    known = first_layer(network, signed=False)
     found = units_of(network, known)
     solution = signs_from_next_layer(known, found, activation)
     assert solution.solved
     assert solution.unique
     slope = slope_of(network)
-    signed = known.with_signs(solution.signs, slope)
+    signed = signed_layers(known, solution.signs, slope)
     units = [signed_unit(unit, known, solution.signs, slope) for unit in found]
     points = 3 * np.random.default_rng(1).standard_normal((300, layers[0]))
-    fit = fit_outputs(signed, layer_of(units), points, network(points))
+    lifted = behind_units(signed, units)
+    fit = fitted(lifted, points, network(points))
     assert fit.misfits.max() < 1e-10
-    signs = output_signs(fit, units, signed, activation)
+    form = absolute_form(lifted, fit.solution)
+    np.testing.assert_allclose(form(signed.values(points)[:, :-1]), network(points), atol=1e-10)
+    signs = output_signs(form, units, signed, activation)
     assert signs.solved
-    result, rest = assemble(signed, units, fit, signs.signs, activation)
+    result, rest = assemble(signed, units, form, signs.signs, activation)
     assert np.abs(rest).max() < 1e-9
     assert unweave.compare(network, result).parameter_error < 1e-9
 
@@ -59,7 +69,7 @@ def test_rows_that_a_missing_unit_changes_are_told() -> None:
     active = second_preactivations(network, points)[:, 1] > 0
     points = np.concatenate([points[~active], points[active][:10]])
     units = units_of(network, known, turned=False)
-    fit = fit_outputs(known, layer_of([units[0], *units[2:]]), points, network(points))
+    fit = fitted(behind_units(known, [units[0], *units[2:]]), points, network(points))
     assert (fit.misfits[:-10] < 1e-7).all()
     assert (fit.misfits[-10:] > 1e-5).all()
 

@@ -6,20 +6,16 @@ import numpy as np
 import pytest
 
 import unweave
-from planted_towers import planted, probe_of, second_preactivations, slope_of
+from planted_layers import planted, probe_of, second_preactivations, slope_of
 from unweave import Network
-from unweave.methods.relu_layers.frame import FrameOptions, in_all_inputs
-from unweave.methods.relu_layers.last_layer import (
-    LastLayerOptions,
-    OutputFit,
-    assemble,
-    fit_outputs,
-    take_back,
-)
+from unweave.methods.relu_layers.last_layer import LastLayerOptions, assemble, take_back
 from unweave.methods.relu_layers.layer_units import Unit
 from unweave.methods.relu_layers.open_weights import OpenWeightOptions, resolve_open_weights
-from unweave.methods.relu_layers.sight import KinkPool, SightOptions
 from unweave.methods.relu_layers.tower import FoundLayer, Tower
+from unweave.methods.shared.surfaces.frame import FrameOptions, in_all_inputs
+from unweave.methods.shared.surfaces.output_fit import OutputFit, OutputFitOptions, fit_outputs
+from unweave.methods.shared.surfaces.probe import KinkPool
+from unweave.methods.shared.surfaces.sight import SightOptions
 
 
 def tower_of(network: Network, turned: bool = True) -> Tower:
@@ -36,7 +32,7 @@ def tower_of(network: Network, turned: bool = True) -> Tower:
 
 def fitted(tower: Tower, points: np.ndarray, answers: np.ndarray) -> OutputFit:
     lifted = tower.unsigned_sight(len(tower.layers)).known
-    return fit_outputs(lifted, points, answers, np.random.default_rng(0), LastLayerOptions())
+    return fit_outputs(lifted, points, answers, np.random.default_rng(0), OutputFitOptions())
 
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu"])

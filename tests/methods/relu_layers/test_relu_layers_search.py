@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import unweave
-from planted_towers import planted, second_preactivations
+from planted_layers import planted, second_preactivations
 from searches import looked
 from unweave import Network, Recovery, Status
 from unweave.methods.relu_layers.complete import CompletionOptions

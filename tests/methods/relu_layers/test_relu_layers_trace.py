@@ -5,51 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planted_towers import first_layer, planted, probe_of, surface_kinks
+from planted_layers import assert_is_unit, first_layer, planted, probe_of, surface_kinks
 from unweave import Network
-from unweave.arrays import Array
 from unweave.methods.relu_layers.layer_units import LayerOptions, LayerUnits, Unit
-from unweave.methods.relu_layers.probe import Kink, Probe
-from unweave.methods.relu_layers.sight import KinkPool, Sight, SightOptions
-from unweave.methods.relu_layers.surface import Surface
 from unweave.methods.relu_layers.trace import TraceOptions, Tracer, Verdict
 from unweave.methods.shared.kinked.lines import random_line
-
-
-def assert_is_unit(network: Network, known, alpha: Array, unit: int, tolerance: float = 1e-7) -> None:
-    """Whether alpha . phi is the unit's pre-activation up to a factor."""
-    points = np.random.default_rng(0).standard_normal((200, network.n_inputs))
-    z = points @ network.weights[0] + network.biases[0]
-    slope = 0.01 if network.activations[0] == "leaky_relu" else 0.0
-    truth = np.where(z > 0, z, slope * z) @ network.weights[1][:, unit] + network.biases[1][unit]
-    found = known.values(points) @ alpha
-    factor = found @ truth / (truth @ truth)
-    np.testing.assert_allclose(found, factor * truth, atol=tolerance * np.abs(found).max())
-
-
-def test_kinks_of_one_unit_fit_together_and_others_do_not() -> None:
-    network = planted([8, 6, 5, 1], 1000)
-    known = first_layer(network, signed=True)
-    first, *own = surface_kinks(network, 0, 8, 1)
-    surface = Surface.through(known, first)
-    assert surface is not None
-    others = [surface_kinks(network, unit, 8, 2) for unit in range(1, 5)]
-    for kinks in others:
-        assert all(surface.with_kink(kink) is None for kink in kinks)
-    for kink in own:
-        surface = surface.with_kink(kink) or surface
-    assert surface.open == 0
-    assert_is_unit(network, known, surface.representative, 0)
-
-
-def test_a_normal_that_no_unit_can_have_is_refused() -> None:
-    network = planted([8, 4, 5, 1], 1012)  # all normals lie in four dimensions
-    kink = surface_kinks(network, 0, 1, 3)[0]
-    turned = np.random.default_rng(4).standard_normal(8)
-    wrong = Kink(kink.point, turned / np.linalg.norm(turned), kink.error)
-    known = first_layer(network, signed=True)
-    assert Surface.through(known, kink) is not None
-    assert Surface.through(known, wrong) is None
+from unweave.methods.shared.surfaces.crossing import cross
+from unweave.methods.shared.surfaces.probe import Kink, KinkPool, Probe
+from unweave.methods.shared.surfaces.sight import Sight, SightOptions
+from unweave.methods.shared.surfaces.surface import Surface
 
 
 def tracer_of(network: Network, seed: int) -> Tracer:
@@ -63,12 +27,12 @@ def test_where_the_surface_meets_a_known_unit_one_more_point_is_found() -> None:
     assert surface is not None
     meeting, *_ = tracer.meetings(surface)
     assert abs(known.preactivations(meeting.point[None])[0, meeting.unit]) < 1e-9
-    crossed, far = tracer.cross(surface, meeting)
+    crossed = cross(probe_of(network), surface, meeting, np.random.default_rng(5))
     assert crossed is not None
-    assert far is not False
-    assert crossed.open == surface.open - 1
+    assert tracer._is_far(crossed, meeting) is not False
+    assert crossed.surface.open == surface.open - 1
     alpha = np.append(network.weights[1][:, 0], network.biases[1][0])
-    new = np.stack([place.point for place in crossed.places[1:]])
+    new = np.stack([place.point for place in crossed.surface.places[1:]])
     np.testing.assert_allclose(known.values(new) @ alpha, 0, atol=1e-10)
 
 
@@ -142,14 +106,3 @@ def test_a_kink_tells_what_was_open_of_a_unit() -> None:
     assert any(search.completed_by(kink) for kink in range(30))
     assert wrong.open.shape[1] == 0
     np.testing.assert_allclose(wrong.alpha, alpha, atol=1e-6)
-
-
-def test_flat_pieces_are_told_from_bent_ones() -> None:
-    network = planted([8, 6, 5, 1], 1008)
-    tracer, kinks = tracer_of(network, 17), surface_kinks(network, 2, 6, 18)
-    known = first_layer(network, signed=True)
-    assert all(tracer.is_flat(known, kink) for kink in kinks)
-    assert tracer.are_flat(known, kinks).all()
-    # Without the first layer's units the same surface bends for no reason that is known.
-    nothing = first_layer(planted([8, 1, 1, 1], 1009), signed=True)
-    assert not tracer.are_flat(nothing, kinks).all()

@@ -17,14 +17,13 @@ import numpy as np
 from unweave.arrays import Array
 from unweave.methods.relu_deep.assembly import (
     AssemblyOptions,
+    absolute_form,
     assemble,
-    fit_outputs,
-    layer_of,
+    behind_units,
     output_signs,
     with_always_active,
 )
 from unweave.methods.relu_deep.layer_units import LayerUnits
-from unweave.methods.relu_deep.probe import Probe
 from unweave.methods.shared.kinked.check_rows import CheckOptions, check_points
 from unweave.methods.shared.kinked.deep_polish import (
     DeepPolishOptions,
@@ -34,6 +33,10 @@ from unweave.methods.shared.kinked.deep_polish import (
     polish,
     rows_for_open_parameters,
 )
+from unweave.methods.shared.surfaces.frame import FrameOptions, in_all_inputs
+from unweave.methods.shared.surfaces.lifted import LiftedLayers
+from unweave.methods.shared.surfaces.output_fit import fit_outputs
+from unweave.methods.shared.surfaces.probe import Probe
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.network import Network
 from unweave.networks.signs import negative_slope, solve_signs
@@ -48,14 +51,15 @@ class CompletionOptions:
     assembly: AssemblyOptions = field(default_factory=AssemblyOptions)
     polish: DeepPolishOptions = field(default_factory=lambda: DeepPolishOptions(places=20_000))
     check: CheckOptions = field(default_factory=CheckOptions)
+    check_parts: int = 4
+    """Parts in which the rows of a check are asked; one that does not agree is the last."""
+    frame: FrameOptions = field(default_factory=FrameOptions)
     explained: float = 1e-4
     """Misfit of the units as they were measured."""
     agrees: float = 1e-8
     """Misfit of the polished network."""
     nothing: float = 1e-7
     """Outgoing weight, relative to the largest one, below which a unit is none; all have gradient one."""
-    near: float = 300.0
-    """Distance from the origin, over sqrt(d), up to which rows are used."""
     equations: float = 4.0
     """Equations per parameter of a polish, if there are as many."""
     most_polishes: int = 3
@@ -108,20 +112,24 @@ class Completion:
         if not search.units:
             return None
         known, units = search.known, search.units
+        self._ask_enough(known, len(units))
         points, answers = self._rows()
         with self._journal.stage("output layer") as stage:
-            fit = fit_outputs(known, layer_of(units), points, answers, assembly)
+            lifted = behind_units(known, units)
+            fit = fit_outputs(lifted, points, answers, self._rng, assembly.fit)
             self.misfit = float(fit.misfits.max())
             stage.figures.update(misfit=self.misfit, units=len(units))
         if self.misfit > options.explained:
-            return self._counterexample(points, fit.misfits, options.explained)
-        heights = np.abs(fit.form.heights).max(axis=1)
+            return self._counterexample(fit.points, fit.misfits, options.explained)
+        heights = np.abs(fit.solution[: len(units)]).max(axis=1)
         read = heights > options.nothing * heights.max()
         units = [unit for unit, is_read in zip(units, read, strict=True) if is_read]
         if len(units) < len(heights):  # an accident that no output reads
-            fit = fit_outputs(known, layer_of(units), points, answers, assembly)
-        solution = output_signs(fit, units, known, self._activation, assembly)
-        network, rest = assemble(known, units, fit, solution.signs, self._activation)
+            lifted = behind_units(known, units)
+            fit = fit_outputs(lifted, points, answers, self._rng, assembly.fit)
+        form = absolute_form(lifted, fit.solution)
+        solution = output_signs(form, units, known, self._activation, assembly)
+        network, rest = assemble(known, units, form, solution.signs, self._activation)
         ambiguity = None
         if not solution.solved:
             network = with_always_active(network, rest, points, assembly)
@@ -170,10 +178,20 @@ class Completion:
                 answers = np.concatenate([answers, self._probe(more)])
         return polished
 
+    def _ask_enough(self, known: LiftedLayers, width: int) -> None:
+        """Ask rows at random if too few are kept for a fit: with fewer inputs the first are forgotten."""
+        outputs, first = self._probe.n_outputs, known.n_units
+        parameters = (known.n_inputs + 1) * first + (first + 1) * width + (width + 1) * outputs
+        wanted = int(self._options.equations * parameters / min(first, width, outputs))
+        missing = wanted - self._probe.rows_kept
+        if missing > 0:
+            spreads = self._rng.choice(self._options.check.near, (missing, 1))
+            self._probe(spreads * self._rng.standard_normal((missing, known.n_inputs)))
+
     def _rows(self) -> tuple[Array, Array]:
         """Return the rows asked so far that are not far out."""
         points, answers = self._probe.asked()
-        near = np.linalg.norm(points, axis=1) <= self._options.near * np.sqrt(points.shape[1])
+        near = np.linalg.norm(points, axis=1) <= self._options.assembly.fit.near * np.sqrt(points.shape[1])
         return points[near], answers[near]
 
     def _some(self, points: Array, answers: Array, network: Network) -> tuple[Array, Array]:
@@ -186,14 +204,22 @@ class Completion:
     def _check(self, network: Network) -> tuple[tuple[Array, Array] | None, float]:
         """Ask fresh rows; return one that agrees with one that does not, if any, and the worst error."""
         points = check_points(network, self._checks(network), self._rng, self._options.check)
-        answers = self._probe(points)
-        size = 1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1])
-        typical = float(np.sqrt(np.mean((answers / size[:, None]) ** 2)))
-        errors = np.abs(network(points) - answers).max(axis=1) / size / (typical if typical > 0 else 1.0)
-        return self._counterexample(points, errors, self._options.agrees), float(errors.max())
+        points, answers = self._rng.permutation(points), np.zeros((0, network.n_outputs))
+        for part in np.array_split(points, self._options.check_parts):
+            answers = np.concatenate([answers, self._probe(part)])
+            asked = points[: len(answers)]
+            size = 1 + np.linalg.norm(asked, axis=1) / np.sqrt(points.shape[1])
+            typical = float(np.sqrt(np.mean((answers / size[:, None]) ** 2)))
+            errors = np.abs(network(asked) - answers).max(axis=1) / size / (typical if typical > 0 else 1.0)
+            if (errors > self._options.agrees).any():
+                break
+        return self._counterexample(asked, errors, self._options.agrees), float(errors.max())
 
     def _completed(self, polished: Polished, ambiguity: str | None) -> Completed:
-        network = polished.network
+        network, checks = polished.network, self._checks(polished.network)
+        if self._probe.is_reduced:
+            with self._journal.stage("all inputs"):
+                network = in_all_inputs(network, self._probe, self._rng, self._options.frame)
         undetermined = open_parameters(polished)
         if undetermined and ambiguity is None:
             shown = ", ".join(f"({layer + 1}, {row}, {unit})" for layer, row, unit in undetermined[:5])
@@ -210,7 +236,7 @@ class Completion:
             "prediction_floor": min(max(polished.history[-1], floor), self._options.worst_floor),
             "parameter_error_bar": float(finite.max(initial=0.0)),
         }
-        return Completed(network, ambiguity, self._checks(network), figures)
+        return Completed(network, ambiguity, checks, figures)
 
     def _checks(self, network: Network) -> int:
         """Return the number of rows of a check."""

@@ -23,16 +23,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.relu_deep.assembly import signed_unit, signs_from_next_layer
+from unweave.methods.relu_deep.assembly import signed_layers, signed_unit, signs_from_next_layer
 from unweave.methods.relu_deep.complete import Completed, Completion, CompletionOptions
-from unweave.methods.relu_deep.layer_units import KinkPool, LayerOptions, LayerUnits
-from unweave.methods.relu_deep.probe import Kink, Probe, ProbeOptions, ScannedLine
+from unweave.methods.relu_deep.layer_units import LayerOptions, LayerUnits
 from unweave.methods.relu_deep.trace import Unit
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.kinked.lines import LINE_REACH, line_stream, random_line, unexplained
-from unweave.networks.lifted_layers import Layer, LiftedLayers
+from unweave.methods.shared.kinked.lines import line_stream
+from unweave.methods.shared.surfaces.first_layer import FirstLayer, FirstLayerOptions
+from unweave.methods.shared.surfaces.lifted import LiftedLayers
+from unweave.methods.shared.surfaces.probe import KinkPool, Probe, ProbeOptions, ScannedLine
 from unweave.networks.network import Network
 from unweave.networks.signs import KINKED, negative_slope
+from unweave.numerics.line_kinks import Line
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
@@ -42,14 +44,13 @@ class ReluDeepOptions:
     """How many lines are searched, and how far they reach."""
 
     probe: ProbeOptions = field(default_factory=ProbeOptions)
+    first_layer: FirstLayerOptions = field(
+        default_factory=lambda: FirstLayerOptions(long_lines=8)  # the second layer needs few lines of its own
+    )
     layer: LayerOptions = field(default_factory=LayerOptions)
     completion: CompletionOptions = field(default_factory=CompletionOptions)
-    reach: float = LINE_REACH
-    """Half length of lines for the first layer, in normalised inputs."""
     near_reach: float = 100.0
     """Half length of lines for the second layer, whose kinks are nearer."""
-    long_lines: int = 8
-    """Lines for the first layer at most."""
     most_lines: int = 40
     """Lines at most, for both layers together."""
     dry_lines: int = 4
@@ -63,9 +64,6 @@ class ReluDeepOptions:
 class ReluDeepReason(Reason):
     """Why no network of this class was found."""
 
-    NOT_PIECEWISE_LINEAR = "the target is not piecewise linear: there is no end to the kinks on a line"
-    NO_FIRST_LAYER = "no kink on a line belongs to a first hidden layer"
-    NO_SECOND_LAYER = "all kinks on lines are hyperplanes: there is no second hidden layer"
     NO_END_OF_FIRST_LAYER = "units of the first layer kept showing up"
     NO_UNIT_TELLS_SIGNS = (
         "{units} units of the first hidden layer were found up to signs, and none of the second could be "
@@ -98,7 +96,7 @@ class ReluDeepSearch(Search):
         self._sigma = float((findings.noise.sigma_per_output / self._spread).max())
         self._probe = Probe(context.view, self._spread, self._sigma, self._options.probe)
         self._pool = KinkPool()
-        self._first = Layer(np.zeros((context.view.n_inputs, 0)), np.zeros(0))
+        self._first = FirstLayer(self._probe, self._pool, self.rng, self._options.first_layer)
         self._trusted: LiftedLayers | None = None
         self._activation = self.request.activation or KINKED[0]
         self._completed: Completed | None = None
@@ -109,9 +107,13 @@ class ReluDeepSearch(Search):
         """Find the first layer, then the second; begin again where more of the first shows up."""
         with self.journal.stage("layer 1") as stage:
             try:
-                self._first_layer()
+                self._first.find(self._line_rng)
             finally:
                 stage.figures.update(units=self._first.width, lines=len(self._pool.lines))
+                region = self._probe.region
+                for scanned in self._pool.lines:
+                    self._evidence = self._evidence.with_line(region, scanned.line, scanned.positions)
+        self._first.reduce_inputs()
         for _ in range(self._options.most_restarts):
             try:
                 self._second_layer()
@@ -135,47 +137,10 @@ class ReluDeepSearch(Search):
         """Count the units of the first layer."""
         return f"{self._first.width} units of the first layer had been found"
 
-    # -- first layer --------------------------------------------------------------------------------------
-
-    def _first_layer(self) -> None:
-        for _ in range(self._options.long_lines):
-            before = self._first.width
-            scanned = self._scan(self._options.reach)
-            if self._probe.not_piecewise_linear:
-                raise GaveUp(ReluDeepReason.NOT_PIECEWISE_LINEAR)
-            known = LiftedLayers(self._probe.n_inputs, (self._first,))
-            places = known.places_on(scanned.line)[1:-1]
-            numbers = unexplained(scanned.positions, places, self._options.probe.lines.same_place)
-            self._sort(self._probe.kinks_with_normals(scanned, numbers))
-            region = self._probe.region
-            self._evidence = self._evidence.with_line(region, scanned.line, scanned.positions)
-            if self._first.width == before:
-                break
-        if self._first.width == 0:
-            raise GaveUp(ReluDeepReason.NO_FIRST_LAYER)
-        if not self._pool.kinks:
-            raise GaveUp(ReluDeepReason.NO_SECOND_LAYER)
-
-    def _scan(self, reach: float) -> ScannedLine:
-        scanned = self._probe.scan(random_line(self._probe.region, reach, self._line_rng))
-        self._pool.lines.append(scanned)
-        return scanned
-
-    def _sort(self, kinks: list[Kink]) -> bool:
-        """Give kinks to the first layer or to the pool; return whether the first layer has grown."""
-        flat = self._probe.are_hyperplanes(kinks, self.rng)
-        before = self._first.width
-        planes = [kinks[row] for row in np.flatnonzero(flat)]
-        self._first = self._probe.with_hyperplanes(self._first, planes)
-        # A unit that most of its readers hide may have been refused before it was seen for what it is.
-        others = self._pool.kinks + [kinks[row] for row in np.flatnonzero(~flat)]
-        self._pool.kinks = [kink for kink in others if not self._probe.holds(self._first, kink)]
-        return self._first.width > before
-
     # -- deeper layers ------------------------------------------------------------------------------------
 
     def _second_layer(self) -> None:
-        known = _unsigned(self._first)
+        known = LiftedLayers(self._probe.n_inputs).with_unsigned(self._first.matrix)
         with self.journal.stage("signs of layer 1") as stage:
             search = self._signed_search(known)
             stage.figures.update(units=len(search.units))
@@ -213,16 +178,25 @@ class ReluDeepSearch(Search):
     def _with_signs(self, known: LiftedLayers, units: Sequence[Unit], signs: Array, name: str) -> LayerUnits:
         self._activation = name
         slope = negative_slope(name)
-        signed = self._search_behind(known.with_signs(signs, slope))
+        signed = self._search_behind(signed_layers(known, signs, slope))
         signed.units += [signed_unit(unit, known, signs, slope) for unit in units]
         return signed
 
     def _more_kinks(self, search: LayerUnits) -> None:
         """Search one more line for kinks that nothing explains."""
-        self._take_kinks(search, self._scan(self._options.near_reach))
+        direction, start = self._line_rng.standard_normal((2, self._probe.n_inputs))
+        reach = self._options.near_reach
+        line = Line(start, direction / np.linalg.norm(direction), -reach, reach)
+        self._take_kinks(search, self._probe.scan(line))
 
     def _take_kinks(self, search: LayerUnits, scanned: ScannedLine) -> None:
-        if self._sort(self._probe.kinks_with_normals(scanned, search.unexplained_on(scanned))):
+        self._pool.lines.append(scanned)
+        known = search.known
+        wanted = search.sight.unexplained_on(len(self._pool.lines) - 1, search.alphas)
+        kinks = self._probe.kinks_with_normals(
+            scanned, wanted, lambda point: known.basis(known.pattern(point))
+        )
+        if self._first.sort(kinks):
             raise _MoreHyperplanes
 
     def _whole_layer(self, search: LayerUnits) -> None:
@@ -250,9 +224,7 @@ class ReluDeepSearch(Search):
                 if outcome is None:
                     self._more_kinks(search)
                 else:  # the way from a row that agrees to one that does not
-                    scanned = self._probe.scan_between(*outcome)
-                    self._pool.lines.append(scanned)
-                    self._take_kinks(search, scanned)
+                    self._take_kinks(search, self._probe.scan_between(*outcome))
                 stage.figures.update(kinks=len(self._pool.kinks))
         left = "kinks remain that cannot be followed" if search.is_hopeless else "no line shows more"
         raise GaveUp(
@@ -278,11 +250,6 @@ class ReluDeepSearch(Search):
         """Return the first layer once its signs are known: then it is certain."""
         if self._trusted is None:
             return None
-        layer = self._trusted.layers[0]
-        return in_own_inputs(Network([layer.weights], [layer.biases], [self._activation]), self._probe.region)
-
-
-def _unsigned(layer: Layer) -> LiftedLayers:
-    """Return the first layer, its signs open."""
-    inputs = len(layer.weights)
-    return LiftedLayers(inputs).with_unsigned(layer, narrow=layer.width <= inputs)
+        matrix = self._trusted.stages[0].matrix
+        weights = self._probe.frame @ matrix[:, :-1].T
+        return in_own_inputs(Network([weights], [matrix[:, -1]], [self._activation]), self._probe.region)

@@ -10,16 +10,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.relu_deep.cross import CrossingOptions, cross, find_meeting
-from unweave.methods.relu_deep.probe import Kink, Probe, ScannedLine
-from unweave.methods.relu_deep.surface import Surface
-from unweave.networks.lifted_layers import LiftedLayers
+from unweave.methods.relu_deep.meet import MeetingOptions, find_meeting
+from unweave.methods.shared.surfaces.crossing import cross
+from unweave.methods.shared.surfaces.lifted import LiftedLayers
+from unweave.methods.shared.surfaces.probe import Probe
+from unweave.methods.shared.surfaces.sight import Sight
+from unweave.methods.shared.surfaces.surface import Surface
 from unweave.numerics.clock import check
 
 
@@ -27,23 +28,11 @@ from unweave.numerics.clock import check
 class TraceOptions:
     """When a surface is given up, and what its unit must explain."""
 
-    crossing: CrossingOptions = field(default_factory=CrossingOptions)
+    meeting: MeetingOptions = field(default_factory=MeetingOptions)
     failures: int = 6
     """Crossings that failed, more than succeeded, after which a surface is given up."""
-    same_place: float = 1e-6
-    """Distance between a predicted and a measured kink, relative to (1 + |t|) sqrt(d)."""
     least_confirmed: float = 0.8
     """Share of the crossings with lines that must be kinks."""
-    flat_points: int = 6
-    """Points that are tested for whether a surface is flat."""
-    flat_seen: int = 4
-    """Number of them that must show a kink."""
-    flat_share: float = 0.9
-    """Share of the way to the next known surface at which they are."""
-    farthest_flat: float = 3.0
-    """Their distance from the kink at most, in normalised inputs."""
-    flat_step: float = 1e-3
-    """Step across the surface, as a share of that distance."""
     beyond: float = 4.0
     """How clearly a unit keeps its sign where it was never seen, in units of its gradient."""
     side_points: int = 30
@@ -70,13 +59,16 @@ class Unit:
 def trace(
     probe: Probe,
     surface: Surface,
-    pool: Sequence[Kink],
-    lines: Sequence[ScannedLine],
+    sight: Sight,
+    kinks: list[int],
     rng: np.random.Generator,
     options: TraceOptions = DEFAULT_TRACE_OPTIONS,
 ) -> Unit | None:
-    """Find the unit behind a surface; return None if it cannot be followed or the lines deny it."""
-    surface = _absorb(surface, pool)
+    """Find the unit behind a surface; return None if it cannot be followed or the lines deny it.
+
+    ``kinks`` of the pool that fit are the surface's own.
+    """
+    surface, _ = sight.absorb(surface, kinks)
     tried: set[int] = set()
     failures = successes = 0
     while surface.open:
@@ -86,13 +78,13 @@ def trace(
             break
         meeting = None
         for unit in rng.permutation(targets):
-            meeting = find_meeting(surface, int(unit), rng, options.crossing)
+            meeting = find_meeting(surface, int(unit), rng, options.meeting)
             if meeting is not None:
                 break
             tried.add(int(unit))
         if meeting is None:
             break
-        crossed = cross(probe, surface, meeting, rng, options.crossing)
+        crossed = cross(probe, surface, meeting, rng, options.meeting.crossing)
         if crossed is None:
             failures += 1
             if failures > max(options.failures, successes):
@@ -100,45 +92,8 @@ def trace(
             continue
         successes += 1
         tried.clear()
-        surface = _absorb(crossed, pool)
-    return _finished(surface, lines, options)
-
-
-def is_flat(
-    probe: Probe,
-    known: LiftedLayers,
-    kink: Kink,
-    rng: np.random.Generator,
-    options: TraceOptions = DEFAULT_TRACE_OPTIONS,
-) -> bool:
-    """Return whether the surface through a kink is flat as far as the known units go.
-
-    That of a unit of the next layer is; that of a deeper one bends at surfaces that are not known yet.
-    """
-    pattern = known.pattern(kink.point)
-    directions = rng.standard_normal((options.flat_points, known.n_inputs))
-    directions -= np.outer(directions @ kink.normal, kink.normal)
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    limits = [known.first_crossing(kink.point, way, pattern).distance for way in directions]
-    ways = np.minimum(options.flat_share * np.array(limits), options.farthest_flat)
-    normals = np.repeat(kink.normal[None], options.flat_points, axis=0)
-    seen = probe.have_kinks(kink.point + ways[:, None] * directions, normals, options.flat_step * ways)
-    return int(seen.sum()) >= options.flat_seen
-
-
-def _absorb(surface: Surface, pool: Sequence[Kink]) -> Surface:
-    """Add all kinks of the pool that are the surface's own."""
-    while True:
-        joined = False
-        for kink in pool:
-            check()
-            if surface.holds(kink.point):
-                continue
-            larger = surface.with_kink(kink)
-            if larger is not None:
-                surface, joined = larger, True
-        if not joined:
-            return surface
+        surface, _ = sight.absorb(crossed.surface, kinks)
+    return _finished(surface, sight, options)
 
 
 def _targets(surface: Surface) -> list[int]:
@@ -164,17 +119,14 @@ def vanishing(known: LiftedLayers, unit: int, side: float) -> Array | None:
     index = unit - known.top.start
     vector = np.zeros(known.dimension)
     vector[index] = 1.0
-    if known.signed:
+    last = known.stages[-1]
+    if last.signed:
         return vector if side < 0 and known.slope == 0 else None
-    last = known.layers[-1]
-    if known.narrow:
-        vector[last.width + index] = -side
-    else:
-        vector[last.width :] -= side * np.append(last.weights[:, index], last.biases[index])
+    vector[last.width :] -= side * last.matrix[index]
     return vector
 
 
-def _finished(surface: Surface, lines: Sequence[ScannedLine], options: TraceOptions) -> Unit | None:
+def _finished(surface: Surface, sight: Sight, options: TraceOptions) -> Unit | None:
     known, unread = surface.known, tuple(_never_crossed(surface)) if surface.open else ()
     if surface.open != len(unread):
         return None
@@ -189,25 +141,13 @@ def _finished(surface: Surface, lines: Sequence[ScannedLine], options: TraceOpti
         alpha = alpha - vector * (vector @ alpha) / (vector @ vector)
         sign = _sign_beyond(surface, alpha, unit, options.side_points)
         alpha = alpha + sign * options.beyond / size * vector
-    seen, confirmed, denied = [first.point[None]], 0, 0
-    for scanned in lines:
-        zeros = known.zeros_on(scanned.line, alpha)
-        if not len(zeros) or not len(scanned.positions):
-            denied += len(zeros) if scanned.complete else 0
-            continue
-        nearest = np.abs(zeros[:, None] - scanned.positions).argmin(axis=1)
-        places = scanned.positions[nearest]
-        allowed = options.same_place * (1 + np.abs(zeros)) * np.sqrt(known.n_inputs)
-        agree = np.abs(zeros - places) <= allowed
-        confirmed += int(agree.sum())
-        denied += int((~agree).sum()) if scanned.complete else 0
-        seen.append(scanned.line.points(places[agree]))
-    if confirmed == 0 or confirmed < options.least_confirmed * (confirmed + denied):
+    counts, seen = sight.verified(alpha)
+    if counts.confirmed == 0 or counts.share < options.least_confirmed:
         return None
     if not unread:
-        fitted = surface.fitted(np.concatenate(seen)).null[:, 0]
+        fitted = surface.fitted(np.vstack([first.point, seen])).null[:, 0]
         alpha = fitted / np.linalg.norm(fitted @ known.jacobian(first.pattern)[0])
-    return Unit(alpha, unread, confirmed, denied)
+    return Unit(alpha, unread, counts.confirmed, counts.denied)
 
 
 def _sign_beyond(surface: Surface, alpha: Array, unit: int, side_points: int) -> float:

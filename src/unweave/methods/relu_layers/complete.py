@@ -18,18 +18,14 @@ from typing import Any
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.relu_layers.frame import FrameOptions, in_all_inputs
 from unweave.methods.relu_layers.last_layer import (
     Assembled,
     LastLayerOptions,
-    OutputFit,
     assemble,
-    fit_outputs,
     idle_units,
     take_back,
 )
 from unweave.methods.relu_layers.open_weights import OpenWeightOptions, resolve_open_weights
-from unweave.methods.relu_layers.probe import Probe
 from unweave.methods.relu_layers.tower import Tower
 from unweave.methods.shared.kinked.check_rows import CheckOptions, check_points
 from unweave.methods.shared.kinked.deep_polish import (
@@ -40,6 +36,9 @@ from unweave.methods.shared.kinked.deep_polish import (
     polish,
     rows_for_open_parameters,
 )
+from unweave.methods.shared.surfaces.frame import FrameOptions, in_all_inputs
+from unweave.methods.shared.surfaces.output_fit import OutputFit, fit_outputs
+from unweave.methods.shared.surfaces.probe import Probe
 from unweave.networks.network import Network
 from unweave.networks.signs import negative_slope, solve_sign_system
 from unweave.numerics.clock import out_of_time
@@ -136,7 +135,7 @@ class Completion:
         """Fit the outputs to the last layer of a tower."""
         points, answers = self._probe.asked()
         lifted = tower.unsigned_sight(len(tower.layers)).known
-        return fit_outputs(lifted, points, answers, self._rng, self._options.last_layer)
+        return fit_outputs(lifted, points, answers, self._rng, self._options.last_layer.fit)
 
     def explained(self, fit: OutputFit) -> float:
         """Return the share of rows that a fit explains."""
@@ -283,7 +282,7 @@ class Completion:
     def _rows(self) -> tuple[Array, Array]:
         """Return the rows asked so far that are not far out."""
         points, answers = self._probe.asked()
-        near = np.linalg.norm(points, axis=1) <= self._options.last_layer.near * np.sqrt(points.shape[1])
+        near = np.linalg.norm(points, axis=1) <= self._options.last_layer.fit.near * np.sqrt(points.shape[1])
         return points[near], answers[near]
 
     def _some(self, points: Array, network: Network) -> IntArray:

@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.relu_layers.sight import Sight
-from unweave.methods.relu_layers.surface import Surface
 from unweave.methods.relu_layers.trace import Tracer, Verdict
+from unweave.methods.shared.surfaces.sight import Sight
+from unweave.methods.shared.surfaces.surface import Surface
 from unweave.networks.signs import SignSolution, solve_sign_system
 from unweave.numerics.clock import check
 from unweave.numerics.sign_search import SignOptions
@@ -126,7 +126,7 @@ class InnerSigns:
         self._tried.add(kink)
         sight = self._sight
         surface = sight.surface(kink)
-        if surface is None or not self._tracer.is_flat(sight.known, sight.pool.kinks[kink]):
+        if surface is None or not self._tracer.flatness.is_flat(sight.known, sight.pool.kinks[kink]):
             return None
         others = sight.open_kinks() if len(self._tried) % 2 else []
         surface, verdict = self._tracer.follow(surface, sight, others, self._open_units, self._is_enough)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.methods.relu_layers.probe import Probe
-from unweave.methods.relu_layers.sight import Counts, Sight
-from unweave.methods.relu_layers.surface import Surface
 from unweave.methods.relu_layers.trace import Tracer
+from unweave.methods.shared.surfaces.probe import Probe
+from unweave.methods.shared.surfaces.sight import Counts, Sight
+from unweave.methods.shared.surfaces.surface import Surface
 from unweave.numerics.clock import check
 
 
@@ -207,7 +207,9 @@ class LayerUnits:
         if not kinks:
             return []
         self.tested.update(kinks)
-        flat = self.tracer.are_flat(self.sight.known, [self.sight.pool.kinks[kink] for kink in kinks])
+        flat = self.tracer.flatness.are_flat(
+            self.sight.known, [self.sight.pool.kinks[kink] for kink in kinks]
+        )
         return [kink for kink, is_flat in zip(kinks, flat, strict=True) if is_flat]
 
     def _attempt(self, kink: int, open_kinks: list[int]) -> bool:

@@ -7,39 +7,32 @@ from dataclasses import dataclass, field
 from unweave.methods.relu_layers.complete import CompletionOptions
 from unweave.methods.relu_layers.inner_signs import InnerSignOptions
 from unweave.methods.relu_layers.layer_units import LayerOptions
-from unweave.methods.relu_layers.probe import ProbeOptions
 from unweave.methods.relu_layers.repair import RepairOptions
-from unweave.methods.relu_layers.sight import SightOptions
 from unweave.methods.relu_layers.trace import TraceOptions
-from unweave.methods.shared.kinked.lines import LINE_REACH
+from unweave.methods.shared.surfaces.first_layer import FirstLayerOptions
+from unweave.methods.shared.surfaces.probe import ProbeOptions
+from unweave.methods.shared.surfaces.sight import SightOptions
 from unweave.search import Reason
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReluLayersOptions:
-    """How many lines are searched, and how far they reach."""
+    """How many lines, surfaces and repairs a layer is searched with."""
 
     probe: ProbeOptions = field(default_factory=ProbeOptions)
+    first_layer: FirstLayerOptions = field(default_factory=FirstLayerOptions)
     sight: SightOptions = field(default_factory=SightOptions)
     trace: TraceOptions = field(default_factory=TraceOptions)
     layer: LayerOptions = field(default_factory=LayerOptions)
     signs: InnerSignOptions = field(default_factory=InnerSignOptions)
     repair: RepairOptions = field(default_factory=RepairOptions)
     completion: CompletionOptions = field(default_factory=CompletionOptions)
-    reach: float = LINE_REACH
-    """Half length of the first lines, in normalised inputs."""
-    near_reach: float = 400.0
-    """Half length of further lines: kinks of deeper layers are nearer."""
-    long_lines: int = 2
-    """Lines of the first kind."""
     far: float = 1e4
     """Standard deviation of points far out, where biases do not matter."""
     first_surfaces: int = 8
     """Surfaces that are followed for the signs of the first layer before more of its units are looked for."""
     planes: int = 60
     """Kinks, the most precise, that are looked at then."""
-    first_lines: int = 8
-    """Lines for the first layer at most."""
     lines_per_layer: int = 7
     """Lines, all together, after which the kinks that are left are tested one by one."""
     most_lines: int = 40
@@ -77,9 +70,6 @@ class ReluLayersOptions:
 class ReluLayersReason(Reason):
     """Why no network of this class was found."""
 
-    NOT_PIECEWISE_LINEAR = "the target is not piecewise linear: there is no end to the kinks on a line"
-    NO_FIRST_LAYER = "no kink on a line belongs to a first hidden layer"
-    NO_SECOND_LAYER = "all kinks on lines are hyperplanes: there is no second hidden layer"
     NO_SIGNS = (
         "the units of {layers} hidden layers were found, {widths}, but not the signs of the last of them: no "
         "surface behind it could be followed far enough, or there is a skip connection"

@@ -17,12 +17,12 @@ import scipy.optimize
 from unweave.arrays import Array
 from unweave.methods.relu_layers.inner_signs import InnerSignOptions, InnerSigns
 from unweave.methods.relu_layers.layer_units import LayerOptions, LayerUnits, Unit
-from unweave.methods.relu_layers.lifted import LiftedLayers
-from unweave.methods.relu_layers.probe import Probe, ScannedLine
-from unweave.methods.relu_layers.sight import Sight
-from unweave.methods.relu_layers.surface import Surface
 from unweave.methods.relu_layers.tower import Tower
 from unweave.methods.relu_layers.trace import Tracer
+from unweave.methods.shared.surfaces.lifted import LiftedLayers
+from unweave.methods.shared.surfaces.probe import Probe, ScannedLine
+from unweave.methods.shared.surfaces.sight import Sight
+from unweave.methods.shared.surfaces.surface import Surface
 from unweave.numerics.clock import check
 
 
@@ -116,7 +116,7 @@ class Repairer:
         for layer in range(2, len(tower.layers) + 1):
             search = self.search(layer)
             surface = search.sight.surface(kink)
-            if surface is None or not self.tracer.is_flat(search.sight.known, seen):
+            if surface is None or not self.tracer.flatness.is_flat(search.sight.known, seen):
                 continue
             others = search.sight.open_kinks(search.alphas)
             surface, verdict = self.tracer.follow(surface, search.sight, others)

@@ -28,18 +28,13 @@ from unweave.methods.relu_layers.inner_signs import FoundSigns, InnerSigns
 from unweave.methods.relu_layers.last_layer import active_sides, known_network
 from unweave.methods.relu_layers.layer_units import LayerUnits, Unit
 from unweave.methods.relu_layers.options import ReluLayersOptions, ReluLayersReason
-from unweave.methods.relu_layers.probe import Kink, Probe
 from unweave.methods.relu_layers.repair import Repairer
-from unweave.methods.relu_layers.sight import KinkPool
 from unweave.methods.relu_layers.tower import FoundLayer, Tower
 from unweave.methods.relu_layers.trace import Tracer
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.kinked.lines import (
-    line_stream,
-    on_hyperplane,
-    random_line,
-    unexplained,
-)
+from unweave.methods.shared.kinked.lines import line_stream
+from unweave.methods.shared.surfaces.first_layer import FirstLayer
+from unweave.methods.shared.surfaces.probe import KinkPool, Probe
 from unweave.networks.network import Network
 from unweave.networks.signs import KINKED, negative_slope
 from unweave.numerics.line_kinks import Line
@@ -60,6 +55,7 @@ class ReluLayersSearch(Search):
         self._probe = Probe(context.view, self._spread, self._sigma, self._options.probe)
         self._tracer = Tracer(self._probe, self.rng, self._options.trace)
         self._pool = KinkPool()
+        self._first = FirstLayer(self._probe, self._pool, self.rng, self._options.first_layer)
         self._tower = Tower(self._probe.n_inputs, self._pool, self._options.sight)
         self._signed = 0
         self._activation = self.request.activation or KINKED[0]
@@ -72,11 +68,7 @@ class ReluLayersSearch(Search):
 
     def run(self) -> None:
         """Find layer after layer, then make a network of them."""
-        with self.journal.stage("layer 1") as stage:
-            try:
-                self._first_layer()
-            finally:
-                stage.figures.update(units=sum(self._tower.widths[:1]), lines=len(self._pool.lines))
+        self._first_layer()
         returns = 0
         while len(self._tower.layers) <= self._options.most_layers:
             if self._is_last() and self._complete():
@@ -127,11 +119,11 @@ class ReluLayersSearch(Search):
         with self.journal.stage("layer 1 again") as stage:
             sight = tower.unsigned_sight(1)
             kinks = [self._pool.kinks[kink] for kink in sight.open_kinks()[: self._options.planes]]
-            for row in np.flatnonzero(self._tracer.are_planes(sight.known, kinks)):
-                matrix, kink = tower.top.matrix, kinks[row]
-                if not self._is_of_first(matrix[:, :-1].T, matrix[:, -1], kink):
-                    alpha = np.append(kink.normal, -kink.normal @ kink.point)
-                    tower.top.units.append(Unit(alpha, np.zeros((len(alpha), 0)), [kink.point]))
+            for row in np.flatnonzero(self._tracer.flatness.are_planes(sight.known, kinks)):
+                if not self._first.holds(kinks[row]):
+                    self._first.take([kinks[row]])
+                    alpha = self._first.matrix[-1]
+                    tower.top.units.append(Unit(alpha, np.zeros((len(alpha), 0)), [kinks[row].point]))
             tower.changed(1)
             stage.figures.update(units=tower.top.width)
         return tower.top.width > before
@@ -160,63 +152,17 @@ class ReluLayersSearch(Search):
     # -- first layer --------------------------------------------------------------------------------------
 
     def _first_layer(self) -> None:
-        options, probe = self._options, self._probe
-        weights, biases = np.zeros((probe.n_inputs, 0)), np.zeros(0)
-        waiting: list[Kink] = []
-        for number in range(options.first_lines):
-            before = len(biases)
-            reach = options.reach if number < options.long_lines else options.near_reach
-            scanned = probe.scan(random_line(probe.region, reach, self._line_rng))
-            if probe.not_piecewise_linear:
-                raise GaveUp(ReluLayersReason.NOT_PIECEWISE_LINEAR)
-            self._pool.lines.append(scanned)
-            self._evidence = self._evidence.with_line(probe.region, scanned.line, scanned.positions)
-            places = -(scanned.line.start @ weights + biases) / (scanned.line.direction @ weights)
-            wanted = unexplained(scanned.positions, places, options.probe.lines.same_place)
-            kinks = probe.kinks_with_normals(scanned, wanted)
-            flat = probe.are_hyperplanes(kinks, self.rng)
-            for kink in sorted((kinks[row] for row in np.flatnonzero(flat)), key=lambda kink: kink.error):
-                if not self._is_of_first(weights, biases, kink):
-                    weights = np.column_stack([weights, kink.normal])
-                    biases = np.append(biases, -float(kink.normal @ kink.point))
-            waiting += [kinks[row] for row in np.flatnonzero(~flat)]
-            # A unit that most of its readers hide may have been refused before it was seen for what it is.
-            waiting = [kink for kink in waiting if not self._is_of_first(weights, biases, kink)]
-            if len(biases) == before and number:
-                break
-        if not len(biases):
-            raise GaveUp(ReluLayersReason.NO_FIRST_LAYER)
-        if not waiting:
-            raise GaveUp(ReluLayersReason.NO_SECOND_LAYER)
-        self._begin_tower(weights, biases, waiting)
-
-    def _is_of_first(self, weights: Array, biases: Array, kink: Kink) -> bool:
-        bias = -float(kink.normal @ kink.point)
-        return bool(on_hyperplane(weights, biases, kink.normal, bias, self._options.probe.lines).any())
-
-    def _begin_tower(self, weights: Array, biases: Array, kinks: list[Kink]) -> None:
         """Start the tower with the first layer, in the inputs that it reads."""
-        probe, pool = self._probe, self._pool
-        beside = probe.visible - weights @ np.linalg.lstsq(weights, probe.visible, rcond=1e-10)[0]
-        left, values, _ = np.linalg.svd(np.hstack([weights, beside]), full_matrices=False)
-        frame = left[:, values > 1e-4]
-        if frame.shape[1] < probe.n_inputs:
-            probe.reduce(frame)
-            kinks = [Kink(kink.point @ frame, _normalised(kink.normal @ frame), kink.error) for kink in kinks]
-            pool.lines[:] = [
-                replace(
-                    scanned,
-                    line=replace(
-                        scanned.line,
-                        start=scanned.line.start @ frame,
-                        direction=scanned.line.direction @ frame,
-                    ),
-                )
-                for scanned in pool.lines
-            ]
-            weights = frame.T @ weights
-        pool.kinks += kinks
-        rows = np.hstack([weights.T, biases[:, None]])
+        probe, pool, first = self._probe, self._pool, self._first
+        with self.journal.stage("layer 1") as stage:
+            try:
+                first.find(self._line_rng)
+            finally:
+                stage.figures.update(units=first.width, lines=len(pool.lines))
+                for scanned in pool.lines:
+                    self._evidence = self._evidence.with_line(probe.region, scanned.line, scanned.positions)
+        first.reduce_inputs()
+        rows = first.matrix
         units = [Unit(row, np.zeros((len(row), 0)), []) for row in rows]
         self._tower = Tower(probe.n_inputs, pool, self._options.sight)
         self._tower.layers.append(FoundLayer(units, np.zeros((0, rows.shape[1]))))
@@ -322,7 +268,7 @@ class ReluLayersSearch(Search):
     def _more_kinks(self, alphas: Array | None = None) -> None:
         """Search one more line for kinks that neither signed layers nor alphas (F, k) explain."""
         direction, start = self._line_rng.standard_normal((2, self._tower.n_inputs))
-        reach = self._options.near_reach
+        reach = self._options.first_layer.near_reach
         line = Line(start, _normalised(direction), -reach, reach)
         tower = self._tower
         signed = len(tower.layers) if self._signed == len(tower.layers) else len(tower.layers) - 1

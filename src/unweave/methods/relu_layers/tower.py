@@ -8,8 +8,9 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.relu_layers.layer_units import Unit
-from unweave.methods.relu_layers.lifted import LiftedLayers
-from unweave.methods.relu_layers.sight import KinkPool, Sight, SightOptions
+from unweave.methods.shared.surfaces.lifted import LiftedLayers
+from unweave.methods.shared.surfaces.probe import KinkPool
+from unweave.methods.shared.surfaces.sight import Sight, SightOptions
 
 
 @dataclass(eq=False)

@@ -76,6 +76,14 @@ class ScannedLine:
     """Whether all of its kinks could be told apart."""
 
 
+@dataclass(eq=False)
+class KinkPool:
+    """Lines that were searched, and the kinks on them whose normals were measured."""
+
+    lines: list[ScannedLine] = field(default_factory=list)
+    kinks: list[Kink] = field(default_factory=list)
+
+
 @dataclass(frozen=True, eq=False)
 class Sightings:
     """What single places showed."""
@@ -121,6 +129,16 @@ class Probe:
     def n_inputs(self) -> int:
         """Dimension of the points."""
         return int(self._view.n_inputs if self._frame is None else self._frame.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """K"""
+        return len(self._spread)
+
+    @property
+    def rows_kept(self) -> int:
+        """Number of the rows that are kept."""
+        return sum(map(len, self._points))
 
     @property
     def is_reduced(self) -> bool:

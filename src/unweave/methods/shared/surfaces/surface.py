@@ -1,6 +1,6 @@
 """All that is known of one unit behind known layers, from points and normals of its surface.
 
-The unit is alpha . phi(x) (`networks.lifted_layers`), with alpha unknown up to a factor. A point of its
+The unit is alpha . phi(x) (`lifted`), with alpha unknown up to a factor. A point of its
 surface and a normal n there say
 
     phi(p) . alpha = 0,        G^T alpha  parallel to  n,
@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unweave.arrays import Array
-from unweave.methods.relu_layers.lifted import LiftedLayers
-from unweave.methods.relu_layers.probe import Kink
+from unweave.arrays import Array, BoolArray
+from unweave.methods.shared.surfaces.lifted import LiftedLayers
+from unweave.methods.shared.surfaces.probe import Kink
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,10 +188,15 @@ class Surface:
         phi = self.known.values(points)
         return self._with(phi / np.linalg.norm(phi, axis=1, keepdims=True), self.rank)
 
+    def hold(self, points: Array) -> BoolArray:
+        """Return (n,) which points (n, d) are on the surface whatever alpha is."""
+        phi = self.known.values(points)
+        sizes = np.linalg.norm(phi, axis=1)
+        return np.asarray(np.linalg.norm(phi @ self.null, axis=1) <= self.options.seen * sizes)
+
     def holds(self, point: Array) -> bool:
         """Return whether a point is on the surface whatever alpha is."""
-        phi = self.known.values(point[None])[0]
-        return bool(np.linalg.norm(phi @ self.null) <= self.options.seen * np.linalg.norm(phi))
+        return bool(self.hold(point[None])[0])
 
     def normal(self, pattern: Array) -> Array | None:
         """Return the normal (d,) of the surface in a region; None if it is open, or nothing is seen there."""

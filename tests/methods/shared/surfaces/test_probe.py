@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from planted_towers import planted, probe_of, surface_kinks
+from planted_layers import hyperplane_kinks, planted, probe_of, surface_kinks
 from unweave import Network
-from unweave.methods.relu_layers.probe import Kink, Probe, ProbeOptions
+from unweave.methods.shared.surfaces.probe import Probe, ProbeOptions
 from unweave.numerics.line_kinks import Line
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
-
-
-def hyperplane_kinks(network, count: int, seed: int) -> list[Kink]:
-    rng = np.random.default_rng(seed)
-    weights, biases = network.weights[0], network.biases[0]
-    found = []
-    for unit in range(count):
-        normal = weights[:, unit] / np.linalg.norm(weights[:, unit])
-        point = rng.standard_normal(len(normal))
-        point -= (point @ weights[:, unit] + biases[unit]) / np.linalg.norm(weights[:, unit]) * normal
-        found.append(Kink(point, normal, 1e-12))
-    return found
 
 
 def test_a_scanned_line_shows_the_kinks_of_both_layers_with_their_normals() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from unweave.arrays import Array
-from unweave.methods.relu_layers.probe import Probe
+from unweave.methods.shared.surfaces.probe import Probe
 from unweave.networks.network import Network
 from unweave.networks.signs import negative_slope
 from unweave.numerics.clock import check

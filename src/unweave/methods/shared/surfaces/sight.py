@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
-from unweave.methods.relu_layers.lifted import LiftedLayers
-from unweave.methods.relu_layers.probe import Kink, ScannedLine
-from unweave.methods.relu_layers.surface import KinkEquations, Surface, SurfaceOptions
 from unweave.methods.shared.kinked.lines import unexplained
+from unweave.methods.shared.surfaces.lifted import LiftedLayers
+from unweave.methods.shared.surfaces.probe import KinkPool, ScannedLine
+from unweave.methods.shared.surfaces.surface import KinkEquations, Surface, SurfaceOptions
 from unweave.numerics.clock import check
 
 
@@ -32,14 +32,6 @@ class SightOptions:
     """Distance between a predicted and a measured kink, relative to (1 + |t|) sqrt(d)."""
     one_zero: float = 1e-6
     """Second over first singular value of what a half-known unit may be at both ends of a stretch."""
-
-
-@dataclass(eq=False)
-class KinkPool:
-    """Lines that were searched, and the kinks on them whose normals were measured; both only grow."""
-
-    lines: list[ScannedLine] = field(default_factory=list)
-    kinks: list[Kink] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -131,9 +131,30 @@ class LiftedLayers:
         self._derivatives[key] = result
         return result
 
-    def jacobians(self, patterns: Array) -> Array:
-        """Return G (n, dimension, d) in the regions of patterns (n, units)."""
-        return np.stack([self.jacobian(pattern)[0] for pattern in patterns])
+    def gradients(self, patterns: Array, alpha: Array) -> Array:
+        """Return the gradients (n, d) of alpha . phi, alpha (F,), in the regions of patterns (n, units)."""
+        back, end = np.broadcast_to(alpha, (len(patterns), len(alpha))), self.n_units
+        for stage in reversed(self.stages):
+            signs = patterns[:, end - stage.width : end]
+            end -= stage.width
+            factor = np.where(signs > 0, 1.0, self.slope) if stage.signed else signs
+            through, passed = (factor * back[:, : stage.width]) @ stage.matrix, back[:, stage.width : -1]
+            if stage.signed:
+                through += passed @ stage.channels
+            else:
+                through[:, :-1] += passed
+            back = through
+        return np.asarray(back[:, :-1])
+
+    def unit_gradients(self, patterns: Array, unit: int) -> Array:
+        """Return the gradients (n, d) of a known unit, by its number among all of them, in regions."""
+        start = 0
+        for depth, stage in enumerate(self.stages):
+            if unit < start + stage.width:
+                below = LiftedLayers(self.n_inputs, self.stages[:depth], self.slope)
+                return below.gradients(patterns[:, :start], stage.matrix[unit - start])
+            start += stage.width
+        raise IndexError(unit)
 
     def basis(self, pattern: Array) -> Array:
         """Return an orthonormal basis (d, r) of the gradients that anything behind can have in a region."""

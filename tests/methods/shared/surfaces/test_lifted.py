@@ -7,14 +7,19 @@ import pytest
 
 from planted_layers import first_layer, planted, second_preactivations
 from unweave import Network
-from unweave.networks.lifted_layers import LiftedLayers, zeros_between
+from unweave.methods.shared.surfaces.lifted import LiftedLayers, zeros_between
 from unweave.numerics.line_kinks import Line
 
 
-@pytest.fixture(params=["signed", "unsigned", "narrow"])
+@pytest.fixture(params=["signed", "unsigned", "channel"])
 def lifted(request: pytest.FixtureRequest) -> tuple[Network, LiftedLayers]:
     network = planted([6, 5, 4, 1], 1000)
-    return network, first_layer(network, request.param == "signed", request.param == "narrow")
+    if request.param != "channel":
+        return network, first_layer(network, request.param == "signed")
+    biases = [np.append(network.biases[0][:-1], 1e3), *network.biases[1:]]  # the last unit is always active
+    network = Network(network.weights, biases, network.activations)
+    matrix = np.hstack([network.weights[0].T, network.biases[0][:, None]])
+    return network, LiftedLayers(6).with_signed(matrix[:-1], matrix[-1:])
 
 
 def test_the_next_layer_is_affine_in_the_lifted_states(lifted: tuple[Network, LiftedLayers]) -> None:
@@ -39,6 +44,18 @@ def test_the_jacobian_is_that_of_the_values(lifted: tuple[Network, LiftedLayers]
     np.testing.assert_allclose(np.diff(known.preactivations(both), axis=0)[0], gradients @ step, atol=1e-12)
 
 
+def test_gradients_in_many_regions_are_those_of_each(lifted: tuple[Network, LiftedLayers]) -> None:
+    _, known = lifted
+    rng = np.random.default_rng(7)
+    alpha, patterns = rng.standard_normal(known.dimension), rng.choice([-1.0, 1.0], (9, known.n_units))
+    each = [known.jacobian(pattern) for pattern in patterns]
+    expected = np.stack([alpha @ jacobian for jacobian, _ in each])
+    np.testing.assert_allclose(known.gradients(patterns, alpha), expected, atol=1e-12)
+    for unit in range(known.n_units):
+        expected = np.stack([gradients[unit] for _, gradients in each])
+        np.testing.assert_allclose(known.unit_gradients(patterns, unit), expected, atol=1e-12)
+
+
 def test_the_first_crossing_is_where_the_pattern_changes(lifted: tuple[Network, LiftedLayers]) -> None:
     _, known = lifted
     point, direction = np.random.default_rng(4).standard_normal((2, 6))
@@ -61,23 +78,14 @@ def test_zeros_on_a_line_are_zeros_and_all_of_them() -> None:
     assert len(zeros) == (np.diff(signs) != 0).sum() > 0
 
 
-def test_signs_turn_the_unsigned_form_into_the_signed_one() -> None:
-    network = planted([4, 6, 3, 1], 1002)
-    known = first_layer(network, signed=False)
-    signs = np.where(np.arange(6) % 2, -1.0, 1.0)
-    np.testing.assert_array_equal(known.with_signs(signs, 0.0).layers[0].weights, network.weights[0])
-
-
-def test_the_absolute_form_is_the_same_function() -> None:
-    network = planted([6, 5, 4, 1], 1003)
-    points = np.random.default_rng(5).standard_normal((20, 6))
-    alphas = np.random.default_rng(6).standard_normal((12, 2))
-    for narrow in (False, True):
-        known = first_layer(network, signed=False, narrow=narrow)
-        chosen = alphas[: known.dimension]
-        np.testing.assert_allclose(
-            known.absolute_form(chosen)(points), known.values(points) @ chosen, atol=1e-12
-        )
+def test_the_basis_holds_the_gradients_of_all_that_is_behind() -> None:
+    network = planted([8, 4, 5, 1], 1002)
+    known = first_layer(network, signed=True)
+    pattern = known.pattern(np.random.default_rng(5).standard_normal(8))
+    basis = known.basis(pattern)
+    assert basis.shape == (8, int((pattern > 0).sum()))
+    jacobian = known.jacobian(pattern)[0]
+    np.testing.assert_allclose(jacobian @ basis @ basis.T, jacobian, atol=1e-12)
 
 
 def test_zeros_between_places() -> None:

@@ -1,0 +1,125 @@
+"""Find the units of the first hidden layer, up to signs, on lines.
+
+The surface of a first-layer unit is a hyperplane; that of a deeper one bends wherever it meets the surface of
+a unit before it. So a kink belongs to the first layer if there are kinks all over its hyperplane. All others
+wait in the pool. From then on inputs are reduced to what the first layer reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.methods.shared.kinked.lines import LINE_REACH, on_hyperplane, random_line, unexplained
+from unweave.methods.shared.surfaces.probe import Kink, KinkPool, Probe
+from unweave.search import GaveUp, Reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstLayerOptions:
+    """Which lines are searched."""
+
+    reach: float = LINE_REACH
+    """Half length of the first lines, in normalised inputs."""
+    long_lines: int = 2
+    """Lines of this length."""
+    near_reach: float = 400.0
+    """Half length of further lines: kinks of deeper layers are nearer."""
+    most_lines: int = 8
+    """Lines at most."""
+    read: float = 1e-4
+    """Singular values of the units' directions, each of length one, that belong to what they read."""
+
+
+class FirstLayerReason(Reason):
+    """Why no first layer was found, or nothing behind it."""
+
+    NOT_PIECEWISE_LINEAR = "the target is not piecewise linear: there is no end to the kinks on a line"
+    NO_FIRST_LAYER = "no kink on a line belongs to a first hidden layer"
+    NO_SECOND_LAYER = "all kinks on lines are hyperplanes: there is no second hidden layer"
+
+
+class FirstLayer:
+    """Units z = x W + b with weights of length one, up to signs; kinks of deeper ones are in the pool."""
+
+    def __init__(
+        self, probe: Probe, pool: KinkPool, rng: np.random.Generator, options: FirstLayerOptions
+    ) -> None:
+        self._probe, self._pool, self._rng, self._options = probe, pool, rng, options
+        self.weights, self.biases = np.zeros((probe.n_inputs, 0)), np.zeros(0)
+
+    @property
+    def width(self) -> int:
+        """Units found so far."""
+        return len(self.biases)
+
+    @property
+    def matrix(self) -> Array:
+        """(m, d + 1): weights and bias of every unit"""
+        return np.hstack([self.weights.T, self.biases[:, None]])
+
+    def find(self, line_rng: np.random.Generator) -> None:
+        """Search lines until one brings nothing new."""
+        probe, options = self._probe, self._options
+        for number in range(options.most_lines):
+            before = self.width
+            reach = options.reach if number < options.long_lines else options.near_reach
+            scanned = probe.scan(random_line(probe.region, reach, line_rng))
+            if probe.not_piecewise_linear:
+                raise GaveUp(FirstLayerReason.NOT_PIECEWISE_LINEAR)
+            self._pool.lines.append(scanned)
+            line = scanned.line
+            places = -(line.start @ self.weights + self.biases) / (line.direction @ self.weights)
+            wanted = unexplained(scanned.positions, places, probe.options.lines.same_place)
+            self.sort(probe.kinks_with_normals(scanned, wanted))
+            if self.width == before and number:
+                break
+        if not self.width:
+            raise GaveUp(FirstLayerReason.NO_FIRST_LAYER)
+        if not self._pool.kinks:
+            raise GaveUp(FirstLayerReason.NO_SECOND_LAYER)
+
+    def sort(self, kinks: list[Kink]) -> bool:
+        """Give kinks to the layer or to the pool; return whether the layer has grown."""
+        before, flat = self.width, self._probe.are_hyperplanes(kinks, self._rng)
+        self.take([kinks[row] for row in np.flatnonzero(flat)])
+        self._pool.kinks += [kinks[row] for row in np.flatnonzero(~flat)]
+        if self.width > before:
+            # A unit that most of its readers hide may have been refused before it was seen for what it is.
+            self._pool.kinks[:] = [kink for kink in self._pool.kinks if not self.holds(kink)]
+        return self.width > before
+
+    def take(self, kinks: list[Kink]) -> None:
+        """Add the hyperplanes of kinks, the most precise first, each once."""
+        for kink in sorted(kinks, key=lambda kink: kink.error):
+            if not self.holds(kink):
+                self.weights = np.column_stack([self.weights, kink.normal])
+                self.biases = np.append(self.biases, -float(kink.normal @ kink.point))
+
+    def holds(self, kink: Kink) -> bool:
+        """Return whether a kink is that of one of the units."""
+        bias = -float(kink.normal @ kink.point)
+        lines = self._probe.options.lines
+        return bool(on_hyperplane(self.weights, self.biases, kink.normal, bias, lines).any())
+
+    def reduce_inputs(self) -> None:
+        """Give all points in the inputs that were seen to act, if these are fewer."""
+        probe, pool = self._probe, self._pool
+        beside = probe.visible - self.weights @ np.linalg.lstsq(self.weights, probe.visible, rcond=1e-10)[0]
+        left, values, _ = np.linalg.svd(np.hstack([self.weights, beside]), full_matrices=False)
+        frame = left[:, values > self._options.read]
+        if frame.shape[1] == probe.n_inputs:
+            return
+        probe.reduce(frame)
+        self.weights = frame.T @ self.weights
+        normals = [kink.normal @ frame for kink in pool.kinks]
+        pool.kinks[:] = [
+            Kink(kink.point @ frame, normal / np.linalg.norm(normal), kink.error)
+            for kink, normal in zip(pool.kinks, normals, strict=True)
+        ]
+        for number, scanned in enumerate(pool.lines):
+            line = scanned.line
+            line = replace(line, start=line.start @ frame, direction=line.direction @ frame)
+            pool.lines[number] = replace(scanned, line=line)
