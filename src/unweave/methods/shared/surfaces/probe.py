@@ -45,9 +45,14 @@ class ProbeOptions:
     plane_step: float = 1e-3
     """Step across a hyperplane, relative to 1 + |x|."""
     plane_hits: int = 5
-    """Kinks at which a hyperplane is a surface as a whole."""
+    """Kinks at which a hyperplane is a surface as a whole ..."""
+    plane_miss: float = 0.0
+    """... and kinks more for each point without one. What reads a unit may be off there: the deeper the
+    layers, the more often; but where units are few, surfaces of deeper ones are flat far and wide."""
     plane_misses: tuple[float, float] = (4.0, 1.5)
-    """Points without one at which it is not: so many, and so many more per kink."""
+    """Points without a kink at which it is not: so many, and so many more per kink."""
+    plane_excused: bool = True
+    """Whether points where the answers do not move at all count neither way."""
     plane_points: int = 20
     """Points after which a hyperplane in between is refused."""
 
@@ -331,8 +336,12 @@ class Probe:
         options = self.options
         hits, misses = np.zeros(len(kinks)), np.zeros(len(kinks))
         least, more = options.plane_misses
+
+        def accepted() -> BoolArray:
+            return np.asarray(hits >= options.plane_hits + options.plane_miss * misses)
+
         for number in range(options.plane_points):
-            rows = np.flatnonzero((hits < options.plane_hits) & (misses < least + more * hits))
+            rows = np.flatnonzero(~accepted() & (misses < least + more * hits))
             if not len(rows):
                 break
             anchors = np.stack([kinks[row].point for row in rows])
@@ -343,8 +352,8 @@ class Probe:
             steps = options.plane_step * (1 + np.abs(points).max(axis=1))
             sightings = self.have_kinks(points, normals, steps)
             hits[rows] += sightings.seen
-            misses[rows] += sightings.missed
-        return hits >= options.plane_hits
+            misses[rows] += sightings.missed if options.plane_excused else ~sightings.seen
+        return accepted()
 
     def _noted(self, found: LineKinks) -> LineKinks:
         self.not_piecewise_linear |= not found.piecewise_linear
