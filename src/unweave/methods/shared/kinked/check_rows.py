@@ -34,24 +34,24 @@ DEFAULT_CHECK_OPTIONS = CheckOptions()
 def check_points(
     network: Network, count: int, rng: np.random.Generator, options: CheckOptions = DEFAULT_CHECK_OPTIONS
 ) -> Array:
-    """Return rows (count, d): half at random, near and far; half far out in extreme directions."""
-    quarter, near = count // 4, np.array(options.near)
+    """Return rows (count, d): half at random, near and far; half far out in unusual directions."""
+    share, near = count // 6, np.array(options.near)
     candidates = options.far * rng.standard_normal((options.candidates, network.n_inputs))
-    extreme = max(quarter, int(options.extreme * len(candidates)))
-    chosen = [
-        rng.permutation(np.argsort(values)[:extreme])[:quarter]
-        for values in _unusualness(network, candidates)
-    ]
-    rest = count - 2 * quarter
+    extreme = max(share, int(options.extreme * len(candidates)))
+    sizes, directions = _last_states(network, candidates)
+    unusual = sizes / np.linalg.norm(candidates, axis=1), directions @ directions.mean(axis=0)
+    chosen = [rng.permutation(np.argsort(values)[:extreme])[:share] for values in unusual]
+    # A unit that is hardly ever active cuts a corner off all directions: outermost points lie in corners.
+    chosen.append(np.argmax(directions @ rng.standard_normal((directions.shape[1], share)), axis=0))
+    rest = count - 3 * share
     spreads = np.where(rng.random(rest) < 0.5, options.far, near[rng.integers(len(near), size=rest)])
     usual = spreads[:, None] * rng.standard_normal((rest, network.n_inputs))
     return np.concatenate([usual, *(candidates[rows] for rows in chosen)])
 
 
-def _unusualness(network: Network, points: Array) -> tuple[Array, Array]:
-    """Return size and cosine to the mean direction of what the last hidden layer reads, (n,) each."""
+def _last_states(network: Network, points: Array) -> tuple[Array, Array]:
+    """Return sizes (n,) and directions (n, m) of what the last hidden layer reads."""
     below = Network(network.weights[:-2], network.biases[:-2], network.activations[:-2])
     states = below(points)
     sizes = np.linalg.norm(states, axis=1)
-    directions = states / np.where(sizes > 0, sizes, 1.0)[:, None]
-    return sizes / np.linalg.norm(points, axis=1), directions @ directions.mean(axis=0)
+    return sizes, states / np.where(sizes > 0, sizes, 1.0)[:, None]
