@@ -3,7 +3,7 @@ A model of your own
 ===================
 
 ``unweave recover examples.my_model:model`` recovers the model of this file from what it answers. Put your
-own in its place: anything with ``predict``, or a function from rows to answers.
+own in its place: a scikit-learn, torch or Keras model, or a function from rows to answers.
 """
 
 from sklearn.datasets import load_diabetes

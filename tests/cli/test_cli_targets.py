@@ -234,7 +234,7 @@ ERRORS = {
     "a file of no kind": (["missing.pickle"], "no file of that name"),
     "a folder": (["{tmp}"], "which is a folder"),
     "a command without inputs": (["cmd:cat"], "--inputs or --examples must be given for cmd:cat"),
-    "an empty command": (["cmd:", "--inputs", "3"], "Got nothing instead"),
+    "an empty command": (["cmd:", "--inputs", "3"], "It is empty"),
     "a command that is none": (["cmd:no-such-program -x", "--inputs", "3"], "Got 'no-such-program' instead"),
     "a format that is none": (["cmd:cat", "--inputs", "3", "--command-format", "xml"], "format must be one"),
 }

@@ -180,7 +180,7 @@ def _block_diagonal(blocks: Sequence[AnyArray], exact: bool) -> AnyArray:
 
 def _require_networks(networks: Sequence[Any]) -> None:
     if not networks:
-        raise InvalidInput("networks must be at least one. Got none instead. Give one or more.")
+        raise InvalidInput("networks must hold at least one network. None was given.")
     for network in networks:
         if not isinstance(network, Network):
             raise InvalidInput(

@@ -76,9 +76,7 @@ def min_depth(pieces: int, size: int | None = None, width: int | None = None) ->
     """
     pieces = _positive(pieces, "pieces")
     if size is None and width is None:
-        raise InvalidInput(
-            "size or width must be given. Got neither instead. Without a limit, depth 2 will do."
-        )
+        raise InvalidInput("size or width must be given. Without a limit, depth 2 will do.")
     least = 1
     if width is not None:
         reached = 1

@@ -195,7 +195,7 @@ def _small_maxima(lines: Lines, most: int, max_terms: int) -> dict[Lines, Fracti
             open_sets[part] = open_sets.get(part, Fraction(0)) + sign * coefficient
         if len(open_sets) + len(done) > max_terms:
             raise InvalidInput(
-                f"network must be a sum of at most max_lines={max_terms} maxima. Got more instead. Take a "
+                f"network must be a sum of at most max_lines={max_terms} maxima. It needs more. Take a "
                 f"smaller network, or raise max_lines."
             )
     return dict(done)

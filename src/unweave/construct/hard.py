@@ -42,7 +42,7 @@ def sawtooth(break_lists: Iterable[Sequence[Any]], height: Any = 1, exact: bool 
     """
     lists = [list(breaks) for breaks in break_lists]
     if not lists:
-        raise InvalidInput("break_lists must hold at least one list. Got none instead. For example [[0.5]].")
+        raise InvalidInput("break_lists must hold at least one list. It is empty. For example [[0.5]].")
     exact = is_exact(exact, *lists, [height])
     top = number(height, exact, "height")
     if not top > 0:

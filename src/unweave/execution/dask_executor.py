@@ -211,8 +211,8 @@ def _packed(value: Any, what: str) -> bytes:
         packed: bytes = cloudpickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         raise InvalidInput(
-            f"A {what} must be something that can be sent to another process. Got one that cannot be pickled "
-            f"instead ({type(error).__name__}: {error})."
+            f"A {what} must be something that can be sent to another process. This one cannot be pickled "
+            f"({type(error).__name__}: {error})."
         ) from error
     return packed
 

@@ -136,7 +136,7 @@ class GateMoments:
         """The constants of all samples so far."""
         if not self._active:
             raise InvalidInput(
-                f"y must have labels above {3 * self._theta:g}. Got none in {self._rows} rows instead. Give "
+                f"y must have labels above {3 * self._theta:g}. None of {self._rows} rows has one. Give "
                 f"more samples; a gate that never opens cannot be learned."
             )
         n = self._rows

@@ -142,7 +142,7 @@ class GlmTron:
     def end_pass(self) -> GlmTron:
         """Step, after all blocks have been seen."""
         if self._weights is None or not self._rows:
-            raise InvalidInput("partial_fit must be called before end_pass. Got no rows instead. Give some.")
+            raise InvalidInput("partial_fit must be called with samples before end_pass.")
         loss = self._squares / self._rows
         self._losses.append(loss)
         if self._best is None or loss < self._best[0]:
@@ -157,7 +157,7 @@ class GlmTron:
     def fit(self) -> GlmTronFit:
         """The best iterate of the passes so far."""
         if self._best is None or self._weights is None:
-            raise InvalidInput("end_pass must be called before fit. Got no pass instead. Finish one.")
+            raise InvalidInput("end_pass must be called before fit.")
         known = self._truth is not None
         return GlmTronFit(
             weights=self._best[1].copy(),

@@ -81,7 +81,7 @@ class ReluGateLeastSquares:
         """The gate of all samples so far."""
         if self._inputs is None or not self._used:
             raise InvalidInput(
-                f"y must have labels above theta = {self._theta:g}. Got none in {self._rows} rows instead. "
+                f"y must have labels above theta = {self._theta:g}. None of {self._rows} rows has one. "
                 f"Give samples where the gate is open."
             )
         n = self._inputs

@@ -153,7 +153,7 @@ class NoisyDescent:
     def end_pass(self) -> NoisyDescent:
         """Step, after all blocks have been seen."""
         if not self._rows:
-            raise InvalidInput("partial_fit must be called before end_pass. Got no rows instead. Give some.")
+            raise InvalidInput("partial_fit must be called with samples before end_pass.")
         loss = self._squares / self._rows
         self._losses.append(loss)
         if self._best is None or loss < self._best[0]:
@@ -172,7 +172,7 @@ class NoisyDescent:
     def fit(self) -> NoisyDescentFit:
         """The iterates so far."""
         if self._best is None:
-            raise InvalidInput("end_pass must be called before fit. Got no pass instead. Finish one.")
+            raise InvalidInput("end_pass must be called before fit.")
         known = self._truth is not None
         return NoisyDescentFit(
             weights=self._best[1].copy(),
@@ -250,7 +250,7 @@ def noisy_gd_gate(
     """
     x, y = checked_rows(x, y)
     if not len(x):
-        raise InvalidInput("x must have at least one row. Got none instead. Give samples.")
+        raise InvalidInput("x must have at least one row. It is empty.")
     options = options or NoisyDescentOptions()
     radius = float(np.sqrt(np.max(np.sum(x**2, axis=1))))
     learner = NoisyDescent(start, radius, rng, options, truth)

@@ -116,8 +116,8 @@ class ReluGateLearner:
         self._given, self._warm_up = constants, warm_up
         if constants is not None and constants.theta != self._theta:
             raise InvalidInput(
-                f"constants must be those of theta {self._theta:g}. Got ones of {constants.theta:g} instead. "
-                f"Call gate_constants with the same theta."
+                f"constants must be those of theta {self._theta:g}. Got those of {constants.theta:g} "
+                "instead. Call gate_constants with the same theta."
             )
         self._truth = None if truth is None else checked_vector(truth, None, "truth")
         inputs = None if self._truth is None else len(self._truth)
@@ -155,7 +155,7 @@ class ReluGateLearner:
     def fit(self) -> GateFit:
         """The gate as learned so far."""
         if self._weights is None:
-            raise InvalidInput("partial_fit must be called before fit. Got no samples instead. Give some.")
+            raise InvalidInput("partial_fit must be called with samples before fit.")
         constants = self._constants or self._begin()
         times = np.array(self._times, dtype=np.int64)
         first = self._errors[0] if self._errors else self._radius

@@ -120,7 +120,7 @@ class Columns:
         if hasattr(rows, "columns"):
             missing = [name for name in self.names if name not in rows.columns]
             if missing:
-                raise InvalidInput(f"the frame must have the column {missing[0]!r}. Got none instead.")
+                raise InvalidInput(f"the frame must have the column {missing[0]!r}. It is missing.")
             parts = [column.encode(rows[column.name].to_numpy()) for column in self.columns]
             return np.stack(parts, axis=1)
         values = np.asarray(rows, dtype=object) if not isinstance(rows, np.ndarray) else rows

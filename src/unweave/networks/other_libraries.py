@@ -121,7 +121,7 @@ def from_keras(model: Any) -> Network:
                 "their answers: unweave.recover(model)."
             )
     if not weights:
-        raise InvalidInput("model must have a Dense layer. Got none instead.")
+        raise InvalidInput("model must have a Dense layer. It has none.")
     return Network(weights, biases, names)
 
 

@@ -152,7 +152,9 @@ class RidgeSum:
         names = ("directions", "knots", "coefficients", "slope", "offset")
         missing = [name for name in names if name not in content]
         if missing:
-            raise InvalidInput(f"a sum of ridge functions must have {', '.join(missing)}. Got none instead.")
+            raise InvalidInput(
+                f"a sum of ridge functions must have {', '.join(names)}. {', '.join(missing)} is missing."
+            )
         return RidgeSum(*(np.asarray(content[name], dtype=np.float64) for name in names))
 
     def save(self, path: str | Path, dtype: str = "float64") -> None:

@@ -184,7 +184,7 @@ def _adam(
     if not sharper:
         if beta1 is not None or shift is not None:
             raise InvalidInput(
-                "beta1 and shift must be left out for the published step of ADAM. Got them instead. They are "
+                "beta1 and shift must be left out for the published step of ADAM. They are "
                 "eps/(eps + 2 sigma) and 2 sigma there; sharper=True allows others."
             )
         beta1, shift = accuracy / edge, 2 * sigma

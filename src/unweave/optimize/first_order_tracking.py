@@ -92,7 +92,7 @@ def track(
     if every < 1:
         raise InvalidInput(f"every must be at least 1. Got {every} instead. Records are that far apart.")
     if curvature and rng is None:
-        raise InvalidInput("rng must be given with curvature. Got None instead. Lanczos starts at random.")
+        raise InvalidInput("rng must be given with curvature: Lanczos starts at random.")
     product = hessian_product or gradient_differences(gradient)
     records: list[tuple[float, ...]] = []
 

@@ -22,7 +22,7 @@ def leakage(audit: Audit, axes: Axes | None = None) -> Axes:
     if not isinstance(held, Audit):
         raise InvalidInput(f"audit must be what unweave.audit returned. Got {type(held).__name__} instead.")
     if not audit.points:
-        raise InvalidInput(f"audit must hold attacks. Got none instead: {audit.verdict}")
+        raise InvalidInput(f"audit must hold attacks. This one ran none: {audit.verdict}")
     axes = on(axes)
     for place, level in enumerate(audit.levels):
         best = [(budget, audit.best(level, budget)) for budget in audit.budgets]

@@ -195,7 +195,7 @@ def recover(
     if columns is not None and columns.discrete.any():
         refuse_other_arguments(given)
         if examples is None:
-            raise InvalidInput("examples must be given where columns are no plain numbers. Got None instead.")
+            raise InvalidInput("examples must be given if a column is not a plain number.")
         with memory_limit(most_bytes):
             return recover_columns(
                 *(target, columns, examples, request, methods, tolerance, seed, progress),

@@ -64,7 +64,7 @@ class ReferenceServer:
     ) -> None:
         if token is None and not is_loopback(host):
             raise InvalidInput(
-                f"token must be given to serve beyond this machine. Got none for host {host} instead. On the "
+                f"token must be given to serve beyond this machine, as host {host} does. On the "
                 "command line give --token-env, the name of a variable that holds it."
             )
         self.model, self.token, self.host = model, token, host

@@ -138,7 +138,7 @@ def gen_sparse_model(
     """
     if dictionary is None:
         if rng is None:
-            raise InvalidInput("rng must be given with no dictionary. Got None instead. Give a Generator.")
+            raise InvalidInput("rng must be given if dictionary is not. Give a Generator.")
         dictionary = gaussian_dictionary(inputs, atoms, rng)
     model = SparseModel(dictionary, sparsity, low, high)
     if (model.n_inputs, model.n_atoms) != (inputs, atoms):

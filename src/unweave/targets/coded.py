@@ -22,7 +22,7 @@ def coded_queries(target: Any, columns: Columns, max_queries: int | None, deadli
 
     def answer(codes: Array) -> Any:
         if not columns.admits(codes).all():
-            raise InvalidInput("rows must be codes of the columns. Got others instead.")
+            raise InvalidInput("rows must be codes of the columns. Some are not.")
         return np.asarray(source(columns.decode(codes)))
 
     return Queries(answer, len(columns), max_queries=max_queries, deadline=deadline)

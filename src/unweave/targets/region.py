@@ -49,7 +49,7 @@ class Region:
 
     def _check_box(self) -> None:
         if (self.low is None) != (self.high is None):
-            raise InvalidInput("low and high must be given together. Got only one of them instead.")
+            raise InvalidInput("low and high must be given together. Only one of them was.")
         if self.low is None or self.high is None:
             return
         if self.low.shape != self.location.shape or self.high.shape != self.location.shape:

@@ -111,7 +111,7 @@ class Samples:
             if len(kept) > 2 * most:
                 kept = kept[np.argpartition(kept[:, 0], most)[:most]]
         if kept is None:
-            raise InvalidInput("chunks must hold at least one pair (x, y). Got none instead.")
+            raise InvalidInput("chunks must hold at least one pair (x, y). They are empty.")
         kept = kept[np.argsort(kept[:, 0])[:most]]
         result = cls(kept[:, 1 : 1 + inputs], kept[:, 1 + inputs :])
         if len(kept) < read:
@@ -221,7 +221,7 @@ def _finite_rows(x: Array, y: Array) -> tuple[Array, Array, list[str]]:
     finite = np.asarray(np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1))
     if not finite.any():
         raise InvalidInput(
-            "x and y must have rows without missing or infinite entries. Got none instead. "
+            "x and y must have rows without missing or infinite entries. Every row has one. "
             "Drop columns that are mostly missing, or fill them in."
         )
     if finite.all():

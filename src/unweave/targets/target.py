@@ -215,7 +215,7 @@ def _input_width(source: AnswerSource, input_dim: int | None) -> int:
     if width is None:
         raise InvalidInput(
             "input_dim must be given for a plain function or a model that does not say its number of inputs. "
-            "Got None instead. Pass input_dim=<number of inputs>, or fit or build the model first."
+            "Pass input_dim=<number of inputs>, or fit or build the model first."
         )
     return width
 

@@ -254,7 +254,7 @@ def _add_upload(app: FastAPI, runs: Runs, checker: Checker, most_bytes: int) -> 
             state: RunState = await run_in_threadpool(runs.add, folder, asked, found)
             return JSONResponse(summary_of(state), status_code=201)
         except ClientDisconnect as error:
-            raise InvalidInput("The form must arrive as a whole. Got the beginning only instead.") from error
+            raise InvalidInput("The form must arrive as a whole. Only its beginning arrived.") from error
         finally:
             # A run that was added has another name by now.
             await run_in_threadpool(shutil.rmtree, folder.path, True)

@@ -43,8 +43,8 @@ class Checker:
         if answer is None:
             raise FieldError(
                 "file",
-                "The file must be readable. Got one that could not be read in time, or with the memory "
-                "there is, instead. Try it on the command line.",
+                "The file must be readable. It could not be read within the time and memory of the page. "
+                "Try it on the command line.",
             )
         if "error" in answer:
             raise FieldError(answer["field"], answer["error"])

@@ -67,8 +67,8 @@ class Access:
     def __post_init__(self) -> None:
         if self.key is None and not is_loopback(self.host):
             raise InvalidInput(
-                f"--token-env must be given to serve beyond this machine. Got none for --host {self.host} "
-                "instead. Put a long random text into an environment variable, and give its name."
+                f"--token-env must be given to serve beyond this machine, as --host {self.host} does. "
+                "Put a long random text into an environment variable, and give its name."
             )
         if self.key is not None and (len(self.key) < LEAST_KEY or not self.key.isascii()):
             raise InvalidInput(

@@ -28,7 +28,7 @@ def inspect_file(path: Path, most_unpacked: int) -> None:
     ``most_unpacked`` is the number of bytes that its arrays may take.
     """
     if path.stat().st_size == 0:
-        raise InvalidInput("The file must not be empty. Got no bytes instead. Export it again.")
+        raise InvalidInput("The file must not be empty. Export it again.")
     if path.suffix == ".npz":
         _check_archive(path, most_unpacked)
     elif path.suffix == ".onnx":
@@ -56,8 +56,7 @@ def _check_archive(path: Path, most_unpacked: int) -> None:
         if "max_header_size" in reason:  # whose advice is to trust the file
             reason = "the description of an array is too long"
         raise InvalidInput(
-            "The file must be an .npz archive of arrays. Got something else, or a part of one, instead "
-            f"({reason})."
+            f"The file must be an .npz archive of arrays. It is none, or not complete ({reason})."
         ) from error
 
 
@@ -95,7 +94,7 @@ def _check_onnx(path: Path) -> None:
     try:
         model = onnx.load_model_from_string(path.read_bytes())
     except Exception as error:  # whatever the parser of the day raises
-        raise InvalidInput("The file must be an ONNX model. Got something else instead.") from error
+        raise InvalidInput("The file must be an ONNX model. It cannot be read as one.") from error
     if not model.graph.node:
         _refuse("be an ONNX model", "a graph without operators")
     for tensor in _tensors(model):

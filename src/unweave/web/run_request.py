@@ -201,7 +201,7 @@ def _file(kind: str, file_name: str | None) -> dict[str, Any]:
     what = "model file" if kind == FILE else "table"
     endings = " or ".join(ENDINGS[kind])
     if not file_name:
-        raise FieldError("file", f"A {what} must be chosen. Got none instead. Choose one ({endings}).")
+        raise FieldError("file", f"A {what} must be chosen ({endings}).")
     name = shown_name(file_name)
     dot = name.rfind(".")
     ending = name[dot:].lower() if dot >= 0 else ""

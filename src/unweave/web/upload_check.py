@@ -58,9 +58,7 @@ def check_target(folder: RunFolder, request: RunRequest, most_unpacked: int) -> 
     source = open_file_target(path)
     declared = source.n_inputs
     if declared is None and request.inputs is None:
-        raise FieldError(
-            "inputs", "Number of inputs must be given, because the file does not say it. Got none instead."
-        )
+        raise FieldError("inputs", "Number of inputs must be given, because the file does not say it.")
     if declared is not None and request.inputs not in (None, declared):
         raise FieldError(
             "inputs",
@@ -101,11 +99,11 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
     except (UnweaveError, OSError) as error:
         return {"error": worded(error, path, request.name), "field": getattr(error, "field", "file")}
     except MemoryError:
-        return {"error": "The file must fit into memory. Got one that does not instead.", "field": "file"}
+        return {"error": "The file must fit into memory. It does not.", "field": "file"}
     except Exception as error:  # a reader that was not prepared for this file
         reason = worded(f"{type(error).__name__}: {error}", path, request.name)
         return {
-            "error": f"The file must be readable. Got one that is not instead ({reason}).",
+            "error": f"The file must be readable. It is not ({reason}).",
             "field": "file",
         }
 

@@ -75,7 +75,7 @@ async def read_form(
     if parts.problem is not None:
         raise parts.problem
     if not parts.ended:
-        raise InvalidInput("The form must arrive as a whole. Got the beginning only instead. Send it again.")
+        raise InvalidInput("The form must arrive as a whole. Only its beginning arrived. Send it again.")
     return parts.form
 
 
@@ -141,7 +141,7 @@ class _Parts:
             return
         self._text = bytearray()
         if len(self.form.fields) >= MOST_FIELDS:
-            self._refuse(InvalidInput(f"A form must have at most {MOST_FIELDS} fields. Got more instead."))
+            self._refuse(InvalidInput(f"A form must have at most {MOST_FIELDS} fields. This one has more."))
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self.problem is not None:
@@ -155,7 +155,7 @@ class _Parts:
             for file in self._files.values():
                 file.truncate(0)
             told = (
-                f"The file must have at most {self._most / 2**20:g} MB. Got more instead. Serve the page "
+                f"The file must have at most {self._most / 2**20:g} MB. It is larger. Serve the page "
                 "with a larger --max-upload-mb, or use the command line."
             )
             self._refuse(TooLarge(self._name or self._file_field, told))
@@ -174,7 +174,7 @@ class _Parts:
         if self._small > MOST_FIELD_BYTES:
             self._header = self._value = b""
             self._text = bytearray()
-            told = f"The fields must have at most {MOST_FIELD_BYTES} bytes in all. Got more instead."
+            told = f"The fields must have at most {MOST_FIELD_BYTES} bytes in all. They have more."
             self._refuse(InvalidInput(told))
 
     def _refuse(self, problem: InvalidInput) -> None:

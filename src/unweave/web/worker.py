@@ -62,7 +62,7 @@ def run(folder: RunFolder, request: RunRequest, place: Path, most_bytes: int, hi
         traceback.print_exc()
         status = RunStatus.FAILED
         message = (
-            f"A run must fit into {most_bytes / 2**20:g} MB of memory. Got one that needs more instead. "
+            f"A run must fit into {most_bytes / 2**20:g} MB of memory. This one needs more. "
             "Serve the page with a larger --max-memory-mb."
         )
     except Exception as error:

@@ -305,8 +305,8 @@ def test_environment_and_folder_are_ours(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("command", "options", "message"),
     [
-        ([], {}, "Got nothing instead"),
-        ("", {}, "Got nothing instead"),
+        ([], {}, "It is empty"),
+        ("", {}, "It is empty"),
         ("python 'open", {}, "command must be a program and its arguments"),
         (None, {}, "command must be a program and its arguments"),
         (["no-such-program-here"], {}, "Got 'no-such-program-here' instead"),

@@ -70,14 +70,14 @@ def certificate_error() -> Exception:
 @pytest.mark.parametrize(
     ("reaction", "message", "requests"),
     [
-        (REFUSED, "must be up. Got a refused connection instead", 1),
+        (REFUSED, "must be up. It refused the connection", 1),
         (UNKNOWN_HOST, "must have a host name that exists.*Name or service not known", 1),
         (certificate_error(), "certificate that can be verified.*self-signed certificate.*ca_file", 1),
         (caused(httpx.ConnectError, ssl.SSLError(1, "bad")), "must speak TLS.*http://", 1),
-        (httpx.ConnectError("no route"), "must be up. Got no connection instead \\(no route\\)", 1),
+        (httpx.ConnectError("no route"), "must be up. It cannot be reached \\(no route\\)", 1),
         (httpx.ReadTimeout("slow"), "within 30 s.*ReadTimeout.*It was tried 4 times", 4),
-        (DROPPED, "must answer every request. Got a dropped connection.*tried 4 times", 4),
-        (httpx.ReadError("reset"), "dropped connection instead \\(ReadError: reset\\)", 4),
+        (DROPPED, "must answer every request. It dropped the connection.*tried 4 times", 4),
+        (httpx.ReadError("reset"), "dropped the connection \\(ReadError: reset\\)", 4),
         (httpx.Response(401), "status 401, not authorised.*No key was sent.*token_env", 1),
         (httpx.Response(403), "status 403, not authorised", 1),
         (httpx.Response(404, text="no such page"), "exist and take POST. Got status 404.*'no such page'", 1),
@@ -270,7 +270,7 @@ def test_metadata(reaction, n_inputs):
 
 
 def test_nobody_there_is_told_when_opening():
-    with pytest.raises(TargetError, match="refused connection"):
+    with pytest.raises(TargetError, match="refused the connection"):
         target_of(Script(REFUSED), n_inputs=None)
     with pytest.raises(TargetError, match="status 401, not authorised"):
         target_of(Script(httpx.Response(401)), n_inputs=None)

@@ -116,7 +116,7 @@ def fit_low_degree(batches: Batches, degree: int, rows: int, basis: Array | None
         if sums.rows >= rows:
             break
     if sums is None:
-        raise InvalidInput("batches must hold samples. Got none instead. Check the source.")
+        raise InvalidInput("batches must hold samples. They are empty. Check the source.")
     return sums.solve()
 
 

@@ -108,8 +108,8 @@ def recover_published(
     watch.lap("directions")
     if not len(found):
         raise UnweaveError(
-            "Hessians must span rank-one matrices. Got none with Phi above "
-            f"{options.accepted_objective(dimension, width)} instead "
+            "Hessians must span rank-one matrices. None was found with Phi above "
+            f"{options.accepted_objective(dimension, width)} "
             f"(sigma_m / sigma_m+1 = {span.gap(width):.2g}). "
             "Check the width, or use the default route, which finds it."
         )

@@ -238,7 +238,7 @@ def _checked_command(command: Sequence[str] | str) -> list[str]:
             "For example ['python', 'model.py']."
         ) from error
     if not words:
-        raise InvalidInput("command must be a program and its arguments. Got nothing instead.")
+        raise InvalidInput("command must be a program and its arguments. It is empty.")
     if shutil.which(words[0]) is None:
         raise InvalidInput(
             f"command must start with a program that exists and may be executed. Got {words[0]!r} instead. "

@@ -67,7 +67,7 @@ def checked_url(url: str) -> str:
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except (ValueError, AttributeError, TypeError) as error:
         raise InvalidInput(
-            "url must be an address such as http://127.0.0.1:8080/predict. Got another form instead."
+            "url must be an address such as http://127.0.0.1:8080/predict. This one cannot be read."
         ) from error
     if not usable:
         raise InvalidInput(
@@ -77,8 +77,8 @@ def checked_url(url: str) -> str:
         )
     if parts.username is not None or parts.password is not None:
         raise InvalidInput(
-            "url must not hold a user name or password, because addresses are shown. Got one that does "
-            'instead. Put "Basic ..." into an environment variable and give token_env and token_prefix="".'
+            "url must not hold a user name or password, because addresses are shown. This one does. "
+            'Put "Basic ..." into an environment variable and give token_env and token_prefix="".'
         )
     return url
 
@@ -159,7 +159,7 @@ class Connection:
             raise failure
         if len(received) > most:
             raise RequestFailed(
-                f"must answer with at most {most} bytes. Got more instead. Lower batch_rows, or raise "
+                f"must answer with at most {most} bytes. It answers with more. Lower batch_rows, or raise "
                 "max_answer_bytes.",
                 retry=False,
             )

@@ -71,7 +71,7 @@ def transport_failure(error: Exception, options: HttpOptions) -> RequestFailed:
         if isinstance(cause, ssl.SSLCertVerificationError):
             why = getattr(cause, "verify_message", "") or "unknown authority"
             return _unreachable(
-                f"must have a certificate that can be verified. Got one that cannot instead ({why}). Give "
+                f"must have a certificate that can be verified. Its own cannot ({why}). Give "
                 "the certificates to trust (ca_file), or verify_tls=False if you know who answers.",
                 retry=False,
             )
@@ -81,19 +81,19 @@ def transport_failure(error: Exception, options: HttpOptions) -> RequestFailed:
             return _unreachable(told, retry=False)
         if isinstance(cause, socket.gaierror):
             return _unreachable(
-                "must have a host name that exists. Got no address for it instead "
+                "must have a host name that exists. No address was found for it "
                 f"({cause.strerror or 'not found'}). Check the spelling and the network."
             )
         if isinstance(cause, ConnectionRefusedError):
             return _unreachable(
-                "must be up. Got a refused connection instead. Check host and port, and that it runs."
+                "must be up. It refused the connection. Check host and port, and that it runs."
             )
     if isinstance(error, httpx.ConnectError):
-        return _unreachable(f"must be up. Got no connection instead ({error}). Check host, port and network.")
-    told = f"must answer every request. Got a dropped connection instead ({type(error).__name__}: {error})."
+        return _unreachable(f"must be up. It cannot be reached ({error}). Check host, port and network.")
+    told = f"must answer every request. It dropped the connection ({type(error).__name__}: {error})."
     if isinstance(error, httpx.TimeoutException):
         told = (
-            f"must answer within {options.timeout_seconds:g} s. Got no complete answer instead "
+            f"must answer within {options.timeout_seconds:g} s. No complete answer came in that time "
             f"({type(error).__name__}). Raise timeout_seconds or lower batch_rows."
         )
     return RequestFailed(told, retry=True)

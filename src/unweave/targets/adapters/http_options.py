@@ -111,9 +111,7 @@ def _template_text(request: Any) -> str:
     try:
         text = json.dumps(template, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"request must be JSON. Got something else instead ({error}). For example {_EXAMPLE}."
-        ) from error
+        raise InvalidInput(f"request must be JSON. It is not ({error}). For example {_EXAMPLE}.") from error
     _carrier_of(template)
     return text
 
@@ -149,9 +147,7 @@ def _checked_headers(headers: Any) -> dict[str, str]:
         if not isinstance(name, str) or not name.isascii() or not name or not name.isprintable():
             raise InvalidInput(f"the name of a header must be plain text. Got {name!r} instead.")
         if not is_header_value(value):
-            raise InvalidInput(
-                f"the value of header {name!r} must be one line of plain text. Got something else instead."
-            )
+            raise InvalidInput(f"the value of header {name!r} must be one line of plain text. It is not.")
     return dict(headers)
 
 
@@ -191,4 +187,4 @@ def _check_texts(options: HttpOptions) -> None:
             f"token_env must be the name of an environment variable. Got {options.token_env!r} instead."
         )
     if not is_header_value(options.token_header) or not is_header_value(options.token_prefix):
-        raise InvalidInput("token_header and token_prefix must be plain text. Got something else instead.")
+        raise InvalidInput("token_header and token_prefix must be plain text. They are not.")

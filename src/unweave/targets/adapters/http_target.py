@@ -186,11 +186,11 @@ class HttpTarget:
         while True:
             wait = min(max(pause, self._pace.turn(n_rows)), last - time.monotonic())
             if stop.wait(max(0.0, wait)):
-                told = "must answer every request. Got no answer before the call ended instead."
+                told = "must answer every request. It had not answered when the call ended."
                 raise RequestFailed(told, retry=False)
             if time.monotonic() >= last:
                 tried = f" It was tried {attempt} times." if attempt else ""
-                told = f"must answer before the deadline. Got no answer by then instead.{tried}"
+                told = f"must answer before the deadline. It did not.{tried}"
                 raise RequestFailed(told, retry=False)
             try:
                 return once()
@@ -231,7 +231,7 @@ class HttpTarget:
         if rows.ndim != 2 or (self.n_inputs is not None and rows.shape[1] != self.n_inputs):
             raise InvalidInput(f"x must be an array of shape (n, {width}). Got shape {rows.shape} instead.")
         if not np.isfinite(rows).all():
-            raise InvalidInput("x must be finite, since JSON has no other numbers. Got others instead.")
+            raise InvalidInput("x must be finite, since JSON has no other numbers. Some entries are not.")
         return rows
 
 
