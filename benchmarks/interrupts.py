@@ -6,7 +6,8 @@ first tenth of a shorter run) to its end. Instants and latencies are CPU seconds
 not stretch. "stopped" counts the runs that ended as interrupted (`unweave.Interrupted`, an interrupted audit,
 exit code 130 with the word "interrupted"), "late" those that took more than 2 s, "kept" those that hand back
 what there was: stages, or points of an audit; a command has nothing to keep before it has asked anything.
-"ended" are runs that were over before the signal came.
+"ended" are runs that were over before the signal came. A server has no end of its own: it is interrupted
+while it starts, or once it has told its address, and then Ctrl-C is its usual end (exit code 0).
 
     python benchmarks/interrupts.py                             30 instants of everything
     python benchmarks/interrupts.py --only relu --instants 5
@@ -35,6 +36,7 @@ Call = Callable[[], Any]
 INSTANTS = 30
 FIRST = 0.2  # CPU seconds after the start
 ALLOWED = 2.0  # CPU seconds from the signal to the end
+AFTER_START = 1.5  # a third of a server's interrupts come when it is up
 PATIENCE = 600.0  # seconds after which a command is ended
 
 
@@ -82,8 +84,8 @@ def _columns() -> Call:
 
 
 def _audit() -> Call:
-    network = planted(8, 6, 1)
-    return lambda: unweave.audit(network, decimals=[4, 2], budgets=[1000, 10_000])
+    network = planted(6, 3, 1)
+    return lambda: unweave.audit(network, decimals=[3], budgets=[1000, 5000])
 
 
 ROUTES: dict[str, Callable[[], Call]] = {
@@ -102,13 +104,16 @@ ROUTES: dict[str, Callable[[], Call]] = {
 }
 COMMANDS: dict[str, list[str]] = {
     "unweave recover": ["recover", "deep.npz"],
-    "unweave audit": ["audit", "small.npz", "--decimals", "4,2", "--budget", "1000,10000"],
+    "unweave audit": ["audit", "small.npz", "--decimals", "3", "--budget", "1000,5000"],
     "unweave demo": ["demo"],
     "unweave reproduce": ["reproduce", "relu-gate"],
     "unweave diagnose": ["diagnose", "deep.npz"],
     "unweave plan": ["plan", "deep.npz", "--look"],
     "unweave compare": ["compare", "deep.npz", "deep.npz"],
+    "unweave serve": ["serve", "--port", "0"],
+    "unweave serve-model": ["serve-model", "small.npz"],
 }
+SERVING = "Serving"  # the first word of a server that has told its address
 
 
 class Sent:
@@ -183,11 +188,14 @@ def command_once(words: list[str], instant: float | None, folder: Path) -> dict[
             stderr=said,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background shells ignore it
         )
-        sent, used = False, 0.0
+        sent, used, serves = False, 0.0, words[0].startswith("serve")
         began = time.monotonic()
         while process.poll() is None and time.monotonic() - began < PATIENCE:
             used = max(used, cpu_of(process.pid))
-            if instant is not None and not sent and used >= instant:
+            up = serves and (folder / "said").read_text().startswith(SERVING)
+            if up and instant is None:
+                break
+            if instant is not None and not sent and (used >= instant or up):
                 process.send_signal(signal.SIGINT)
                 sent, at = True, used
             time.sleep(0.002 if not sent else 0.01)
@@ -201,13 +209,14 @@ def command_once(words: list[str], instant: float | None, folder: Path) -> dict[
     over = used - at if sent else 0.0
     # Python may end by the signal itself, which a shell shows as 130 too.
     stopped = code in (130, -signal.SIGINT) and "interrupted" in text.lower()
+    stopped |= code == 0 and text.startswith(SERVING)
     last = ([line for line in text.splitlines() if line] or [""])[-1]
-    kept = "queries" in text or "measured so far" in text
+    kept = "queries" in text or "measured so far" in text or text.startswith(SERVING)
     told = {
         "stopped": stopped,
         "kept": kept,
         "traceback": "Traceback" in text,
-        "ended": not sent or code in (0, 1, 3),
+        "ended": not sent or (code in (0, 1, 3) and not serves),
     }
     return {"instant": instant, "over": over, **told, "said": f"exit {code}: {last[:90]}"}
 
@@ -226,9 +235,10 @@ def commands(name: str, count: int) -> tuple[float, list[dict[str, Any]]]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         planted(20, 12, 8, 1).save(folder / "deep.npz")
-        planted(8, 6, 1).save(folder / "small.npz")
+        planted(6, 3, 1).save(folder / "small.npz")
         whole = command_once(COMMANDS[name], None, folder)["over"]
-        return whole, [command_once(COMMANDS[name], each, folder) for each in instants(whole, count)]
+        last = AFTER_START * whole if "serve" in name else whole
+        return whole, [command_once(COMMANDS[name], each, folder) for each in instants(last, count)]
 
 
 def routes(name: str, count: int) -> tuple[float, list[dict[str, Any]]]:

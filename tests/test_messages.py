@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "unweave"
-NOTHING_RECEIVED = re.compile(
-    r"Got (none|None|no|nothing|neither|others|something else)\b[^.]*\binstead"
-)
+NOTHING_RECEIVED = re.compile(r"Got (none|None|no|nothing|neither|others|something else)\b[^.]*\binstead")
 
 
 def texts(tree: ast.AST) -> Iterator[str]:

@@ -20,6 +20,8 @@ def test_amount():
     assert amount(at(80, 1150)) == "80 / 1,150 Hessians"
     assert amount(at(80, None)) == "80 Hessians"
     assert amount(at(0, None, "")) == ""
+    assert amount(at(1, None, "steps, residual 1e-03")) == "1 step, residual 1e-03"
+    assert amount(at(1, 2)) == "1 / 2 Hessians"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from unweave import InvalidInput, Recovery, Status
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.span_evidence import SpanEvidence
 from unweave.report import report_html
+from unweave.report.advice import suggestions
 from unweave.report.charts import is_worth_drawing
 
 LARGEST = 1_000_000
@@ -296,3 +297,11 @@ def test_a_report_that_cannot_be_finished_leaves_the_old_one(tmp_path, recovery_
         recovery_of("out_of_budget").save_report(place)
     assert place.read_text() == "old"
     assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_target_that_no_method_can_use_is_not_told_to_try_harder():
+    refused = unweave.recover(lambda x: np.sign(x.sum(axis=1)), input_dim=3)
+    assert [stage.name for stage in refused.stages] == ["look"]
+    told = suggestions(refused)
+    assert "what to change" in told[0]
+    assert not any("averaging" in tip or "hidden" in tip for tip in told)

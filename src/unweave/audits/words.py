@@ -10,11 +10,15 @@ NO_NETWORK = "no network"
 def percent(share: float) -> str:
     """Return a share or a relative error: per cent down to a hundredth, then as a power of ten.
 
-    >>> percent(0.0123), percent(4.2e-4), percent(2.2e-15), percent(0.967), percent(1.0), percent(0.0)
-    ('1.2 %', '0.042 %', '2e-15', '97 %', '100 %', '0 %')
+    Only all is 100 %: shares just below are rounded down.
+
+    >>> percent(0.0123), percent(4.2e-4), percent(2.2e-15), percent(0.967), percent(0.9996), percent(1.0)
+    ('1.2 %', '0.042 %', '2e-15', '97 %', '99.9 %', '100 %')
     """
     if math.isnan(share):
         return NO_NETWORK
+    if 0.995 <= share < 1:
+        return f"{math.floor(1000 * share) / 10:g} %"
     if share >= 0.1 or share == 0:
         return f"{100 * share:.0f} %"
     if share >= 1e-4:

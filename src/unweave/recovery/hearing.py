@@ -58,7 +58,7 @@ class Hearing:
     def contradiction(self) -> str:
         """Say how many answers are against the network."""
         return (
-            f"{self.contradicting} of {self.heard} answers given before contradict the network, "
+            f"{self.contradicting:,} of {self.heard:,} answers given before contradict the network, "
             f"by up to {self.worst:.2g}"
         )
 

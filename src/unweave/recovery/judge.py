@@ -105,7 +105,7 @@ def _grounds(
         yield _Ground(Check.below("error over spread", trial.share, trial.largest_share, implies), off)
     agreed, hearing = trial.agreement(), trial.hearing
     if hearing is not None:
-        implies = f"none of {hearing.heard} answers given before contradicts the network"
+        implies = f"none of {hearing.heard:,} answers given before contradicts the network"
         check = Check.below("contradicting answers", hearing.contradicting, 0, implies)
         yield _Ground(check, f"{agreed}, but {hearing.contradiction()}")
         implies = f"{hearing.asked_again} early rows, asked again at the end, got the same answers"

@@ -87,6 +87,9 @@ def _sample_tips(arguments: dict[str, Any]) -> list[str]:
 
 
 def _query_tips(recovery: Recovery, arguments: dict[str, Any]) -> list[str]:
+    diagnose = "Run unweave diagnose: it shows precision, kinks, and which methods would be tried and why."
+    if [stage.name for stage in recovery.stages] == ["look"]:  # refused: more of the same does not help
+        return ["No method can work with these answers: the status above says what to change.", diagnose]
     noise = next((stage.figures.get("noise") for stage in recovery.stages if stage.name == "look"), None)
     tips = []
     if noise in ("rounded", "noisy") and "averaging" not in arguments:
@@ -103,7 +106,7 @@ def _query_tips(recovery: Recovery, arguments: dict[str, Any]) -> list[str]:
         tips.append("Give hidden=[...] if the widths are known.")
     if "activation" in arguments:
         tips.append("Leave activation open: another one may fit.")
-    tips.append("Run unweave diagnose: it shows precision, kinks, and which methods would be tried and why.")
+    tips.append(diagnose)
     tips.append(
         "The target may not be a network that unweave can recover; the message above says what was seen."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from rich.progress import Progress as Bar
 from unweave.recovery.wording import queries
 from unweave.search.journal import Progress
 
+_PLURAL = re.compile(r"s\b")  # as in "steps, residual 1e-3"
 _LEAST_STAGE_SECONDS = 1.0  # before the pace of a stage is believed
 _FIRST_LINE_SECONDS = 10.0  # before the first line where there is no terminal
 _MOST_LINE_SECONDS = 300.0  # between two such lines
@@ -68,11 +70,13 @@ class PlainLines:
 
 
 def amount(progress: Progress) -> str:
-    """Return ``80 / 115 Hessians``, or ``80 Hessians`` if the total is unknown."""
+    """Return ``80 / 115 Hessians``, or ``80 Hessians`` (``1 Hessian``) if the total is unknown."""
     if not progress.unit:
         return ""
-    total = "" if progress.total is None else f" / {progress.total:,}"
-    return f"{progress.done:,}{total} {progress.unit}"
+    unit, total = progress.unit, progress.total
+    if (progress.done if total is None else total) == 1:
+        unit = _PLURAL.sub("", unit, count=1)
+    return f"{progress.done:,}{'' if total is None else f' / {total:,}'} {unit}"
 
 
 def time_left(progress: Progress, seconds: float) -> str:
