@@ -42,6 +42,7 @@ PRELUDES = {
 }
 """What a reader has before the page begins: a model, a file, a run."""
 NOT_RUN = {
+    "choose.md": "a program that reads its input; test_page_commands asks it",
     "http.md": "it names endpoints that are not there; tests/targets covers each option",
     "samples.md": "another test runs it and reads what it prints",
     "verdict.md": "another test runs it and reads what it prints",

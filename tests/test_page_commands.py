@@ -46,15 +46,6 @@ class Model:
 
 model = Model()
 """
-PROGRAM = """
-import sys
-import numpy as np
-import unweave
-
-network = unweave.random_network([20, 2, 1], seed=0, outer="normal")
-for line in sys.stdin:
-    print(network(np.array([[float(each) for each in line.split(",")]]))[0, 0], flush=True)
-"""
 
 
 def command_blocks(page: Path) -> list[str]:
@@ -85,11 +76,10 @@ def folder(tmp_path: Path) -> Path:
         network.save(place / name)
     for name in ("models.py", "mymodule.py"):
         (place / name).write_text(MODULE, encoding="utf-8")
-    start = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
-    (place / "my_model.py").write_text(
-        re.findall(r"```python\n(.*?)```", start, flags=re.DOTALL)[0], encoding="utf-8"
-    )
-    (place / "model.py").write_text(PROGRAM, encoding="utf-8")
+    for name, page in {"my_model.py": "start.md", "model.py": "choose.md"}.items():
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        code = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)[0]
+        (place / name).write_text(code, encoding="utf-8")
     x = np.random.default_rng(0).standard_normal((400, 6))
     np.savetxt(place / "samples.csv", np.column_stack([x, network(x)]), delimiter=",")
     return place
