@@ -103,3 +103,8 @@ def numbers(records: Iterable[Record], name: str) -> np.ndarray[Any, np.dtype[np
 def mean(records: Iterable[Record], name: str) -> float:
     """Mean of one value over records."""
     return float(np.mean(numbers(records, name)))
+
+
+def ratio(value: float, reference: float) -> float:
+    """``value`` over ``reference``; not a number over zero, so that no rule agrees."""
+    return value / reference if reference else float("nan")

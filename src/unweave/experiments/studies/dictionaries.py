@@ -14,7 +14,7 @@ import numpy as np
 
 from unweave.experiments.drawing import curves, heat_map
 from unweave.experiments.experiment import Figure, at_least, at_most, shown
-from unweave.experiments.study import Cell, Picture, Records, Size, Study, Values, grouped, mean
+from unweave.experiments.study import Cell, Picture, Records, Size, Study, Values, grouped, mean, ratio
 from unweave.sparse_coding import (
     AutoencoderOptions,
     SparseModel,
@@ -97,7 +97,7 @@ def _gradient_figures(records: Records) -> Iterator[Figure]:
             yield at_most(
                 f"p = {power:g}: gradient at h = {high} over that at h = {low}",
                 1.0,
-                values[high] / values[low],
+                ratio(values[high], values[low]),
                 "falls with h for any fixed p",
                 _IMPLIED,
                 origin="stated, L2056",

@@ -12,7 +12,18 @@ from unweave.experiments.deep import span_error, true_directions
 from unweave.experiments.drawing import curves
 from unweave.experiments.experiment import Figure, at_least, at_most
 from unweave.experiments.planted import deep_network, distances
-from unweave.experiments.study import Cell, Picture, Records, Size, Study, Values, grouped, mean, numbers
+from unweave.experiments.study import (
+    Cell,
+    Picture,
+    Records,
+    Size,
+    Study,
+    Values,
+    grouped,
+    mean,
+    numbers,
+    ratio,
+)
 from unweave.published.deep import ExactDerivatives, PublishedDeepOptions
 from unweave.published.deep.entangled_recovery import search_span, span_of_hessians
 from unweave.subspace.power_method import uniform_starts
@@ -97,7 +108,7 @@ def _transition_figures(records: Records) -> Iterator[Figure]:
         yield at_least(
             f"{name}: span error above D m_L over that below",
             10.0,
-            by[max(by)] / by[min(by)],
+            ratio(by[max(by)], by[min(by)]),
             rule,
             origin="stated, L8568",
         )
