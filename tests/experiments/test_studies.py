@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from unweave.experiments.stored import ResultFile, cell_key, figures_of, measure
 from unweave.experiments.study import Record, grouped
 from unweave.experiments.summary import by_source, summaries
 
+ROOT = Path(__file__).parents[2]
 STUDIES = {name: item for name, item in EXPERIMENTS.items() if item.study is not None}
 
 
@@ -27,9 +30,9 @@ def test_cells_are_plain_distinct_and_seeded(name):
     assert len(list(study.cells("published", range(1)))) > len(list(study.cells("quick", range(1)))) - 1
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_rows_name_lines_of_the_source(name):
-    assert re.search(r"L\d+", STUDIES[name].origin)
+    assert re.fullmatch(r"L\d+(-\d+)?(, L\d+(-\d+)?)*", EXPERIMENTS[name].origin)
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +96,10 @@ def test_a_store_gives_back_what_was_measured(tmp_path):
 def test_groups_keep_their_order():
     records = [Record({"a": a, "seed": s}, {}) for s in (0, 1) for a in (3, 1)]
     assert [key for key, _ in grouped(records, "a").items()] == [(3,), (1,)]
+
+
+def test_the_page_of_the_documentation_is_that_of_the_stored_results():
+    spec = importlib.util.spec_from_file_location("results", ROOT / "docs" / "results.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.page() == (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")

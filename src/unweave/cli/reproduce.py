@@ -122,8 +122,15 @@ def run_reproduce(options: ReproduceOptions, experiments: Mapping[str, Experimen
       unweave reproduce all --json
       unweave reproduce all --seeds 0:10 --store results.jsonl --workers 2
       unweave reproduce entangled-tables --size published --store results.jsonl
-      unweave reproduce all --store results.jsonl --page pages
+      unweave reproduce --store results.jsonl --page pages
     """
+    if options.name is None and options.page is not None and options.store is not None:
+        from unweave.experiments.pages import write_pages
+        from unweave.experiments.stored import ResultFile
+
+        for path in write_pages(options.page, ResultFile(options.store).results()):
+            print_line(stdout_console(), str(path))
+        return DONE
     if options.name is None or options.list_only:
         _list(options, list(experiments.values()))
         return DONE

@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 
-from unweave.experiments.experiment import Figure, Progress, at_least, at_most, close, vanishes
+from unweave.experiments.experiment import DERIVED, Figure, Progress, at_least, at_most, close, vanishes
 from unweave.gates import (
     Attack,
     benign_noise,
@@ -117,9 +117,13 @@ def run_poisoned_gate(seed: int, progress: Progress) -> Iterator[Figure]:
                     loose.append(np.mean(np.sum((ungated - truth) ** 2, axis=1)))
             error = math.sqrt(np.mean(late))
             open_gate = min(open_gate, math.sqrt(np.mean(loose)))
-            yield at_most(f"theta = {theta:g}, {attack} attack: error", floor, error, note=ours)
+            yield at_most(
+                f"theta = {theta:g}, {attack} attack: error", floor, error, note=ours, origin=DERIVED
+            )
         rule = "above the floor: the clean rule does not do"
-        yield at_least(f"theta = {theta:g}, updates at y > 0: least error", floor, open_gate, rule)
+        yield at_least(
+            f"theta = {theta:g}, updates at y > 0: least error", floor, open_gate, rule, origin=DERIVED
+        )
 
 
 def run_glm_tron(seed: int, progress: Progress) -> Iterator[Figure]:

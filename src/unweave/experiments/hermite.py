@@ -11,7 +11,7 @@ from scipy.linalg import null_space
 from scipy.special import ndtr
 
 from unweave.arrays import Array
-from unweave.experiments.experiment import Figure, Progress, equal, printed, shown, vanishes
+from unweave.experiments.experiment import DERIVED, Figure, Progress, equal, printed, shown, vanishes
 from unweave.experiments.planted import distances
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.comparison import compare
@@ -70,7 +70,9 @@ def run_hermite_coefficients(seed: int, progress: Progress) -> Iterator[Figure]:
     for order, value in enumerate(separations):
         pair = [np.abs(hermite_polynomial(k, grid)) for k in (order, order + 1)]
         least = float(np.maximum(*pair).min())
-        yield printed(f"least max(|He_{order}|, |He_{order + 1}|)", value, least, corrected if order else "")
+        yield printed(
+            f"least max(|He_{order}|, |He_{order + 1}|)", value, least, corrected if order else "", DERIVED
+        )
 
 
 def quadrature_coefficient(order: int, bias: float) -> float:

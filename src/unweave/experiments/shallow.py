@@ -10,7 +10,7 @@ import numpy as np
 
 from unweave.derivatives import network_hessians
 from unweave.diagnose import expected_learnability, learnability_estimate
-from unweave.experiments.experiment import Figure, Progress, at_least, at_most, equal, shown
+from unweave.experiments.experiment import DERIVED, Figure, Progress, at_least, at_most, equal, shown
 from unweave.experiments.planted import distances
 from unweave.networks.activations import get_activation
 from unweave.networks.comparison import compare
@@ -152,10 +152,14 @@ def run_learnability(seed: int, progress: Progress) -> Iterator[Figure]:
         packed = symmetric_packing(inputs).pack(network_hessians(truth, points)[:, 0])
         sampled, gap = learnability_estimate(hessian_span(packed).singular_values, width, count)
         bound = expected.alpha_lower_bound
-        yield at_least(f"{cell}: alpha, exact", bound, expected.alpha)
-        yield at_least(f"{cell}: alpha, from {count:,} Hessians", bound, sampled)
+        yield at_least(f"{cell}: alpha, exact", bound, expected.alpha, origin=DERIVED)
+        yield at_least(f"{cell}: alpha, from {count:,} Hessians", bound, sampled, origin=DERIVED)
         yield at_least(
-            f"{cell}: sigma_m / sigma_m+1", 1e6, gap, "a gap of 1e6 and above: m directions, no more"
+            f"{cell}: sigma_m / sigma_m+1",
+            1e6,
+            gap,
+            "a gap of 1e6 and above: m directions, no more",
+            origin=DERIVED,
         )
     alphas = []
     for inputs in (20, 40, 60):

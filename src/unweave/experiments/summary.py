@@ -139,3 +139,32 @@ def _rows(experiment: Experiment, records: Sequence[Record]) -> tuple[Row, ...]:
             )
         )
     return tuple(rows)
+
+
+def markdown(items: Sequence[Summary]) -> str:
+    """Tables of all experiments, source by source: what was measured, how much agrees, what does not."""
+    lines = [
+        "| name | place in the source | lines | measured | agree | what does not agree |",
+        "|---|---|---|---|---|---|",
+    ]
+    for source, group in by_source(items):
+        lines.append(f"| **{source}** | | | | | |")
+        for item in group:
+            place = item.experiment.source.partition(", ")[2]
+            against = "; ".join(row.quantity for row in item.rows if row.misses)
+            agree = f"{item.agreeing} of {item.decided}" if item.records else ""
+            name = f"`{item.experiment.name}`"
+            cells = (name, place, item.experiment.origin, _measured(item), agree, against)
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def _measured(item: Summary) -> str:
+    """How much was run, in words."""
+    if not item.records:
+        return "not run"
+    seeds = f"{item.seeds} seed" + ("" if item.seeds == 1 else "s")
+    if item.experiment.study is None:
+        return seeds
+    cells = f"{len(item.records)} of {item.asked} cells" if item.size == "published" else "quick cells"
+    return f"{cells}, {seeds}"

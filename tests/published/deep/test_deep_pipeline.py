@@ -5,7 +5,9 @@ import pytest
 from planted_published import planted, true_layers, worst_distance
 
 import unweave
+from unweave.derivatives.entangled import entangled_weights
 from unweave.errors import InvalidInput
+from unweave.experiments.planted import distances
 from unweave.published.deep import (
     ExactDerivatives,
     Outcome,
@@ -107,3 +109,21 @@ def test_bad_widths_are_refused() -> None:
         recover_deep_as_published(network, 4, (4,), options=FAST)
     with pytest.raises(InvalidInput, match="number of outputs, 3"):
         recover_deep_as_published(network, 4, (4, 2), options=FAST)
+
+
+def test_any_anchor() -> None:
+    network = planted(12, (12, 6, 8), seed=1002)
+    source = ExactDerivatives(network)
+    options = PublishedDeepOptions(power_steps=100, newton_steps=50, completion="none")
+    errors = []
+    for place in (0.0, 0.1, 2.0):
+        anchor = np.full(12, place / np.sqrt(12))
+        found = recover_deep_as_published(source, 12, (12, 6, 8), "tanh", options, 1079, anchor=anchor)
+        assert np.array_equal(found.entangled.anchor, anchor)
+        matrix = entangled_weights(network, anchor[None]).matrices[0][0]
+        layer = (matrix / np.linalg.norm(matrix, axis=0)).T
+        errors.append(distances(layer, found.entangled.directions).max())
+    assert max(errors[:2]) < 0.05
+    assert errors[2] > 3 * max(errors[:2])  # away from the origin g'' stands still where g' moves
+    with pytest.raises(InvalidInput, match="anchor must be of shape"):
+        recover_deep_as_published(source, 12, (12, 6, 8), "tanh", options, anchor=np.zeros(3))

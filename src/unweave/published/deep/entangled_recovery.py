@@ -16,7 +16,8 @@ gradients: grad f_k(x*) / |grad f_k(x*)| = +- v_k^L / |v_k^L|, in order, with th
 
 Guarantee (Thm. 4.1): ||P_W - P|| <= 2 (C_eps + C sqrt(D) s) / (sqrt(alpha / 2) - C_eps), with alpha the
 learnability. Smaller s does not help for ever: alpha shrinks with it, since V and S both change by O(s).
-About m_L (D + 1) directions can be separated near one point, so m* must stay well below that.
+About m_L (D + 1) directions can be separated near one point, for linear outputs min(m_L, m_L-1) (D + 1), so
+m* must stay well below that.
 
 Cost: N_h (2 D^2 + 1) rows and 4 p m* flops per power step, p = D(D+1)/2.
 """

@@ -1,13 +1,15 @@
 """The published pipeline for deep networks: [identification] Alg. 4.1, Alg. 4.2, completion.
 
 From answers of a network with D inputs, hidden layers of one odd smooth activation and widths
-(m_1, .., m_L), output layer last, it recovers the entangled weights at x* = 0 from Hessians, sorts them into
+(m_1, .., m_L), output layer last, it recovers the entangled weights at x* from Hessians, sorts them into
 layers by Hessians far from the origin, and fits the remaining 3 m - m_L + D scales and shifts to answers.
 Kept as a reference to measure against: the result keeps the error of the entangled weights, 1e-3 to 1e-2.
 
 Assumptions: architecture and activations known; D >= m_1 >= .. >= m_{L-1}; shifts small and weights of
-about unit length, so that every unit curves at x*; enough outputs, m* well below m_L (D + 1). For L > 3 an
-oracle must tell the inner layers apart.
+about unit length; enough outputs, m* well below m_L (D + 1), for linear outputs min(m_L, m_L-1) (D + 1),
+since each Hessian is then linear in the last layer's weights. x* = 0 unless told otherwise: there g' is stationary
+while g'' moves, which the method lives on, and errors grow fast away from it. For L > 3 an oracle must tell
+the inner layers apart.
 
 Cost: 8 m (2 D^2 + 1) rows for the Hessians, the training rows, and O(m log m) power iterations.
 """
@@ -21,7 +23,7 @@ from enum import Enum
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, real_numbers
 from unweave.derivatives.stencils import Function
 from unweave.errors import InvalidInput
 from unweave.networks.activations import get_activation
@@ -97,8 +99,11 @@ def recover_deep_as_published(
     layer_oracle: LayerOracle | None = None,
     activation: str = "tanh",
     clock: Callable[[], float] = time.perf_counter,
+    anchor: Array | None = None,
 ) -> PublishedDeepResult:
     """Run the pipeline on answers, (n, D) to (n, m_L), or on a source of exact derivatives.
+
+    ``anchor`` (D,) is x*, the point near which Hessians are taken; the origin if None.
 
     Example:
         >>> from unweave.networks.random import random_network
@@ -109,7 +114,7 @@ def recover_deep_as_published(
     """
     options = options or PublishedDeepOptions()
     widths = _checked_widths(widths)
-    run = _Run(function, n_inputs, widths, output_activation, activation, options, rng, clock)
+    run = _Run(function, n_inputs, widths, output_activation, activation, options, rng, clock, anchor)
     run.find_directions()
     if len(run.directions) < run.hidden_units:
         return run.result(Outcome.TOO_FEW_FOUND)
@@ -137,6 +142,7 @@ class _Run:
         options: PublishedDeepOptions,
         rng: int | np.random.Generator,
         clock: Callable[[], float],
+        anchor: Array | None,
     ) -> None:
         self._source = (
             function
@@ -145,7 +151,12 @@ class _Run:
         )
         self._widths, self._options, self._rng = widths, options, np.random.default_rng(rng)
         self._activations = (activation,) * (len(widths) - 1) + (output_activation,)
-        self._anchor = np.zeros(n_inputs)
+        self._anchor = np.zeros(n_inputs) if anchor is None else real_numbers(anchor, "anchor")
+        if self._anchor.shape != (n_inputs,):
+            raise InvalidInput(
+                f"anchor must be of shape ({n_inputs},). Got {self._anchor.shape} instead. The origin is "
+                "taken where none is given."
+            )
         self._curved = get_activation(output_activation).name != "identity"
         self._clock, self._meter = clock, _Meter(self._source, clock)
         self.hidden_units = sum(widths[:-1])
