@@ -158,7 +158,8 @@ def _panels(records: Records, key: str) -> int:
 
 
 def _paint_training(drawing: Drawing, records: Records, key: str) -> None:
-    panels = [name for name in ("train", "test", "gradient", "lowest") if name in records[0].values]
+    curved = "lowest" in records[0].values
+    panels = ["lowest", "gradient"] if curved else ["train", "test", "gradient"]
     titles = {
         "train": "training loss",
         "test": "test loss",

@@ -7,9 +7,9 @@ Kept as a reference to measure against: the result keeps the error of the entang
 
 Assumptions: architecture and activations known; D >= m_1 >= .. >= m_{L-1}; shifts small and weights of
 about unit length; enough outputs, m* well below m_L (D + 1), for linear outputs min(m_L, m_L-1) (D + 1),
-since each Hessian is then linear in the last layer's weights. x* = 0 unless told otherwise: there g' is stationary
-while g'' moves, which the method lives on, and errors grow fast away from it. For L > 3 an oracle must tell
-the inner layers apart.
+since each Hessian is then linear in the last layer's weights. x* = 0 unless told otherwise: there g' is
+stationary while g'' moves, which the method lives on, and errors grow fast away from it. For L > 3 an oracle
+must tell the inner layers apart.
 
 Cost: 8 m (2 D^2 + 1) rows for the Hessians, the training rows, and O(m log m) power iterations.
 """
