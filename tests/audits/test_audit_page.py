@@ -13,6 +13,7 @@ from planted_attacks import ALARM, BUDGETS, LEVELS, random_points, summary
 
 import unweave
 from unweave.audits.curve import EXACT
+from unweave.audits.level import Level
 from unweave.audits.words import percent
 from unweave.report.facts import Facts, text_of
 
@@ -125,13 +126,23 @@ def test_columns_agree_with_each_other(audited):
             own = best.level == level
             assert not own or best.has_network == (entry.first_network <= budget)
             leak = best.leak(audited.alarm)
-            reached = entry.function_after is not None and entry.function_after <= budget
-            assert not own or (leak != "nothing") == reached
-            if not entry.alarm_predicted:
-                reached = entry.alarm_after is not None and entry.alarm_after <= budget
-                assert not own or (leak == "weights") == reached
+            copied = audited.first_to("function_after", level)
+            assert (leak != "nothing") == (copied is not None and copied.function_after <= budget)
+            taken = audited.first_to("alarm_after", level)
+            if taken is None or not taken.alarm_predicted:
+                assert (leak == "weights") == (taken is not None and taken.alarm_after <= budget)
             if best.median_weight_error <= EXACT:
-                assert entry.exact_after <= budget
+                assert audited.first_to("exact_after", level).exact_after <= budget
+
+
+def test_an_attack_on_coarser_answers_counts_for_finer_ones(audited):
+    fine, coarse = Level(decimals=2), Level(noise=1.0)
+    entry = replace(audited.summaries[0], function_after=None, alarm_after=None, exact_after=None)
+    there = replace(entry, level=coarse, alarm_after=900)
+    both = replace(audited, summaries=(replace(entry, level=fine), there))
+    assert both.first_to("alarm_after", fine) is there
+    assert both.first_to("exact_after", fine) is None
+    assert both.first_to("alarm_after", coarse) is there
 
 
 def test_no_row_of_the_table_of_attacks_is_told_twice(page):

@@ -91,6 +91,11 @@ def _cells(audit: Audit, places: dict[int, int]) -> list[dict[str, Any]]:
                     for point in best
                 ],
                 "summary": None if summary is None else audit.summaries.index(summary),
+                "after": {
+                    reach: audit.summaries.index(audit.first_to(reach, level) or summary)
+                    for reach in ("function_after", "alarm_after", "exact_after")
+                    if summary is not None
+                },
             }
         )
     return rows

@@ -77,6 +77,19 @@ class Audit:
         """Return the summary of ``level``; None if it was not attacked."""
         return next((summary for summary in self.summaries if summary.level == level), None)
 
+    def first_to(self, reach: str, level: Level) -> LevelSummary | None:
+        """Return the summary whose count ``reach`` is smallest, of ``level`` or a coarser one, as in `best`.
+
+        None if no attack got there. ``reach`` is ``function_after``, ``alarm_after`` or ``exact_after``.
+        """
+        there = [
+            summary
+            for summary in self.summaries
+            if (summary.level == level or summary.level.sigma > level.sigma)
+            and getattr(summary, reach) is not None
+        ]
+        return min(there, key=lambda summary: int(getattr(summary, reach)), default=None)
+
     @property
     def headline(self) -> str:
         """The outcome in a line: ``LEAKS at 2 decimals: weights to 2e-15 after 5,418 queries``."""

@@ -213,9 +213,10 @@ def _show_curve(console: Console, found: Audit) -> None:
         best = [found.best(level, budget) for budget in found.budgets]
         if not any(best):
             continue
-        entry = found.summary(level)
-        after = (None,) * 3 if entry is None else (entry.function_after, entry.alarm_after, entry.exact_after)
-        about = ("", "about " if entry is not None and entry.alarm_predicted else "", "")
+        reaches = ("function_after", "alarm_after", "exact_after")
+        first = [found.first_to(reach, level) for reach in reaches]
+        after = [entry and getattr(entry, reach) for entry, reach in zip(first, reaches, strict=True)]
+        about = ("", "about " if first[1] is not None and first[1].alarm_predicted else "", "")
         rows.append(
             (
                 level.label,
