@@ -93,7 +93,7 @@ def _cells(audit: Audit, places: dict[int, int]) -> list[dict[str, Any]]:
                 "summary": None if summary is None else audit.summaries.index(summary),
                 "after": {
                     reach: audit.summaries.index(audit.first_to(reach, level) or summary)
-                    for reach in ("function_after", "alarm_after", "exact_after")
+                    for reach in ("first_network", "function_after", "alarm_after", "exact_after")
                     if summary is not None
                 },
             }

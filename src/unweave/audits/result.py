@@ -80,7 +80,7 @@ class Audit:
     def first_to(self, reach: str, level: Level) -> LevelSummary | None:
         """Return the summary whose count ``reach`` is smallest, of ``level`` or a coarser one, as in `best`.
 
-        None if no attack got there. ``reach`` is ``function_after``, ``alarm_after`` or ``exact_after``.
+        None if no attack got there. ``reach`` is the name of a count, as ``alarm_after``.
         """
         there = [
             summary
