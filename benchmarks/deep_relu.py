@@ -2,9 +2,10 @@
 
 Planted networks have normal weights of variance 2 / n_in (1 / n_in in the output layer) and normal biases of
 standard deviation 1 in the first layer and 1/2 in the others. Rows with the name of a data set are networks
-that scikit-learn trained on it (as in deep_trained.py, seed of the training), asked through ``predict``. Dead
-units, active on none of 200,000 points spread by 1 to 100, show in no answer: they are taken out of the truth
-before it is compared, and their number is given. "not recovered" lists seed, status and widths found.
+that scikit-learn trained on it (as in deep_trained.py, seed of the training), asked through ``predict``;
+"policy" is a synthetic task of control: 3000 normal states, actions u = clip(x A + sin(2 x B) / 2, -1, 1).
+Dead units, active on none of 200,000 points spread by 1 to 100, show in no answer: they are taken out of the
+truth before it is compared, and their number is given. "not recovered" lists seed, status and widths found.
 ``--rows`` and ``--json`` as in deep_table.py.
 """
 
@@ -55,7 +56,8 @@ class Setting:
     def plant(self, seed: int) -> Planted:
         """Truth and target."""
         if self.data is not None:
-            x, y = standardised(self.data)
+            states, actions = self.layers[0], self.layers[-1]
+            x, y = control(states, actions, seed) if self.data == "policy" else standardised(self.data)
             return train_sklearn(x, y, self.layers[1:-1], self.activation, seed)
         rng = np.random.default_rng(seed)
         weights, biases = [], []
@@ -66,6 +68,15 @@ class Setting:
         names = [self.activation] * (len(self.layers) - 2) + ["identity"]
         network = unweave.Network(weights, biases, names)
         return network, network
+
+
+def control(states: int, actions: int, seed: int) -> tuple[Array, Array]:
+    """States (n, d) and the actions (n, K) of a controller with saturated actuators."""
+    rng = np.random.default_rng([seed, 77])
+    x = rng.standard_normal((3000, states))
+    gain = rng.standard_normal((states, actions)) / np.sqrt(states)
+    bend = rng.standard_normal((states, actions)) / np.sqrt(states)
+    return x, np.clip(x @ gain + 0.5 * np.sin(2 * x @ bend), -1, 1)
 
 
 SETTINGS = (

@@ -1,4 +1,4 @@
-"""Three and more hidden layers of ReLU units from queries, with nothing told.
+"""Three and more hidden layers of ReLU units from queries, with nothing told; two that are wide or narrow.
 
 Networks are planted or trained as in deep_relu.py, dead units taken out of the truth. "exact" counts the runs
 whose function agrees with the truth on 20,000 N(0, I) and 5,000 N(0, 9 I) points to 1e-9 of the answers'
@@ -37,7 +37,11 @@ SETTINGS = (
     Setting((61, 32, 16, 16, 10), data="digits"),
     Setting((10, *(4 * [10]), 1)),
     Setting((10, *(6 * [8]), 1)),
-    Setting((8, 64, 64, 1)),
+    *(Setting((10, *(8 * [8]), 1)), Setting((784, *(8 * [8]), 1)), Setting((5, *(6 * [50]), 5))),
+    *(Setting(shape) for shape in ((8, 64, 64, 1), (10, 32, 32, 1), (80, 40, 20, 1), (784, 32, 32, 10))),
+    *(Setting((inputs, 2, 2, 1)) for inputs in (32, 512, 1024)),
+    *(Setting(shape, data="policy") for shape in ((3, 32, 32, 3), (4, 64, 64, 2), (8, 64, 64, 4))),
+    *(Setting(shape, data="policy") for shape in ((14, 32, 32, 14), (5, 64, 64, 64, 5))),
 )
 QUICK = ("diabetes:10-12-12-8-1",)
 

@@ -43,11 +43,7 @@ from unweave.targets.change_of_inputs import in_own_inputs
 class ReluDeepOptions:
     """How many lines are searched, and how far they reach."""
 
-    probe: ProbeOptions = field(
-        default_factory=lambda: ProbeOptions(
-            plane_miss=2.0, plane_misses=(1.5, 0.5), plane_excused=False, plane_points=30
-        )
-    )
+    probe: ProbeOptions = field(default_factory=ProbeOptions.strict)
     first_layer: FirstLayerOptions = field(
         default_factory=lambda: FirstLayerOptions(long_lines=8)  # the second layer needs few lines of its own
     )

@@ -56,6 +56,11 @@ class ProbeOptions:
     plane_points: int = 20
     """Points after which a hyperplane in between is refused."""
 
+    @classmethod
+    def strict(cls) -> ProbeOptions:
+        """Return options with which a hyperplane must show a kink nearly everywhere."""
+        return cls(plane_miss=2.0, plane_misses=(1.5, 0.5), plane_excused=False, plane_points=30)
+
 
 @dataclass(frozen=True, eq=False)
 class Kink:
