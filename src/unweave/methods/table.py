@@ -5,6 +5,7 @@ from __future__ import annotations
 from unweave.methods.affine.method import METHOD as AFFINE
 from unweave.methods.one_versus_rest.method import METHOD as ONE_VERSUS_REST
 from unweave.methods.published.method import METHOD as PUBLISHED
+from unweave.methods.rectified_deep.method import rectified_method
 from unweave.methods.relu.method import METHOD as RELU
 from unweave.methods.relu_coarse.method import METHOD as RELU_COARSE
 from unweave.methods.relu_deep.method import METHOD as RELU_DEEP
@@ -37,6 +38,7 @@ METHODS: tuple[Method, ...] = (
     SMOOTH_PATTERNS,
     SMOOTH_DEEP,
     SMOOTH_DEEP_VALUES,
+    rectified_method((RELU_DEEP, RELU_LAYERS)),
     TREES,
     PUBLISHED,
     *SAMPLES_QUADRATIC,

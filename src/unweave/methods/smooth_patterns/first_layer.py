@@ -12,25 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray, IntArray
+from unweave.arrays import Array, IntArray
 from unweave.methods.shared.far_field import Ask
 from unweave.methods.smooth_patterns.directions import Hyperplanes
 from unweave.networks.links import Link
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.clock import check
-from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
-from unweave.numerics.least_squares.pair_steps import pair_steps
-
-_SCHEDULE = LevenbergMarquardtOptions(
-    steps=40,
-    stalls=None,
-    last_ratio=0.9999,
-    damping=1e-3,
-    damping_fall=0.2,
-    damping_rise=5.0,
-    max_damping=1e8,
-)
-
+from unweave.numerics.least_squares.pair_steps import fit_pairs
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileOptions:
@@ -161,53 +149,18 @@ class _Profiles:
         return self.link.apply(outputs.reshape(-1, outputs.shape[2])).reshape(outputs.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class _ProfilePoint:
-    a: Array
-    b: Array
-    residual: Array  # (u, t K)
-    size: Array  # squared misfit, (u,)
-
-
-class _ProfileSteps(Steps[_ProfilePoint]):
-    """All units at once; derivatives are differences."""
-
-    def __init__(self, profiles: _Profiles, difference: float) -> None:
-        self._profiles, self._difference = profiles, difference
-
-    def at(self, a: Array, b: Array) -> _ProfilePoint:
-        residual = (self._profiles.answers - self._profiles.model(a, b)).reshape(len(a), -1)
-        return _ProfilePoint(a, b, residual, np.einsum("ur,ur->u", residual, residual))
-
-    def trial(self, point: _ProfilePoint, damping: float | Array) -> _ProfilePoint:
-        step = self._difference * point.a
-        by_a = (self.at(point.a + step, point.b).residual - point.residual) / step[:, None]
-        by_b = (self.at(point.a, point.b + self._difference).residual - point.residual) / self._difference
-        normal = (by_a**2).sum(axis=1), (by_a * by_b).sum(axis=1), (by_b**2).sum(axis=1)
-        gradient = (by_a * point.residual).sum(axis=1), (by_b * point.residual).sum(axis=1)
-        of_a, of_b = pair_steps(normal, gradient, damping)
-        return self.at(np.maximum(point.a - of_a, point.a / 10), point.b - of_b)
-
-    def accepted(self, better: bool | BoolArray, trial: _ProfilePoint, point: _ProfilePoint) -> _ProfilePoint:
-        rows = np.asarray(better)
-        return _ProfilePoint(
-            np.where(rows, trial.a, point.a),
-            np.where(rows, trial.b, point.b),
-            np.where(rows[:, None], trial.residual, point.residual),
-            np.where(rows, trial.size, point.size),
-        )
-
-
 def _fitted(profiles: _Profiles, suggested: Array, options: ProfileOptions) -> tuple[Array, Array, Array]:
     """Return norms, shifts and relative misfits (u,), the best of all starts."""
     centred = profiles.answers - profiles.answers.mean(axis=1, keepdims=True)
     total = np.maximum((centred**2).sum(axis=(1, 2)), np.finfo(np.float64).tiny)
-    steps = _ProfileSteps(profiles, options.difference)
-    best: _ProfilePoint | None = None
-    for norm in options.norms:
-        for shift in options.shifts:
-            start = steps.at(norm * suggested, np.full(len(suggested), shift))
-            end = minimise(steps, start, _SCHEDULE).point
-            best = end if best is None else steps.accepted(end.size < best.size, end, best)
-    assert best is not None
+
+    def residuals(a: Array, b: Array) -> Array:
+        return (profiles.answers - profiles.model(a, b)).reshape(len(a), -1)
+
+    starts = (
+        (norm * suggested, np.full(len(suggested), shift))
+        for norm in options.norms
+        for shift in options.shifts
+    )
+    best = fit_pairs(residuals, starts, options.difference)
     return best.a, best.b, np.sqrt(best.size / total)
