@@ -1,9 +1,10 @@
-"""Two hidden layers of units that level off, of any widths, with nothing told.
+"""Hidden layers of smooth units, of any widths, with nothing told: two that level off, or more that rectify.
 
 A row is KIND:SHAPE, with "/float32" at its end for answers that are computed in float32. Kinds:
 
-- tanh, logistic, erf: random weights of norm 0.6 to 1.6 (logistic: 1.2 to 3.2), biases 0.5 N(0, 1), outgoing
+- tanh, logistic, erf, softplus, gelu, swish, mish, elu, selu: random weights of norm 0.6 to 1.6 (logistic: 1.2 to 3.2), biases 0.5 N(0, 1), outgoing
   weights N(0, 1/m2), some of which are tiny; a linear output, or after a "+" a tanh, sigmoid or softmax one;
+  any number of hidden layers;
 - policy: weights and biases uniform in +-1/sqrt(what a layer reads), as torch begins with;
 - diabetes, cancer: scikit-learn's ``MLPRegressor`` (tanh, or logistic after a "+"), fitted to the data,
   standardized, and asked through ``predict``.
@@ -52,6 +53,15 @@ ROWS = (
     "cancer:30-16-16-1",
     "cancer:30-30-30-1",
     "diabetes+logistic:10-16-16-1",
+    *(
+        f"{kind}:{shape}"
+        for kind in ("softplus", "gelu", "swish")
+        for shape in ("6-12-8-1", "10-20-10-1", "13-30-30-1")
+    ),
+    "mish:10-20-10-1",
+    "elu:10-20-10-1",
+    "selu:10-20-10-1",
+    "gelu:8-16-16-16-1",
     "tanh:6-12-12-1/float32",
     "tanh:8-16-16-1/float32",
     "diabetes:10-16-16-1/float32",
@@ -75,7 +85,7 @@ def planted(kind: str, output: str, layers: list[int], seed: int) -> unweave.Net
         norms = rng.uniform(0.6, 1.6, width) * (2 if kind == "logistic" else 1)
         weights.append(drawn / np.sqrt(read) if last else drawn * norms / np.linalg.norm(drawn, axis=0))
         biases.append(0.5 * rng.standard_normal(width))
-    return unweave.Network(weights, biases, [activation, activation, output])
+    return unweave.Network(weights, biases, [*[activation] * (len(layers) - 2), output])
 
 
 def trained(data: str, activation: str, hidden: list[int], seed: int) -> tuple[Target, unweave.Network]:

@@ -98,6 +98,8 @@ class Findings:
     queries: int
     layered: bool = False
     """Whether the far field rules out a single hidden layer; only looked at when the depth is not known."""
+    rectifies: bool | None = None
+    """Whether answers grow along rays far out as those of rectifying units do; None where nobody looked."""
     links: tuple[str, ...] = ("identity",)
     """Output activations whose range holds all answers seen, the simplest first."""
     labels: int = 0

@@ -17,6 +17,8 @@ def refuses(request: Request, findings: Findings) -> str | None:
         return "it asks far outside every box, and a domain was told"
     if findings.is_affine:
         return NOTHING_CURVED
+    if findings.rectifies is False:
+        return "far out the answers do not grow along rays as those of rectifying units do"
     if findings.kinks:
         return "kinks were seen: the target is not smooth"
     if findings.noise.kind != "float64" or findings.noise.relative > COARSEST_FOR_KINKS:
@@ -25,8 +27,9 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
-    """Judge by what was told."""
-    return Likelihood.LIKELY
+    """Judge by the far field, which shows layers, or by what was told."""
+    told = request.hidden is not None and request.activation is not None
+    return Likelihood.LIKELY if findings.layered or told else Likelihood.POSSIBLE
 
 
 def rectified_method(kinked: Sequence[Method]) -> Method:

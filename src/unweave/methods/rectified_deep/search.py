@@ -33,14 +33,14 @@ from unweave.targets.change_of_inputs import in_normalised_inputs, in_own_inputs
 from unweave.targets.placement import points_at_units
 from unweave.targets.region import NormalisedQueries, Region
 
-RECTIFIERS = ("softplus", "gelu", "swish", "mish")
+RECTIFIERS = ("softplus", "gelu", "swish", "mish", "elu", "selu")
 """Units that are zero on one side and straight on the other, exponentially soon."""
 
 
 class RectifiedReason(Reason):
     """Why no network of such units was found."""
 
-    NO_FAR_NETWORK = "far out, where such units are rectifiers, {reason}"
+    NO_FAR_NETWORK = "far out, where such units are rectifiers, {why}"
     NO_KIND = "no kind of unit explains the far kinks: {kind} comes nearest and leaves {misfit:.1e} of them"
 
 
@@ -56,8 +56,9 @@ class RectifiedDeepOptions:
     profiles: ProfileOptions = field(default_factory=ProfileOptions)
     largest_misfit: float = 1e-3
     """Misfit of the middle unit's profile at which a kind of unit is ruled out."""
-    spread: float = 1.5
-    """Standard deviation of the inputs of the final fit."""
+    spreads: tuple[float, ...] = (1.5, 4.0)
+    """Standard deviations of the inputs of the final fit: near by units bend together, farther out those with
+    large biases do."""
     equations: float = 1.5
     """Equations of the final fit per parameter."""
     polishes: int = 3
@@ -110,7 +111,7 @@ class RectifiedDeepSearch(Search):
         view = NormalisedQueries(self.context.view.ledger, wide)
         findings = self._far_findings(view)
         told = self.request.hidden
-        reason = ""
+        why = ""
         for method in self._kinked:
             if told is not None and not method.is_for(told):
                 continue
@@ -125,11 +126,11 @@ class RectifiedDeepSearch(Search):
             try:
                 self._far_search.run()
             except GaveUp as error:
-                reason = str(error)
+                why = str(error)
             network = self._far_search.candidate().network
             if network is not None:
                 return in_normalised_inputs(network, region)
-        raise GaveUp(RectifiedReason.NO_FAR_NETWORK, reason=reason)
+        raise GaveUp(RectifiedReason.NO_FAR_NETWORK, why=why)
 
     def _far_findings(self, view: NormalisedQueries) -> Findings:
         """Return what a look at the far region would find: rounding grows with the answers."""
@@ -175,5 +176,6 @@ class RectifiedDeepSearch(Search):
         region, weights, biases = self.findings.region, self._network.weights[0], self._network.biases[0]
         units = (np.arange(count // 2) % len(biases)).astype(np.int64)
         placed = points_at_units(weights, biases, units, region, self.rng)
-        drawn = self._options.spread * self.rng.standard_normal((count - len(placed), region.n_inputs))
+        spreads = np.resize(self._options.spreads, count - len(placed))
+        drawn = spreads[:, None] * self.rng.standard_normal((len(spreads), region.n_inputs))
         return np.concatenate([placed, drawn])

@@ -12,6 +12,7 @@ so that (a, b) is a fit of two unknowns once p, q and c are eliminated. How well
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -38,8 +39,9 @@ class ProfileOptions:
     """Standard deviation of the places."""
     clear: float = 300.0
     """Distance of the other kinks, at which a unit of any usual steepness is straight."""
-    drawn: int = 60
-    """Places drawn per unit; of those that are clear, the one with the highest kink is taken."""
+    drawn: tuple[int, ...] = (60, 1000, 10_000)
+    """Places drawn per unit, more if the kink is met by none; of those that are clear, the one with the highest
+    kink is taken."""
     moves: int = 8
     """Steps that bring a place onto the kink of a unit behind others."""
     nearest: float = 0.03
@@ -58,6 +60,8 @@ class ProfileOptions:
 class UnitProfiles:
     """Answers across one far kink of every unit, layer after layer."""
 
+    places: Array
+    """(u, D) points on the kinks"""
     along: Array
     """(t,) distances from the kink"""
     answers: Array
@@ -71,24 +75,33 @@ class FittedProfiles:
     """One kind of unit, fitted to all profiles."""
 
     kind: str
+    profiles: UnitProfiles
     scales: Array
     """(u,) pre-activation over that of the ReLU network"""
-    biases: Array
-    """(u,) what is added to it"""
+    heights: Array
+    """(u,) pre-activation at the places"""
     misfits: Array
     """(u,) relative to what is not affine in the profile"""
 
     def applied_to(self, network: Network) -> Network:
-        """Return ``network``, which has ReLU units, with units of this kind."""
-        weights, biases = list(network.weights), list(network.biases)
-        slope = float(get_activation(self.kind)(np.array([_FAR]))[0]) / _FAR
+        """Return ``network``, which has ReLU units, with units of this kind.
+
+        A bias is what the pre-activation at the unit's place asks for: units before it that are off there may
+        still answer, as those of an exponential linear unit do.
+        """
+        activation, places = get_activation(self.kind), self.profiles.places
+        slope = float(activation(np.array([_FAR]))[0]) / _FAR
+        weights, biases, state = list(network.weights), list(network.biases), places
         ends = np.cumsum([0, *network.hidden])
-        for layer, (begin, end) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
-            scales = self.scales[begin:end]
-            weights[layer] = weights[layer] * scales
-            biases[layer] = biases[layer] * scales + self.biases[begin:end]
-            weights[layer + 1] = weights[layer + 1] / (slope * scales)[:, None]
-        return Network(weights, biases, [self.kind] * len(network.hidden) + ["identity"], network.skip)
+        for layer, (begin, end) in enumerate(pairwise(ends)):
+            weights[layer] = weights[layer] * self.scales[begin:end]
+            weights[layer + 1] = weights[layer + 1] / (slope * self.scales[begin:end])[:, None]
+            read = state @ weights[layer]
+            biases[layer] = self.heights[begin:end] - read[begin:end].diagonal()
+            state = activation(read + biases[layer])
+        answers = self.profiles.answers[:, len(self.profiles.along) // 2]
+        biases[-1] = np.median(answers - state @ weights[-1], axis=0)
+        return Network(weights, biases, [self.kind] * len(network.hidden) + ["identity"])
 
 
 _FAR = 1e6  # pre-activation at which the slope of a unit is what it is far out
@@ -110,7 +123,7 @@ def read_profiles(ask: Ask, network: Network, rng: np.random.Generator, options:
             slopes.append(slope)
     points = np.array(places)[:, None] + along[None, :, None] * np.array(directions)[:, None]
     answers = ask(points.reshape(-1, network.n_inputs)).reshape(len(slopes), len(along), -1)
-    return UnitProfiles(along, answers, np.array(slopes))
+    return UnitProfiles(np.array(places), along, answers, np.array(slopes))
 
 
 def fit_profiles(profiles: UnitProfiles, kind: str, options: ProfileOptions) -> FittedProfiles:
@@ -132,7 +145,7 @@ def fit_profiles(profiles: UnitProfiles, kind: str, options: ProfileOptions) -> 
         return (answers - shape[:, :, None] * heights[:, None]).reshape(len(a), -1)
 
     best = fit_pairs(residuals, [_best_start(residuals, len(total), options)])
-    return FittedProfiles(kind, best.a / profiles.slopes, best.b, np.sqrt(best.size / total))
+    return FittedProfiles(kind, profiles, best.a / profiles.slopes, best.b, np.sqrt(best.size / total))
 
 
 def _best_start(residuals: PairResiduals, count: int, options: ProfileOptions) -> tuple[Array, Array]:
@@ -147,26 +160,30 @@ def _clear_place(
     network: Network, layer: int, unit: int, rng: np.random.Generator, options: ProfileOptions
 ) -> tuple[Array, Array]:
     """Return a point (D,) on the kink of a unit, far from all others, and the gradient of its pre-activation."""
-    points = options.radius * rng.standard_normal((options.drawn, network.n_inputs))
-    for _ in range(options.moves):
-        values, gradients = (part[layer] for part in _states(network, points))
-        normals = gradients[:, :, unit]
-        power = np.maximum((normals**2).sum(axis=1), np.finfo(np.float64).tiny)
-        points = points - (values[:, unit] / power)[:, None] * normals
-    states = _states(network, points)
-    normals = states[1][layer][:, :, unit]
-    lengths = np.linalg.norm(normals, axis=1)
-    on_kink = np.abs(states[0][layer][:, unit]) <= _ON_KINK * options.radius * lengths
-    own = sum(network.hidden[:layer]) + unit
-    distances = np.delete(_distances(*states), own, axis=1)
-    apart = distances.min(axis=1, initial=np.inf)
-    ends = options.farthest * normals / np.maximum(lengths, np.finfo(np.float64).tiny)[:, None]
-    heights = np.abs(network(points + ends) + network(points - ends) - 2 * network(points)).max(axis=1)
-    usable = on_kink & (lengths > 0) & (heights > 0)
-    if not usable.any():
+    tiny = np.finfo(np.float64).tiny
+    for count in options.drawn:
+        points = options.radius * rng.standard_normal((count, network.n_inputs))
+        for _ in range(options.moves):
+            values, gradients = (part[layer] for part in _states(network, points))
+            normals = gradients[:, :, unit]
+            power = np.maximum((normals**2).sum(axis=1), tiny)
+            points = points - (values[:, unit] / power)[:, None] * normals
+        values, gradients = _states(network, points)
+        normals = gradients[layer][:, :, unit]
+        lengths = np.linalg.norm(normals, axis=1)
+        ends = options.farthest * normals / np.maximum(lengths, tiny)[:, None]
+        heights = np.abs(network(points + ends) + network(points - ends) - 2 * network(points)).max(axis=1)
+        on_kink = np.abs(values[layer][:, unit]) <= _ON_KINK * options.radius * lengths
+        usable = on_kink & (lengths > 0) & (heights > 0)
+        if usable.any():
+            break
+    else:
         raise GaveUp(ProfileReason.NO_KINK, unit=unit + 1, layer=layer + 1)
+    own = sum(network.hidden[:layer]) + unit
+    apart = np.delete(_distances(values, gradients), own, axis=1).min(axis=1, initial=np.inf)
     clear = usable & (apart > options.clear)
-    best = int(np.where(clear, heights, -1.0).argmax() if clear.any() else np.where(usable, apart, -1.0).argmax())
+    worth = np.where(clear, heights, -1.0) if clear.any() else np.where(usable, apart, -1.0)
+    best = int(worth.argmax())
     return points[best], normals[best]
 
 

@@ -13,6 +13,7 @@ then, and 90 in all inputs."""
 COARSEST_FOR_KINKS = 1e-11
 """Noise relative to the spread up to which a kink is told from a straight piece."""
 NOTHING_CURVED = "the target is affine: there is nothing curved to see"
+GROWS_ALONG_RAYS = "far out the answers grow along rays: these are no units that level off"
 NO_KINKS = "the target is affine: there are no kinks to see"
 
 

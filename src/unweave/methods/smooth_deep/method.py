@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from unweave.methods.shared.refusals import NOTHING_CURVED, too_coarse
+from unweave.methods.shared.refusals import GROWS_ALONG_RAYS, NOTHING_CURVED, too_coarse
 from unweave.methods.smooth_deep.options import SmoothDeepOptions
 from unweave.methods.smooth_deep.search import DEEP_ACTIVATIONS, SmoothDeepSearch
 from unweave.probing.look import Findings
@@ -27,6 +27,8 @@ def refuses(request: Request, findings: Findings) -> str | None:
         )
     if findings.is_affine:
         return NOTHING_CURVED
+    if findings.rectifies:
+        return GROWS_ALONG_RAYS
     if findings.kinks:
         return "kinks were seen: the target is not smooth"
     if findings.noise.relative > COARSEST_FOR_DEPTH:

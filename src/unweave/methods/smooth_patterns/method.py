@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unweave.methods.shared.refusals import NOTHING_CURVED, too_coarse
+from unweave.methods.shared.refusals import GROWS_ALONG_RAYS, NOTHING_CURVED, too_coarse
 from unweave.methods.smooth_patterns.search import (
     OUTPUTS,
     PATTERN_ACTIVATIONS,
@@ -25,6 +25,8 @@ def refuses(request: Request, findings: Findings) -> str | None:
         return "it asks far outside every box, and a domain was told"
     if findings.is_affine:
         return NOTHING_CURVED
+    if findings.rectifies:
+        return GROWS_ALONG_RAYS
     if findings.kinks:
         return "kinks were seen: the target is not smooth"
     if findings.noise.relative > COARSEST_FOR_SIGNS[findings.noise.kind == "float32"]:
