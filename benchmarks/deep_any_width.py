@@ -2,9 +2,9 @@
 
 A row is KIND:SHAPE, with "/float32" at its end for answers that are computed in float32. Kinds:
 
-- tanh, logistic, erf, softplus, gelu, swish, mish, elu, selu: random weights of norm 0.6 to 1.6 (logistic: 1.2 to 3.2), biases 0.5 N(0, 1), outgoing
-  weights N(0, 1/m2), some of which are tiny; a linear output, or after a "+" a tanh, sigmoid or softmax one;
-  any number of hidden layers;
+- tanh, logistic, erf, softplus, gelu, swish, mish, elu, selu: random weights of norm 0.6 to 1.6 (logistic:
+  1.2 to 3.2), biases 0.5 N(0, 1), outgoing weights N(0, 1/m2), some of which are tiny; a linear output, or
+  after a "+" a tanh, sigmoid or softmax one; any number of hidden layers;
 - policy: weights and biases uniform in +-1/sqrt(what a layer reads), as torch begins with;
 - diabetes, cancer: scikit-learn's ``MLPRegressor`` (tanh, or logistic after a "+"), fitted to the data,
   standardized, and asked through ``predict``.

@@ -85,6 +85,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "two tanh layers": lambda: _asked([10, 6, 3, 1], "tanh"),
     "two small tanh layers": lambda: _asked([4, 3, 2, 1], "tanh"),
     "two wide tanh layers": lambda: _asked([5, 7, 9, 2], "tanh"),
+    "two gelu layers": lambda: _asked([5, 9, 6, 1], "gelu"),
     "samples of relu": lambda: _sampled([5, 4, 1], "relu", 600),
     "samples of squared relu": lambda: _sampled([4, 3, 1], "squared_relu", 600),
     "samples of two tanh layers": lambda: _sampled(
@@ -107,6 +108,7 @@ SOLVES: dict[str, tuple[str, ...]] = {
     "smooth_deep_values": ("two small tanh layers",),
     "smooth_patterns": ("two wide tanh layers", "two tanh layers"),
     "smooth_deep": ("two tanh layers",),
+    "rectified_deep": ("two gelu layers",),
     "samples_relu": ("samples of relu",),
     "samples_squared_relu": ("samples of squared relu",),
     "samples_smooth": ("samples of tanh",),

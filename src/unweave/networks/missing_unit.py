@@ -78,15 +78,18 @@ def missing_unit(
     rng: np.random.Generator,
     along: Array | None = None,
     options: MissingUnitOptions = DEFAULTS,
+    *,
+    frozen: bool = False,
 ) -> MissingUnit | None:
     """Return the unit that explains most of what ``model`` leaves of ``answers`` (n, K) at ``points`` (n, d).
 
     ``model`` has one hidden layer and is fitted to them already. ``along`` (d, k) are directions that are
-    tried first. Returns None where the equations are no more than the parameters, or nothing is left.
+    tried first. ``frozen`` says that the other units are right as they are, and have not adapted. Returns
+    None where the equations are no more than the parameters, or nothing is left.
     """
     if answers.size <= model.size + model.n_inputs + model.n_outputs:
         return None
-    problem = _OneUnit.beside(model, points, answers)
+    problem = _OneUnit.beside(model, points, answers, frozen)
     if not problem.size > 0:
         return None
     per_direction = 4 * len(options.lengths) * len(options.biases) * answers.size * model.size
@@ -119,11 +122,12 @@ class _OneUnit:
         self.size = float(np.linalg.norm(left))
 
     @classmethod
-    def beside(cls, model: NetworkParameters, points: Array, answers: Array) -> _OneUnit:
-        """Project out what the parameters of ``model`` can do."""
+    def beside(cls, model: NetworkParameters, points: Array, answers: Array, frozen: bool) -> _OneUnit:
+        """Project out what the parameters of ``model`` can do; only output biases if it is ``frozen``."""
         fit = ValueFit(model, points, answers)
         vector = model.to_vector()
-        jacobian = fit.linearise(vector).dense()
+        outputs = answers.shape[1]
+        jacobian = np.tile(np.eye(outputs), (len(answers), 1)) if frozen else fit.linearise(vector).dense()
         length = np.linalg.norm(jacobian, axis=0)
         basis = np.linalg.qr(jacobian / np.where(length > 0, length, 1.0))[0]
         residual = fit.residual(vector)

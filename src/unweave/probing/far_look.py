@@ -6,8 +6,8 @@ With one hidden layer of odd units (up to a constant) f(x) + f(-x) is then the s
 networks have no such rule, unless all their deeper biases vanish. Behind a sigmoid or softmax the rule holds
 for the logits.
 
-Where every unit is a rectifier from afar (softplus, gelu, ...), a network grows along rays: f(2x) = 2 f(x) but
-for biases. With one hidden layer the odd part f(x) - f(-x) is then linear, because relu(z) - relu(-z) = z, so
+Where every unit is a rectifier from afar (softplus, gelu, ...), a network grows along rays: f(2x) = 2 f(x)
+but for biases. With one hidden layer the odd part f(x) - f(-x) is then linear, as relu(z) - relu(-z) = z, so
 that it sums to zero over three points that do; deeper networks have no such rule.
 """
 

@@ -122,9 +122,7 @@ class QueriedTarget(Source):
             size.far_pairs,
         )
         cost = findings.queries + self.queries.sent - sent
-        return replace(
-            findings, layered=far.layered, rectifies=far.rectifies, links=far.links, queries=cost
-        )
+        return replace(findings, layered=far.layered, rectifies=far.rectifies, links=far.links, queries=cost)
 
     def places(
         self, request: Request, findings: Findings, methods: Sequence[Method], rng: Generator

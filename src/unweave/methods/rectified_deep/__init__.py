@@ -1,1 +1,1 @@
-"""Hidden layers of softplus, gelu, swish and mish units: a ReLU network far out, then profiles of its kinks."""
+"""Hidden layers of units that rectify: a ReLU network far out, then profiles across its kinks."""

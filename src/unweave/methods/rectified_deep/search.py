@@ -1,14 +1,16 @@
-"""Hidden layers of units that are rectifiers from afar (softplus, gelu, swish, mish), from queries.
+"""Hidden layers of units that are rectifiers from afar (softplus, gelu, swish, elu, ...), from queries.
 
-With x = R u and R large, f(R u) / R is a network of ReLU units with the same weights and biases b / R, but for
-kinks that are rounded over 1 / R. So
+With x = R u and R large, f(R u) / R is a network of ReLU units with the same weights and biases b / R, but
+for kinks that are rounded over 1 / R. So
 
 1. a search for kinked layers, in a region that is R times wider, finds the weights up to the scalings that
    ReLU units allow;
 2. profiles across far kinks give these scalings, the biases and the kind of unit (`unit_profiles`);
-3. all parameters are fitted to values near the origin.
+3. units of the last hidden layer that switch nowhere far out are found in what the others leave near by
+   (`hidden_units`);
+4. all parameters are fitted to values near the origin.
 
-Widths, depth and kind need not be known. A unit that switches nowhere far out is not seen.
+Widths, depth and kind need not be known.
 """
 
 from __future__ import annotations
@@ -19,22 +21,23 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.methods.rectified_deep.hidden_units import HiddenUnitOptions, with_hidden_units
 from unweave.methods.rectified_deep.unit_profiles import (
     FittedProfiles,
     ProfileOptions,
     fit_profiles,
     read_profiles,
 )
-from unweave.methods.shared.final_fit import corrected_widths, final_fits, with_final_fit
+from unweave.methods.shared.final_fit import corrected_widths, final_fits, points_near, with_final_fit
 from unweave.networks.network import Network
+from unweave.networks.value_fit import points_to_fit
 from unweave.probing.look import Findings
 from unweave.search import Candidate, Context, Evidence, GaveUp, Method, Reason, Search
 from unweave.targets.change_of_inputs import in_normalised_inputs, in_own_inputs
-from unweave.targets.placement import points_at_units
 from unweave.targets.region import NormalisedQueries, Region
 
 RECTIFIERS = ("softplus", "gelu", "swish", "mish", "elu", "selu")
-"""Units that are zero on one side and straight on the other, exponentially soon."""
+"""Units that are constant on one side and straight on the other, exponentially soon."""
 
 
 class RectifiedReason(Reason):
@@ -54,6 +57,7 @@ class RectifiedDeepOptions:
     spread_rows: int = 64
     """Rows from which the spread of far answers is taken."""
     profiles: ProfileOptions = field(default_factory=ProfileOptions)
+    hidden_units: HiddenUnitOptions = field(default_factory=HiddenUnitOptions)
     largest_misfit: float = 1e-3
     """Misfit of the middle unit's profile at which a kind of unit is ruled out."""
     spreads: tuple[float, ...] = (1.5, 4.0)
@@ -102,6 +106,7 @@ class RectifiedDeepSearch(Search):
         if not misfit < self._options.largest_misfit:
             raise GaveUp(RectifiedReason.NO_KIND, kind=best.kind, misfit=misfit)
         self._network = best.applied_to(far)
+        self._find_hidden_units()
         self._polish()
 
     def _far_network(self) -> Network:
@@ -152,6 +157,15 @@ class RectifiedDeepSearch(Search):
         fitted = [fit_profiles(profiles, kind, options) for kind in kinds]
         return min(fitted, key=lambda each: float(np.median(each.misfits)))
 
+    def _find_hidden_units(self) -> None:
+        assert self._network is not None
+        with self.journal.stage("hidden units") as stage:
+            options = self._options
+            points = self._near(points_to_fit(self._network, options.equations))
+            answers = self.context.view(points)
+            self._network = with_hidden_units(self._network, points, answers, self.rng, options.hidden_units)
+            stage.figures.update(units=self._network.hidden[-1])
+
     def _polish(self) -> None:
         assert self._network is not None
         options = self._options
@@ -171,11 +185,5 @@ class RectifiedDeepSearch(Search):
             self._evidence = with_final_fit(self._evidence, fit, float(self.findings.spread.max()))
 
     def _near(self, count: int) -> Array:
-        """Return points (n, D) near the origin, half of them where a first-layer unit acts."""
         assert self._network is not None
-        region, weights, biases = self.findings.region, self._network.weights[0], self._network.biases[0]
-        units = (np.arange(count // 2) % len(biases)).astype(np.int64)
-        placed = points_at_units(weights, biases, units, region, self.rng)
-        spreads = np.resize(self._options.spreads, count - len(placed))
-        drawn = spreads[:, None] * self.rng.standard_normal((len(spreads), region.n_inputs))
-        return np.concatenate([placed, drawn])
+        return points_near(self._network, self.findings.region, count, self._options.spreads, self.rng)

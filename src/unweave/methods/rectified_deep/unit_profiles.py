@@ -40,7 +40,7 @@ class ProfileOptions:
     clear: float = 300.0
     """Distance of the other kinks, at which a unit of any usual steepness is straight."""
     drawn: tuple[int, ...] = (60, 1000, 10_000)
-    """Places drawn per unit, more if the kink is met by none; of those that are clear, the one with the highest
+    """Places drawn per unit, more if none meets the kink; of those that are clear, the one with the highest
     kink is taken."""
     moves: int = 8
     """Steps that bring a place onto the kink of a unit behind others."""
@@ -52,8 +52,8 @@ class ProfileOptions:
     """On either side."""
     steepness: tuple[float, ...] = tuple(np.geomspace(0.05, 30.0, 24))
     """First guesses of a: the best of them is refined."""
-    biases: tuple[float, ...] = (-1.0, 0.0, 1.0)
-    """First guesses of b."""
+    biases: tuple[float, ...] = tuple(np.linspace(-5.0, 5.0, 21))
+    """First guesses of b: units before it that level off below zero move a kink."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,9 @@ _FAR = 1e6  # pre-activation at which the slope of a unit is what it is far out
 _ON_KINK = 1e-9  # distance from a kink relative to the distance from the origin, a multiple of rounding
 
 
-def read_profiles(ask: Ask, network: Network, rng: np.random.Generator, options: ProfileOptions) -> UnitProfiles:
+def read_profiles(
+    ask: Ask, network: Network, rng: np.random.Generator, options: ProfileOptions
+) -> UnitProfiles:
     """Ask for answers across a far kink of every unit of ``network``, which has ReLU units."""
     side = np.geomspace(options.nearest, options.farthest, options.samples)
     along = np.concatenate([-side[::-1], [0.0], side])
@@ -159,7 +161,7 @@ def _best_start(residuals: PairResiduals, count: int, options: ProfileOptions) -
 def _clear_place(
     network: Network, layer: int, unit: int, rng: np.random.Generator, options: ProfileOptions
 ) -> tuple[Array, Array]:
-    """Return a point (D,) on the kink of a unit, far from all others, and the gradient of its pre-activation."""
+    """Return a point (D,) on the kink of a unit, far from all others, and the gradient (D,) across it."""
     tiny = np.finfo(np.float64).tiny
     for count in options.drawn:
         points = options.radius * rng.standard_normal((count, network.n_inputs))
@@ -188,7 +190,7 @@ def _clear_place(
 
 
 def _states(network: Network, points: Array) -> tuple[list[Array], list[Array]]:
-    """Return the pre-activations (n, m) of every hidden layer at ``points``, and their gradients (n, D, m)."""
+    """Return the pre-activations (n, m) of every hidden layer at ``points``, and the gradients (n, D, m)."""
     values, gradients = [], []
     state = points
     slope = np.broadcast_to(np.eye(network.n_inputs), (len(points), network.n_inputs, network.n_inputs))

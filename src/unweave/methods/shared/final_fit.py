@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,8 @@ from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult, fit_values, points_to_fit
 from unweave.search import Evidence, Journal
+from unweave.targets.placement import points_at_units
+from unweave.targets.region import Region
 
 _ROUNDING_OF_A_SUM = 0.3  # rms error of w . x in units of eps |w| |x|: the terms' roundings average out
 
@@ -54,6 +56,20 @@ def final_fits(
         yield fit
         if fit.history[-1] < settled * fit.floor or fit.history[-1] > hopeless * fit.history[0]:
             break
+
+
+def points_near(
+    network: Network, region: Region, count: int, spreads: Sequence[float], rng: np.random.Generator
+) -> Array:
+    """Draw points (n, D) near the origin, half of them where a first-layer unit acts.
+
+    ``spreads`` are standard deviations of the others, in turn; all in normalised inputs of ``region``.
+    """
+    weights, biases = network.weights[0], network.biases[0]
+    units = (np.arange(count // 2) % len(biases)).astype(np.int64)
+    placed = points_at_units(weights, biases, units, region, rng)
+    lengths = np.resize(np.asarray(spreads), count - len(placed))
+    return np.concatenate([placed, lengths[:, None] * rng.standard_normal((len(lengths), region.n_inputs))])
 
 
 def with_final_fit(evidence: Evidence, fit: ValueFitResult, spread: float) -> Evidence:

@@ -20,6 +20,7 @@ from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.clock import check
 from unweave.numerics.least_squares.pair_steps import fit_pairs
 
+
 @dataclass(frozen=True, kw_only=True)
 class ProfileOptions:
     """Where the steps of first-layer units are read."""

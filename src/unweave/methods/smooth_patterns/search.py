@@ -19,7 +19,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.shared.far_field import CircleOptions
-from unweave.methods.shared.final_fit import corrected_widths, final_fits, with_final_fit
+from unweave.methods.shared.final_fit import corrected_widths, final_fits, points_near, with_final_fit
 from unweave.methods.smooth_patterns.directions import CIRCLES, DirectionSearch, Hyperplanes
 from unweave.methods.smooth_patterns.far_normals import COARSE_CIRCLES, NormalOptions
 from unweave.methods.smooth_patterns.first_layer import ProfileOptions, first_layer
@@ -32,7 +32,6 @@ from unweave.networks.network import Network
 from unweave.networks.saturation import ERF, TANH, as_logistic
 from unweave.search import Candidate, Context, Evidence, GaveUp, LayerEvidence, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
-from unweave.targets.placement import points_at_units
 
 PATTERN_ACTIVATIONS = ("tanh", "sigmoid", "erf")
 OUTPUTS = ("identity", "tanh", "sigmoid", SOFTMAX)
@@ -228,10 +227,5 @@ class SmoothPatternsSearch(Search):
             self._evidence = with_final_fit(self._evidence, fit, float(self.findings.spread.max()))
 
     def _near(self, count: int) -> Array:
-        """Return points (n, D) near the origin, half of them where a first-layer unit acts."""
         assert self._network is not None
-        region, weights, biases = self.findings.region, self._network.weights[0], self._network.biases[0]
-        units = (np.arange(count // 2) % len(biases)).astype(np.int64)
-        placed = points_at_units(weights, biases, units, region, self.rng)
-        drawn = self._options.spread * self.rng.standard_normal((count - len(placed), region.n_inputs))
-        return np.concatenate([placed, drawn])
+        return points_near(self._network, self.findings.region, count, (self._options.spread,), self.rng)

@@ -65,7 +65,7 @@ class Pairs:
 
 
 class _PairSteps(Steps[Pairs]):
-    """Steps of all problems at once; derivatives are differences, relative ones by a, which stays positive."""
+    """Steps of all problems at once; derivatives are differences, relative to a, which stays positive."""
 
     def __init__(self, residuals: PairResiduals, difference: float) -> None:
         self._residuals, self._difference = residuals, difference
