@@ -55,6 +55,7 @@ def test_unknown_widths_are_assumed_and_named() -> None:
         "smooth_wide",
         "smooth_patterns",
         "smooth_deep",
+        "rectified_deep",
         "relu",
         "relu_deep",
         "relu_layers",

@@ -135,7 +135,7 @@ def fit_profiles(profiles: UnitProfiles, kind: str, options: ProfileOptions) -> 
 
     def bent(values: Array) -> Array:
         """Take the affine part from values (u, t, K)."""
-        return values - np.einsum("ta,sa,usk->utk", straight, straight, values)
+        return np.asarray(values - np.einsum("ta,sa,usk->utk", straight, straight, values))
 
     answers = bent(profiles.answers)
     total = np.maximum(np.einsum("utk,utk->u", answers, answers), np.finfo(np.float64).tiny)
@@ -144,7 +144,7 @@ def fit_profiles(profiles: UnitProfiles, kind: str, options: ProfileOptions) -> 
         shape = bent(activation(a[:, None] * along + b[:, None])[:, :, None] / a[:, None, None])[:, :, 0]
         power = np.maximum(np.einsum("ut,ut->u", shape, shape), np.finfo(np.float64).tiny)
         heights = np.einsum("ut,utk->uk", shape, answers) / power[:, None]
-        return (answers - shape[:, :, None] * heights[:, None]).reshape(len(a), -1)
+        return np.asarray((answers - shape[:, :, None] * heights[:, None]).reshape(len(a), -1))
 
     best = fit_pairs(residuals, [_best_start(residuals, len(total), options)])
     return FittedProfiles(kind, profiles, best.a / profiles.slopes, best.b, np.sqrt(best.size / total))
@@ -166,10 +166,10 @@ def _clear_place(
     for count in options.drawn:
         points = options.radius * rng.standard_normal((count, network.n_inputs))
         for _ in range(options.moves):
-            values, gradients = (part[layer] for part in _states(network, points))
-            normals = gradients[:, :, unit]
+            values, gradients = _states(network, points)
+            normals = gradients[layer][:, :, unit]
             power = np.maximum((normals**2).sum(axis=1), tiny)
-            points = points - (values[:, unit] / power)[:, None] * normals
+            points = points - (values[layer][:, unit] / power)[:, None] * normals
         values, gradients = _states(network, points)
         normals = gradients[layer][:, :, unit]
         lengths = np.linalg.norm(normals, axis=1)
