@@ -81,7 +81,7 @@ _EXPERIMENT_ROWS = (
         sgd-rates | Figure 1.4 | L901-924 | 2
             No learning rate finds the networks of the quadratic regime.
             D = 50, five widths and four rates, 5,000 steps for fifty minutes of a GPU
-        sgd-depth | Figure 1.5 | L938-1000 | 4
+        sgd-depth | Figure 1.5 | L938-1000 | 7
             Four layers are learned worse than three; high rates are better.
             50-25-10 and 50-35-25-10 units, six rates, 20,000 steps for two hours of a GPU
         """,
@@ -90,10 +90,10 @@ _EXPERIMENT_ROWS = (
         "wide",
         _IDENTIFICATION,
         """
-        wide-grid | Table 3.2, Figures 3.3 and 3.4 | L6915-6997 | 4
+        wide-grid | Table 3.2, Figures 3.3 and 3.4 | L6915-6997 | 1
             Algorithm 3.1 finds weights, signs and nearly the shifts.
             all 63 cells, D = 20 to 50, by Algorithm 3.1 without its descent and by the default route
-        shift-bounds | Figure 3.5 | L7003-7064 | 2
+        shift-bounds | Figure 3.5 | L7003-7064 | 3
             Descent improves the shifts; residuals do not add up.
             D = 50, m = 50, 80, ..., 620
         """,
@@ -120,7 +120,7 @@ _EXPERIMENT_ROWS = (
         "transition",
         _IDENTIFICATION,
         """
-        concentration | Figures 4.2 and 4.3 | L8508-8556 | 1
+        concentration | Figures 4.2 and 4.3 | L8508-8556 | 4
             Hessians must be taken near a point, and units be few enough.
             D = 50, 5 outputs (published: 100 and 10); L = 2, 3, 4, two contractions, five radii
         transition | Figure 4.4 | L8563-8583 | 2
@@ -261,7 +261,7 @@ _EXPERIMENT_ROWS = (
         dictionary-slices | Figures 4.6.1 and 4.6.2 | L2058-2060 | 1
             The dictionary is at the bottom of a well of the loss.
             h = 256 and 4096, p = 0.01, 0.1, 0.3, bias 2 and the one that Table 4.6.1 implies
-        dictionary-descent | Table 4.6.2 | L2062-2073 | 4
+        dictionary-descent | Table 4.6.2 | L2062-2073 | 1
             Descent from far away covers most of the way (corrected).
             h = 256 to 4096, with the implied bias, at most 300 steps, 1000 signals
         """,
