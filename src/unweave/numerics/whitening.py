@@ -99,6 +99,10 @@ class Whitening:
         length = np.linalg.norm(weights, axis=0)
         return weights / length, biases / length, length
 
+    def units_forth(self, weights: Array, biases: Array) -> Array:
+        """Return units (r + 1, m) of whitened inputs from weights (d, m) and biases (m,) of x."""
+        return np.vstack([np.linalg.pinv(self.matrix) @ weights, biases + self.mean @ weights])
+
     def affine_back(self, slope: Array, offset: Array) -> tuple[Array, Array]:
         """Coefficients (d, K) and (K,) on x of x~ S~ + c~, given S~ (r, K) and c~ (K,)."""
         weights = self.matrix @ slope

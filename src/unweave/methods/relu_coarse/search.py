@@ -28,15 +28,14 @@ from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.line_search import UnitsOnLines, coarse_line_options
 from unweave.methods.shared.kinked.reading import open_reading
 from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples, units_may_turn
+from unweave.methods.shared.kinked.units import Units
 from unweave.methods.shared.refusals import links_to_try
-from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.signs import (
     KINKED,
     MOST_ALTERNATIVES,
-    SignSolution,
     negative_slope,
     solve_signs,
     to_form,
@@ -101,8 +100,12 @@ class ReluCoarseOptions:
     """The slice that is searched where inputs are many."""
     coarsest_on_lines: float = 1e-4
     """The same noise up to which they are looked for on lines where random starts have failed."""
-    rows_after_lines: float = 3.0
-    """Rows to which all parameters are fitted where lines have shown the units, as above."""
+    rows_after_lines: float = 4.0
+    """Rows to which all parameters are fitted where lines have shown the units, as above, ..."""
+    rounds_after_lines: int = 2
+    """... and how often more are asked if they do not suffice."""
+    nearly_explained: float = 0.05
+    """Residual of units on lines, relative to the spread, from which least squares on values goes on."""
 
     def width(self, noise: NoiseKind) -> int:
         """Return the number of units assumed when the caller gives no width."""
@@ -203,40 +206,54 @@ class ReluCoarseSearch(Search):
                 reading, self.journal, self.rng, coarse_line_options(noise.relative), lambda form: None
             )
             try:
-                form = lines.run()
+                lines.run()
             except GaveUp:
-                continue
-            solution, name = self._signs(form)
-            behind = to_network(form, solution, name)
-            spread = reading.spread
-            network = Network(
-                [behind.weights[0], behind.weights[1] * spread],
-                [behind.biases[0], behind.biases[1] * spread],
-                behind.activations,
-                None if behind.skip is None else behind.skip * spread,
-            )
-            with self.journal.stage(f"fit {name}") as stage:
-                self._rows.extend_to(self._options.rows_after_lines * self._parameters(form.width))
-                fit = self._fitted(network, link)
-                stage.figures.update(rows=len(self._rows), width=fit.model.width, misfit=fit.misfit)
-            self._best.keep(fit)
-            if self._best.is_explained:
-                self._best.refine(self._searched_again, self._pruned)
+                if lines.residual > self._options.nearly_explained:
+                    continue
+            if lines.units.width and self._near(lines.units, link):
+                self._best.refine(self._searched_nearby, lambda fit: fit)
                 return True
         return False
 
-    def _signs(self, form: AbsoluteForm) -> tuple[SignSolution, str]:
-        """Return signs of the units that explain the affine part, and the activation; say what stays open."""
-        told, tolerance = self.request.activation, self._options.sign_misfit
-        names = (told,) if told in KINKED else KINKED
-        tried = [(solve_signs(form, negative_slope(name), tolerance), name) for name in names]
-        solution, name = next((each for each in tried if each[0].solved), tried[0])
-        self._ambiguity = None
-        if not solution.solved:
-            self._ambiguity = "no signs of the units explain the affine part: it is given as a skip matrix"
-        elif not solution.unique:
-            self._ambiguity = "the signs of the units fit, but others may fit as well"
-        return solution, name
+    def _near(self, units: Units, link: Link) -> bool:
+        """Fit units that lines have shown to values, with more rows while these leave something open."""
+        options, start = self._options, (units.weights, units.biases)
+        goal = options.rows_after_lines * self._parameters(units.width)
+        for _ in range(options.rounds_after_lines):
+            self._rows.extend_to(goal)
+            with self.journal.stage("fit units of lines") as stage:
+                found = self._units_behind(link, start)
+                if found is None or not found.network.hidden:
+                    return False
+                stage.figures.update(
+                    rows=len(self._rows),
+                    width=found.network.hidden[0],
+                    repairs=found.search.repairs,
+                    residual=found.search.fit.residual,
+                )
+                if found.search.exact:
+                    fit = self._fitted(found.network, link)
+                    stage.figures.update(misfit=fit.misfit, signs=found.signs_method)
+                    self._best.keep(fit)
+                    self._ambiguity = found.other_signs()
+                    if self._best.is_explained:
+                        return True
+            form = to_form(found.network)
+            start = form.weights, form.biases
+            goal *= options.row_growth
+        return False
+
+    def _searched_nearby(self, fit: AveragedFit) -> AveragedFit:
+        """Search again for units that more rows have shown to be missing."""
+        link, form = link_of(fit.model), to_form(fit.model.to_network())
+        found = self._units_behind(link, (form.weights, form.biases))
+        if found is None or not found.network.hidden:
+            return fit
+        other = self._fitted(found.network, link)
+        if other.misfit >= fit.misfit:
+            return fit
+        self._ambiguity = found.other_signs()
+        return other
 
     def _narrow(self) -> None:
         """Look nearer to the centre where a link is saturated nearly everywhere."""
@@ -310,8 +327,11 @@ class ReluCoarseSearch(Search):
         all_tried = solution.method == "enumeration" and len(solution.alternatives) < MOST_ALTERNATIVES
         return fits[best], None if solution.unique or all_tried else still_open
 
-    def _units_behind(self, link: Link) -> SampleFit | None:
-        """Return the network of z = T^{-1}(y) that fits best; None if z is hardly known anywhere."""
+    def _units_behind(self, link: Link, start: tuple[Array, Array] | None = None) -> SampleFit | None:
+        """Return the network of z = T^{-1}(y) that fits best; None if z is hardly known anywhere.
+
+        ``start`` are weights (d, m) and biases (m,) of units that are nearly right.
+        """
         rows, options, kind = self._rows, self._options, self.findings.noise.kind
         used, errors = self._seen(link, rows.answers)
         x, z = rows.points[used], link.undo(rows.answers[used], self.findings.noise.edge_sigma)
@@ -334,6 +354,7 @@ class ReluCoarseSearch(Search):
                 starts=options.starts if self._certain else 1, most=max(int(len(x) / per_unit), width or 0)
             ),
             on_step=self.on_step,
+            start=start,
         )
         if fit.search.interrupted:
             raise KeyboardInterrupt

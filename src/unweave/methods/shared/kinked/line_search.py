@@ -153,6 +153,8 @@ class UnitsOnLines:
         self.units = Units.none(self._region.n_inputs, outputs)
         self.evidence = KinkedEvidence()
         self.notes: list[str] = []
+        self.residual = np.inf
+        """What the units leave of fresh rows, relative to the spread of these."""
         self.left_out = 0
         """Weak units that were seen on a line and not met again: accidents, or too weak to be measured."""
         self.rows = np.zeros((0, self._region.n_inputs))
@@ -221,7 +223,6 @@ class UnitsOnLines:
         elif self._is_short:
             most, patience = options.most_short_lines, options.dry_short_lines
         form: AbsoluteForm | None = None
-        residual = np.inf
         for _ in range(most):
             drawn = self._draw_line(form)
             before = self.units.width
@@ -259,14 +260,14 @@ class UnitsOnLines:
                 stage.figures.update(units=self.units.width, open_kinks=left + found.unresolved)
             dry = 0 if self.units.width > before else dry + 1
             with self._journal.stage("completeness") as stage:
-                form, residual = self._fit(self.units)
-                stage.figures.update(residual=residual, units=self.units.width)
-            if residual <= options.explained and dry >= enough:
+                form, self.residual = self._fit(self.units)
+                stage.figures.update(residual=self.residual, units=self.units.width)
+            if self.residual <= options.explained and dry >= enough:
                 self.evidence = replace(self.evidence, width=self.units.width, found=self.units.width)
                 return form
             if dry >= patience:
                 break
-        raise GaveUp(LineReason.NOT_ONE_LAYER, units=self.units.width, residual=residual)
+        raise GaveUp(LineReason.NOT_ONE_LAYER, units=self.units.width, residual=self.residual)
 
     def _draw_line(self, form: AbsoluteForm | None) -> Line:
         """Draw a line; behind a link, the one of many that ``form`` says is read over the longest stretch.

@@ -33,12 +33,14 @@ from unweave.networks.signs import SIGN_TOLERANCE, SignSolution, negative_slope,
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.variable_projection.features import KINK, UnitFeature, feature_of
+from unweave.numerics.variable_projection.nearby import search_nearby
 from unweave.numerics.variable_projection.orthonormal import orthonormal_columns
 from unweave.numerics.variable_projection.prune import OnStep
 from unweave.numerics.variable_projection.search import SearchOptions, UnitSearch, search_units
 from unweave.numerics.whitening import Whitening
 
 _SIGN_STANDARD_ERRORS = 10.0  # of the polynomial part, by which a pattern of signs may miss it under noise
+_TINY = float(np.finfo(np.float64).tiny)
 _LARGEST_SIGN_TOLERANCE = 0.2  # relative misfit beyond which a pattern of signs explains nothing
 # All parameters, from a start that is near:
 _LAST_FIT = LevenbergMarquardtOptions(steps=40, damping=1e-6, floor=1e-14, stalls=3)
@@ -91,11 +93,13 @@ def fit_samples(
     noisy: bool = False,
     options: SearchOptions | None = None,
     on_step: OnStep | None = None,
+    start: tuple[Array, Array] | None = None,
 ) -> SampleFit:
     """Fit a network of ``width`` (None: find out) to x (n, d), y (n, K).
 
     ``floor`` is the residual relative to the spread of the answers at which a fit counts as exact; ``noisy``
     says that it is noise. With ``activation`` None, ReLU and leaky ReLU are told apart by the affine part.
+    ``start`` are weights (d, m) and biases (m,) of units that are nearly right: no other start is tried then.
     """
     feature = KINK if activation is None else feature_of(activation)
     whitening = Whitening.of(x)
@@ -103,18 +107,30 @@ def fit_samples(
     scale = np.where(scale > 0, scale, 1.0)
     extended, answers = whitening.with_ones(x), (y - centre) / scale
     inputs = extended[:, :-1]
-    search = search_units(
-        inputs,
-        answers,
-        width,
-        floor=floor,
-        rng=rng,
-        noisy=noisy,
-        feature=feature,
-        options=options,
-        on_step=on_step,
-        inputs=extended,
-    )
+    if start is None:
+        search = search_units(
+            inputs,
+            answers,
+            width,
+            floor=floor,
+            rng=rng,
+            noisy=noisy,
+            feature=feature,
+            options=options,
+            on_step=on_step,
+            inputs=extended,
+        )
+    else:
+        search = search_nearby(
+            inputs,
+            answers,
+            whitening.units_forth(*start),
+            floor=floor,
+            rng=rng,
+            feature=feature,
+            on_step=on_step,
+            inputs=extended,
+        )
     units = search.fit.units
     features = feature.value(inputs @ units[:-1] + units[-1])
     heights, polynomial = _linear_numbers(feature, inputs, features, answers)
@@ -128,7 +144,8 @@ def fit_samples(
         reason = ""
     else:
         form = _absolute_form(whitening, units, heights, polynomial)
-        network, chosen = _kinked(form, activation, tolerance)
+        precise = noise * float(scale.max()) / max(float(np.linalg.norm(form.heights)), _TINY)
+        network, chosen = _kinked(form, activation, tolerance, None if start is None else precise)
         solved, unique, method, reason = chosen.solved, chosen.unique, chosen.method, chosen.reason
         others = tuple(pattern * chosen.signs for pattern in chosen.alternatives)
     last = not search.exact and not search.out_of_time
@@ -171,9 +188,11 @@ def _absolute_form(whitening: Whitening, units: Array, heights: Array, polynomia
     return AbsoluteForm(weights, biases, heights * length[:, None], slope, offset)
 
 
-def _kinked(form: AbsoluteForm, activation: str | None, tolerance: float) -> tuple[Network, SignSolution]:
+def _kinked(
+    form: AbsoluteForm, activation: str | None, tolerance: float, error: float | None
+) -> tuple[Network, SignSolution]:
     names = ["relu", "leaky_relu"] if activation is None else [activation]
-    solutions = [solve_signs(form, negative_slope(name), tolerance) for name in names]
+    solutions = [solve_signs(form, negative_slope(name), tolerance, error=error) for name in names]
     solved = [i for i, solution in enumerate(solutions) if solution.solved]
     best = min(solved, key=lambda i: solutions[i].residual) if solved else 0
     network = to_network(form, solutions[best], names[best])
