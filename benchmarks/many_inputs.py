@@ -56,7 +56,8 @@ def in_torch(network: unweave.Network) -> Callable[[Array], Array]:
         for layer, weight, bias in zip((first, second), network.weights, network.biases, strict=True):
             layer.weight.copy_(torch.from_numpy(weight.T.astype(np.float32)))
             layer.bias.copy_(torch.from_numpy(bias.astype(np.float32)))
-    module = torch.nn.Sequential(first, units, second)
+    links = {"softmax": [torch.nn.Softmax(dim=1)], "sigmoid": [torch.nn.Sigmoid()]}
+    module = torch.nn.Sequential(first, units, second, *links.get(network.activations[-1], []))
 
     def answer(x: Array) -> Array:
         with torch.no_grad():

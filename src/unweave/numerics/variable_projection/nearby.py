@@ -136,9 +136,7 @@ class _Nearby:
     def _without(self, fit: ProjectedFit, units: IntArray) -> ProjectedFit:
         """Return a fit as good as ``fit`` without ``units``, or without half of them, or ``fit``."""
         problem, bound = self._problem, information(self._problem, fit)
-        settings = ProjectionOptions(
-            steps=self._options.trial_steps, floor=0.0, patience=2, worthwhile=0.1
-        )
+        settings = ProjectionOptions(steps=self._options.trial_steps, floor=0.0, patience=2, worthwhile=0.1)
         while len(units) and not out_of_time():
             trial = self._fitted(np.delete(fit.units, units, axis=1), settings)
             if information(problem, trial) <= bound:
