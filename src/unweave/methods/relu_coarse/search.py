@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit, fit_to_rows, prune
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.refinement import CoarseOptions, Refinement
@@ -26,9 +26,8 @@ from unweave.methods.shared.coarse_answers.rows import AnsweredRows, link_of
 from unweave.methods.shared.coarse_answers.sliced import SlicedOptions
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.line_search import UnitsOnLines, coarse_line_options
-from unweave.methods.shared.kinked.reading import open_reading
+from unweave.methods.shared.kinked.reading import Reading, open_reading
 from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples, units_may_turn
-from unweave.methods.shared.kinked.units import Units
 from unweave.methods.shared.refusals import links_to_try
 from unweave.networks.links import Link
 from unweave.networks.network import Network
@@ -36,6 +35,7 @@ from unweave.networks.parameters import NetworkParameters
 from unweave.networks.signs import (
     KINKED,
     MOST_ALTERNATIVES,
+    SIGN_TOLERANCE,
     negative_slope,
     solve_signs,
     to_form,
@@ -44,6 +44,7 @@ from unweave.networks.signs import (
 from unweave.numerics.variable_projection.search import SearchOptions
 from unweave.probing.noise import NoiseKind
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
+from unweave.search.journal import OpenStage
 from unweave.targets.region import Region
 
 
@@ -102,14 +103,53 @@ class ReluCoarseOptions:
     """The same noise up to which they are looked for on lines where random starts have failed."""
     rows_after_lines: float = 4.0
     """Rows to which all parameters are fitted where lines have shown the units, as above, ..."""
-    rounds_after_lines: int = 2
-    """... and how often more are asked if they do not suffice."""
+    rounds_after_lines: int = 3
+    """... and how often more are asked if they do not suffice, ..."""
+    row_growth_after_lines: float = 2.0
+    """... and the ratio of their numbers."""
+    largest_pruned: int = 4000
+    """Number of parameters up to which all of them are refitted to tell whether a unit is needed."""
+    sign_errors: float = 10.0
+    """Standard errors of the affine part by which a pattern of signs may miss it."""
     nearly_explained: float = 0.05
     """Residual of units on lines, relative to the spread, from which least squares on values goes on."""
 
     def width(self, noise: NoiseKind) -> int:
         """Return the number of units assumed when the caller gives no width."""
         return self.first_width_rounded if noise == "rounded" else self.first_width
+
+
+@dataclass(frozen=True, eq=False)
+class _FarRows:
+    """Rows on lines, which show units that switch where random rows do not see them."""
+
+    points: Array
+    """(n, D)"""
+    answers: Array
+    """(n, K)"""
+    precision: Array
+    """(n,) see `AnsweredRows`."""
+    sigma: Array
+    """(K,)"""
+
+    @classmethod
+    def on(cls, lines: UnitsOnLines, reading: Reading, sigma: Array) -> _FarRows:
+        """Take all rows that were read on ``lines``."""
+        points, values, errors = lines.far_rows
+        answers = reading.link.apply(values * reading.spread)
+        off = errors[:, None] * reading.spread * np.abs(reading.link.slope(answers))
+        return cls(points, answers, (sigma / np.maximum(off, sigma)).min(axis=1), sigma)
+
+    def at(self, chosen: IntArray) -> tuple[Array, Array, Array]:
+        """Return points, answers and precision of the ``chosen`` rows."""
+        return self.points[chosen], self.answers[chosen], self.precision[chosen]
+
+    def missed(self, model: NetworkParameters, most: float) -> IntArray:
+        """Return the rows that ``model`` misses by more than ``most`` errors, the worst first."""
+        off = np.abs(model.values(self.points) - self.answers) / self.sigma
+        worst = off.max(axis=1, initial=0.0) * self.precision
+        order = np.argsort(-worst)
+        return order[worst[order] > most]
 
 
 class ReluCoarseReason(Reason):
@@ -210,50 +250,91 @@ class ReluCoarseSearch(Search):
             except GaveUp:
                 if lines.residual > self._options.nearly_explained:
                     continue
-            if lines.units.width and self._near(lines.units, link):
-                self._best.refine(self._searched_nearby, lambda fit: fit)
+            if lines.units.width and self._near(lines, reading):
+                self._best.refine(self._searched_nearby, self._settled)
                 return True
         return False
 
-    def _near(self, units: Units, link: Link) -> bool:
-        """Fit units that lines have shown to values, with more rows while these leave something open."""
-        options, start = self._options, (units.weights, units.biases)
-        goal = options.rows_after_lines * self._parameters(units.width)
+    def _near(self, lines: UnitsOnLines, reading: Reading) -> bool:
+        """Fit units that lines have shown to values, with more rows while these leave something open.
+
+        Rows on lines show units that switch far out, where random rows do not see them.
+        """
+        options = self._options
+        start = lines.units.weights, lines.units.biases
+        self._rows.extend_to(options.rows_after_lines * self._parameters(lines.units.width))
+        far = _FarRows.on(lines, reading, self._rows.sigma)
+        self._rows.include(*far.at(self.rng.permutation(len(far.points))[: len(self._rows)]))
         for _ in range(options.rounds_after_lines):
-            self._rows.extend_to(goal)
             with self.journal.stage("fit units of lines") as stage:
-                found = self._units_behind(link, start)
-                if found is None or not found.network.hidden:
-                    return False
-                stage.figures.update(
-                    rows=len(self._rows),
-                    width=found.network.hidden[0],
-                    repairs=found.search.repairs,
-                    residual=found.search.fit.residual,
-                )
-                if found.search.exact:
-                    fit = self._fitted(found.network, link)
-                    stage.figures.update(misfit=fit.misfit, signs=found.signs_method)
-                    self._best.keep(fit)
-                    self._ambiguity = found.other_signs()
-                    if self._best.is_explained:
-                        return True
-            form = to_form(found.network)
+                fit = self._near_fit(start, reading.link, stage)
+            if fit is None:
+                return False
+            self._best.keep(fit)
+            missed = far.missed(fit.model, self._rows.acceptable_misfit())
+            if self._best.is_explained and not len(missed):
+                return True
+            if self.context.is_late:
+                return False
+            # Rows that show most, else more rows.
+            self._rows.include(*far.at(missed[: len(self._rows)]))
+            if not self._best.is_explained:
+                self._rows.extend_to(options.row_growth_after_lines * len(self._rows))
+            form = to_form(fit.model.to_network())
             start = form.weights, form.biases
-            goal *= options.row_growth
-        return False
+        return self._best.is_explained
+
+    def _near_fit(
+        self, start: tuple[Array, Array], link: Link, stage: OpenStage | None = None
+    ) -> AveragedFit | None:
+        """Fit to all rows from ``start``, units added and left out as they ask for."""
+        found = self._units_behind(link, start)
+        if found is None or not found.network.hidden:
+            return None
+        fit = self._fitted(found.network, link)
+        if stage is not None:
+            stage.figures.update(
+                rows=len(self._rows),
+                width=found.network.hidden[0],
+                repairs=found.search.repairs,
+                residual=found.search.fit.residual,
+                misfit=fit.misfit,
+            )
+        return fit
 
     def _searched_nearby(self, fit: AveragedFit) -> AveragedFit:
         """Search again for units that more rows have shown to be missing."""
+        form = to_form(fit.model.to_network())
+        other = self._near_fit((form.weights, form.biases), link_of(fit.model))
+        return fit if other is None or other.misfit >= fit.misfit else other
+
+    def _settled(self, fit: AveragedFit) -> AveragedFit:
+        """Leave out what the rows do not ask for, and find signs: all that is known is needed for them."""
+        if fit.misfit > self._rows.acceptable_misfit():
+            return fit
+        if fit.model.size <= self._options.largest_pruned:
+            fit = prune(fit, self._rows, skip_helps=True)
         link, form = link_of(fit.model), to_form(fit.model.to_network())
-        found = self._units_behind(link, (form.weights, form.biases))
-        if found is None or not found.network.hidden:
-            return fit
-        other = self._fitted(found.network, link)
-        if other.misfit >= fit.misfit:
-            return fit
-        self._ambiguity = found.other_signs()
-        return other
+        errors = link.undone_errors(self._rows.answers, self._rows.sigma, self.findings.noise.number_format)
+        noise = fit.misfit * float(np.median(errors)) * np.sqrt(fit.model.size / fit.equations)
+        error = max(noise / float(np.linalg.norm(form.heights)), float(np.finfo(np.float64).eps))
+        tolerance = min(max(self._options.sign_errors * error, SIGN_TOLERANCE), self._options.sign_misfit)
+        told = self.request.activation
+        for name in (told,) if told in KINKED else KINKED:
+            solution = solve_signs(form, negative_slope(name), tolerance, error=error)
+            if not solution.solved:
+                reason = f" ({solution.reason})" if solution.reason else ""
+                self._ambiguity = self._ambiguity or (
+                    "the units are known up to signs, and no signs were found that explain the affine part: "
+                    f"it is given as a skip matrix{reason}"
+                )
+                continue
+            signed = self._fitted(to_network(form, solution, name), link)
+            if signed.misfit <= self._rows.acceptable_misfit():
+                unique = "the signs of the units fit, but others may fit as well"
+                self._ambiguity = None if solution.unique else unique
+                return signed
+        return fit
 
     def _narrow(self) -> None:
         """Look nearer to the centre where a link is saturated nearly everywhere."""
@@ -335,10 +416,13 @@ class ReluCoarseSearch(Search):
         rows, options, kind = self._rows, self._options, self.findings.noise.kind
         used, errors = self._seen(link, rows.answers)
         x, z = rows.points[used], link.undo(rows.answers[used], self.findings.noise.edge_sigma)
+        errors = errors[used] / rows.precision[used, None]
         if len(x) < options.fewest_rows_per_parameter * self._parameters(1):
             return None
         spread = np.where(z.std(axis=0) > 0, z.std(axis=0), 1.0)
-        share = float(np.sqrt(np.mean((errors[used] / spread) ** 2)))
+        row_errors = errors.max(axis=1)
+        shortened = errors if start is None else errors / row_errors[:, None] * row_errors.min()
+        share = float(np.sqrt(np.mean((shortened / spread) ** 2)))
         noisy, width = kind in ("rounded", "noisy"), self.request.width
         least = (options.noise_residual if noisy else options.rounding_residual) * share
         per_unit = (self._parameters(2) - self._parameters(1)) * options.fewest_rows_per_parameter
@@ -355,6 +439,7 @@ class ReluCoarseSearch(Search):
             ),
             on_step=self.on_step,
             start=start,
+            errors=None if start is None else row_errors,
         )
         if fit.search.interrupted:
             raise KeyboardInterrupt

@@ -47,8 +47,8 @@ class NearbyOptions:
     """Steps of a fit that shows whether units can be left out."""
     twins: float = 0.05
     """Distance of two unit vectors (w, b) up to which their units may be one."""
-    doubtful: float = 1e-3
-    """Relative residual that leaving a unit out may add, heights refitted, for it to be tried with a fit."""
+    doubtful: float = 30.0
+    """Residual that leaving a unit out may add, heights refitted, over what noise explains, for a trial."""
 
 
 DEFAULT_NEARBY_OPTIONS = NearbyOptions()
@@ -124,9 +124,10 @@ class _Nearby:
         fit = self._without(fit, self._cheap(fit))
         fit = self._without(fit, self._weaker_twins(fit))
         costs = removal_costs(self._problem, fit.units)
-        doubtful = np.flatnonzero(costs <= self._options.doubtful)
+        tried = np.flatnonzero(costs <= self._options.doubtful * self._noise_price(fit))
+        tried = np.union1d(tried, self._weaker_twins(fit))
         left = np.arange(fit.units.shape[1])
-        for unit in doubtful[np.argsort(costs[doubtful])]:
+        for unit in tried[np.argsort(costs[tried])]:
             before = fit
             fit = self._without(fit, np.flatnonzero(left == unit))
             if fit is not before:
@@ -147,9 +148,7 @@ class _Nearby:
     def _cheap(self, fit: ProjectedFit) -> IntArray:
         """Return the units for whose loss refitted heights make up, but for noise, cheapest first."""
         units, numbers, gone = fit.units, np.arange(fit.units.shape[1]), []
-        rows, outputs = self._problem.rest.shape
-        price = (len(units) - 1 + outputs) * np.log(rows * outputs) / (rows * outputs)
-        most = fit.residual * np.sqrt(price)
+        most = self._noise_price(fit)
         while len(numbers) > 1 and not out_of_time():
             costs = removal_costs(self._problem, units)
             cheapest = int(costs.argmin())
@@ -158,6 +157,12 @@ class _Nearby:
             gone.append(numbers[cheapest])
             numbers, units = np.delete(numbers, cheapest), np.delete(units, cheapest, axis=1)
         return np.array(gone, dtype=np.int64)
+
+    def _noise_price(self, fit: ProjectedFit) -> float:
+        """Return the residual that a unit may take away by fitting noise (see `information`)."""
+        rows, outputs = self._problem.rest.shape
+        price = (len(fit.units) - 1 + outputs) * np.log(rows * outputs) / (rows * outputs)
+        return fit.residual * float(np.sqrt(price))
 
     def _weaker_twins(self, fit: ProjectedFit) -> IntArray:
         """Return the weaker one of every two units on nearly one hyperplane, nearest first."""

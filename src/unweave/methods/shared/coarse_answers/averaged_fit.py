@@ -67,7 +67,10 @@ def fit_averaged(
     stalls: int = 2,
     on_step: OnStep | None = None,
 ) -> AveragedFit:
-    """Fit all parameters to ``answers`` (n, K) at ``points`` (n, D) with errors of size ``sigma`` (K,)."""
+    """Fit all parameters to ``answers`` (n, K) at ``points`` (n, D).
+
+    Errors are of size ``sigma``, (K,) or (n, K).
+    """
     weights = np.broadcast_to(1 / sigma, answers.shape)
     problem = ValueFit(model, points, answers, weights)
     rounding = float(np.finfo(np.float64).eps * np.sqrt(np.mean((answers / sigma) ** 2)))
@@ -92,7 +95,7 @@ def fit_to_rows(
     model: NetworkParameters, rows: AnsweredRows, *, damping: float = 1e-3, on_step: OnStep | None = None
 ) -> AveragedFit:
     """Fit all parameters to all ``rows`` at hand."""
-    return fit_averaged(model, rows.points, rows.answers, rows.sigma, damping=damping, on_step=on_step)
+    return fit_averaged(model, rows.points, rows.answers, rows.errors, damping=damping, on_step=on_step)
 
 
 def without_unit(model: NetworkParameters, unit: int) -> NetworkParameters:
@@ -137,7 +140,7 @@ def _with_one_less(
     if not np.isfinite(fit.misfit) or least_significance(fit) ** 2 > noise:
         return None
     allowed = noise * fit.misfit**2
-    costs = costs_of_leaving_out(model, rows.points, rows.answers, rows.sigma, skip_helps=skip_helps)
+    costs = costs_of_leaving_out(model, rows.points, rows.answers, rows.errors, skip_helps=skip_helps)
     for unit in np.argsort(costs):
         if not costs[unit] < allowed:
             break
@@ -163,7 +166,7 @@ def least_significance(fit: AveragedFit) -> float:
 def costs_of_leaving_out(
     model: NetworkParameters, points: Array, answers: Array, sigma: Array, *, skip_helps: bool = True
 ) -> Array:
-    """Return by how much (m,) the squared residuals, in ``sigma`` (K,), rise without each unit.
+    """Return by how much (m,) the squared residuals, in ``sigma`` (K,) or (n, K), rise without each unit.
 
     ``answers`` (n, K) at ``points`` (n, D) are those that the model was fitted to. Unless ``skip_helps``, a
     skip stays as it is and does not make up for the part of a unit that is linear.

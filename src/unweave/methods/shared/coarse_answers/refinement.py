@@ -114,7 +114,7 @@ class Refinement(Generic[Measured]):
         self.fit = fit
         self._fitted = (
             rows.points,
-            np.broadcast_to(1 / (rows.sigma * max(fit.misfit, 1.0)), rows.answers.shape),
+            1 / (rows.errors * max(fit.misfit, 1.0)),
         )
         self._errors = self._error_bars_of(fit.model, fit.standard_errors)
         floor = rows.largest_sigma / max(float(findings.output_scale.max()), np.finfo(np.float64).tiny)

@@ -61,10 +61,17 @@ class AnsweredRows:
         """(n, D) normalised inputs"""
         self.answers: Array = np.empty((0, self.n_outputs))
         """(n, K)"""
+        self.precision: Array = np.empty(0)
+        """(n,) how much smaller than sigma the errors of a row are: one, or less far out"""
         self._mixed_in: Region | None = None
 
     def __len__(self) -> int:
         return len(self.points)
+
+    @property
+    def errors(self) -> Array:
+        """(n, K) standard deviation of every answer."""
+        return np.asarray(self.sigma / self.precision[:, None])
 
     @property
     def region(self) -> Region:
@@ -112,8 +119,13 @@ class AnsweredRows:
         if missing > 0:
             require(_COPIES_OF_AVERAGED_ROWS * np.ceil(goal) * self.n_inputs, "the rows of a fit")
             new = self.sample(missing)
-            self.answers = np.concatenate([self.answers, self.view(new)])
-            self.points = np.concatenate([self.points, new])
+            self.include(new, self.view(new), np.ones(missing))
+
+    def include(self, points: Array, answers: Array, precision: Array) -> None:
+        """Add rows (n, D) that were asked, their answers (n, K), and how precise these are (n,)."""
+        self.points = np.concatenate([self.points, points])
+        self.answers = np.concatenate([self.answers, answers])
+        self.precision = np.concatenate([self.precision, precision])
 
     def left_behind(self, values: Array, link: Link) -> Array:
         """Return what ``values`` (n, K) leave of the answers behind the link, to first order.

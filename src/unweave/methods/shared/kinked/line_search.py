@@ -161,6 +161,18 @@ class UnitsOnLines:
         """(n, d) rows that were read, on both sides of every unit once all are refined."""
         self.answers = np.zeros((0, outputs))
         """(n, K) what was read there."""
+        self._on_lines: list[tuple[Array, Array, Array]] = []
+
+    @property
+    def far_rows(self) -> tuple[Array, Array, Array]:
+        """Rows (n, d) on coarse lines, what was read there (n, K), and its error (n,)."""
+        none = self.rows[:0], self.answers[:0], np.zeros(0)
+        points, values, errors = (np.concatenate(each) for each in zip(none, *self._on_lines, strict=True))
+        read = np.isfinite(values).all(axis=1)
+        # Rounding grows with the terms that an answer is summed from, behind a link, too.
+        distance = np.linalg.norm(points, axis=1) / points.shape[1] ** 0.5
+        growing = self._reading.error * np.maximum(1.0, distance)
+        return points[read], values[read], np.maximum(errors, growing)[read]
 
     def run(self) -> AbsoluteForm:
         """Search lines until their units explain what is read; tell ``on_form`` of every form on the way."""
@@ -200,7 +212,9 @@ class UnitsOnLines:
 
     def _read_line(self, points: Array) -> Array:
         """Read rows on a line; keep them for the fit where rows are few."""
-        values = self._reading.on_line(points)
+        values, errors = self._reading.with_errors(points)
+        if self._options.coarse:
+            self._on_lines.append((points, values, errors.max(axis=1)))
         if self._options.sparing:
             self.rows = np.concatenate([self.rows, points])
             self.answers = np.concatenate([self.answers, values])

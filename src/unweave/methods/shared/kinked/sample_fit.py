@@ -32,7 +32,7 @@ from unweave.networks.parameters import NetworkParameters
 from unweave.networks.signs import SIGN_TOLERANCE, SignSolution, negative_slope, solve_signs, to_network
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
-from unweave.numerics.variable_projection.features import KINK, UnitFeature, feature_of
+from unweave.numerics.variable_projection.features import KINK, feature_of
 from unweave.numerics.variable_projection.nearby import search_nearby
 from unweave.numerics.variable_projection.orthonormal import orthonormal_columns
 from unweave.numerics.variable_projection.prune import OnStep
@@ -40,7 +40,6 @@ from unweave.numerics.variable_projection.search import SearchOptions, UnitSearc
 from unweave.numerics.whitening import Whitening
 
 _SIGN_STANDARD_ERRORS = 10.0  # of the polynomial part, by which a pattern of signs may miss it under noise
-_TINY = float(np.finfo(np.float64).tiny)
 _LARGEST_SIGN_TOLERANCE = 0.2  # relative misfit beyond which a pattern of signs explains nothing
 # All parameters, from a start that is near:
 _LAST_FIT = LevenbergMarquardtOptions(steps=40, damping=1e-6, floor=1e-14, stalls=3)
@@ -94,18 +93,25 @@ def fit_samples(
     options: SearchOptions | None = None,
     on_step: OnStep | None = None,
     start: tuple[Array, Array] | None = None,
+    errors: Array | None = None,
 ) -> SampleFit:
     """Fit a network of ``width`` (None: find out) to x (n, d), y (n, K).
 
     ``floor`` is the residual relative to the spread of the answers at which a fit counts as exact; ``noisy``
     says that it is noise. With ``activation`` None, ReLU and leaky ReLU are told apart by the affine part.
-    ``start`` are weights (d, m) and biases (m,) of units that are nearly right: no other start is tried then.
+    ``start`` are weights (d, m) and biases (m,) of units that are nearly right: no other start is
+    tried then, and signs are left to the caller, who knows more rows.
+    ``errors`` (n,) say how much less than others some rows count beside such a start.
     """
     feature = KINK if activation is None else feature_of(activation)
-    whitening = Whitening.of(x)
-    centre, scale = y.mean(axis=0), y.std(axis=0)
+    # |z| grows with the inputs, so that a row (x, 1) that counts less is one that is shorter.
+    weights = np.ones((len(x), 1)) if errors is None else errors.min() / errors[:, None]
+    whitening = Whitening.of(weights * x)
+    centre, scale = y.mean(axis=0), (weights * y).std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     extended, answers = whitening.with_ones(x), (y - centre) / scale
+    if errors is not None:
+        extended, answers = weights * extended, weights * answers
     inputs = extended[:, :-1]
     if start is None:
         search = search_units(
@@ -132,8 +138,9 @@ def fit_samples(
             inputs=extended,
         )
     units = search.fit.units
-    features = feature.value(inputs @ units[:-1] + units[-1])
-    heights, polynomial = _linear_numbers(feature, inputs, features, answers)
+    features = feature.value(extended @ units)
+    beside = extended if feature.degree == 1 else feature.polynomial(inputs)
+    heights, polynomial = _linear_numbers(features, beside, answers)
     heights, polynomial = heights * scale, polynomial * scale
     polynomial[-1] += centre
     parameters = units.size + heights.size + polynomial.size
@@ -144,8 +151,7 @@ def fit_samples(
         reason = ""
     else:
         form = _absolute_form(whitening, units, heights, polynomial)
-        precise = noise * float(scale.max()) / max(float(np.linalg.norm(form.heights)), _TINY)
-        network, chosen = _kinked(form, activation, tolerance, None if start is None else precise)
+        network, chosen = _kinked(form, activation, tolerance, start is None)
         solved, unique, method, reason = chosen.solved, chosen.unique, chosen.method, chosen.reason
         others = tuple(pattern * chosen.signs for pattern in chosen.alternatives)
     last = not search.exact and not search.out_of_time
@@ -153,7 +159,7 @@ def fit_samples(
         network = _refitted(network, x, y, on_step)
     spread = np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
     residual = float((np.sqrt(np.mean((network(x) - y) ** 2, axis=0)) / spread).max())
-    above = (inputs @ units[:-1] + units[-1] > 0).sum(axis=0)
+    above = (extended @ units > 0).sum(axis=0)
     fewest = int(np.minimum(above, len(x) - above).min(initial=len(x)))
     missing = x.shape[1] - whitening.rank
     return SampleFit(network, search, residual, solved, unique, method, others, fewest, missing, reason)
@@ -167,12 +173,10 @@ def units_may_turn(patterns: Sequence[Array]) -> str:
     return f"the same function with the signs of other units turned; sets of units that may turn: {listed}"
 
 
-def _linear_numbers(
-    feature: UnitFeature, inputs: Array, features: Array, answers: Array
-) -> tuple[Array, Array]:
+def _linear_numbers(features: Array, polynomial: Array, answers: Array) -> tuple[Array, Array]:
     """Return heights (m, K) and polynomial coefficients (q, K) of the least-squares fit, refined once."""
     width = features.shape[1]
-    design = np.hstack([features, feature.polynomial(inputs)])
+    design = np.hstack([features, polynomial])
     basis, triangle = orthonormal_columns(design)
     solution = np.zeros((design.shape[1], answers.shape[1]))
     for _ in range(2):
@@ -189,10 +193,13 @@ def _absolute_form(whitening: Whitening, units: Array, heights: Array, polynomia
 
 
 def _kinked(
-    form: AbsoluteForm, activation: str | None, tolerance: float, error: float | None
+    form: AbsoluteForm, activation: str | None, tolerance: float, with_signs: bool
 ) -> tuple[Network, SignSolution]:
     names = ["relu", "leaky_relu"] if activation is None else [activation]
-    solutions = [solve_signs(form, negative_slope(name), tolerance, error=error) for name in names]
+    if not with_signs:
+        unsigned = SignSolution(np.ones(form.width), np.nan, "none", solved=False, unique=False)
+        return to_network(form, unsigned, names[0]), unsigned
+    solutions = [solve_signs(form, negative_slope(name), tolerance) for name in names]
     solved = [i for i, solution in enumerate(solutions) if solution.solved]
     best = min(solved, key=lambda i: solutions[i].residual) if solved else 0
     network = to_network(form, solutions[best], names[best])
