@@ -133,9 +133,11 @@ class _FarRows:
     """(K,)"""
 
     @classmethod
-    def on(cls, lines: UnitsOnLines, reading: Reading, sigma: Array) -> _FarRows:
-        """Take all rows that were read on ``lines``."""
+    def on(cls, lines: UnitsOnLines, reading: Reading, sigma: Array, rounded: bool) -> _FarRows:
+        """Take all rows that were read on ``lines``, unless their answers are ``rounded``."""
         points, values, errors = lines.far_rows
+        if rounded:  # what is behind a link does not give rounded answers back
+            points, values, errors = points[:0], values[:0], errors[:0]
         answers = reading.link.apply(values * reading.spread)
         off = errors[:, None] * reading.spread * np.abs(reading.link.slope(answers))
         return cls(points, answers, (sigma / np.maximum(off, sigma)).min(axis=1), sigma)
@@ -263,7 +265,7 @@ class ReluCoarseSearch(Search):
         options = self._options
         start = lines.units.weights, lines.units.biases
         self._rows.extend_to(options.rows_after_lines * self._parameters(lines.units.width))
-        far = _FarRows.on(lines, reading, self._rows.sigma)
+        far = _FarRows.on(lines, reading, self._rows.sigma, self.findings.noise.kind == "rounded")
         self._rows.include(*far.at(self.rng.permutation(len(far.points))[: len(self._rows)]))
         for _ in range(options.rounds_after_lines):
             with self.journal.stage("fit units of lines") as stage:
