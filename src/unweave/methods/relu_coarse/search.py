@@ -105,6 +105,8 @@ class ReluCoarseOptions:
     """Rows to which all parameters are fitted where lines have shown the units, as above, ..."""
     rounds_after_lines: int = 3
     """... and how often more are asked if they do not suffice, ..."""
+    share_of_lines: float = 0.3
+    """Rows on lines that are fitted as well, relative to these, ..."""
     row_growth_after_lines: float = 2.0
     """... and the ratio of their numbers."""
     largest_pruned: int = 4000
@@ -248,7 +250,7 @@ class ReluCoarseSearch(Search):
                 reading, self.journal, self.rng, coarse_line_options(noise.relative), lambda form: None
             )
             try:
-                lines.run()
+                lines.search()
             except GaveUp:
                 if lines.residual > self._options.nearly_explained:
                     continue
@@ -266,7 +268,8 @@ class ReluCoarseSearch(Search):
         start = lines.units.weights, lines.units.biases
         self._rows.extend_to(options.rows_after_lines * self._parameters(lines.units.width))
         far = _FarRows.on(lines, reading, self._rows.sigma, self.findings.noise.kind == "rounded")
-        self._rows.include(*far.at(self.rng.permutation(len(far.points))[: len(self._rows)]))
+        few = int(options.share_of_lines * len(self._rows))
+        self._rows.include(*far.at(self.rng.permutation(len(far.points))[:few]))
         for _ in range(options.rounds_after_lines):
             with self.journal.stage("fit units of lines") as stage:
                 fit = self._near_fit(start, reading.link, stage)
@@ -279,7 +282,7 @@ class ReluCoarseSearch(Search):
             if self.context.is_late:
                 return False
             # Rows that show most, else more rows.
-            self._rows.include(*far.at(missed[: len(self._rows)]))
+            self._rows.include(*far.at(missed[:few]))
             if not self._best.is_explained:
                 self._rows.extend_to(options.row_growth_after_lines * len(self._rows))
             form = to_form(fit.model.to_network())

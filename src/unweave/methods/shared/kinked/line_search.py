@@ -179,7 +179,7 @@ class UnitsOnLines:
         options, dry = self._options, 0
         for _ in range(options.most_lines):
             before = self.units.width
-            form = self._search()
+            form = self.search()
             self._on_form(form)
             form = self._refine(form)
             far = 0.0 if self._region.has_box or self._spares_checks else self._far_misfit(form)
@@ -188,8 +188,7 @@ class UnitsOnLines:
             if far <= options.explained_far and (given_up or not self._lacks_weak_units(form)):
                 break
         else:
-            if not options.coarse:
-                raise GaveUp(LineReason.FAR_ROWS_DIFFER, misfit=far)
+            raise GaveUp(LineReason.FAR_ROWS_DIFFER, misfit=far)
         form = self._better_fit(self._without_accidents(form))
         left = int((~self.units.refined).sum())
         if left and not self._options.sparing:
@@ -226,8 +225,8 @@ class UnitsOnLines:
             raise _NotRead
         return values
 
-    def _search(self) -> AbsoluteForm:
-        """Search lines until their units explain the target."""
+    def search(self) -> AbsoluteForm:
+        """Search lines until their units, as they are measured there, explain the target."""
         options, in_box, dry = self._options, self._region.has_box, 0
         self._wanted(self.units)
         most, patience, enough = options.most_lines, options.dry_lines, 0
@@ -408,11 +407,7 @@ class UnitsOnLines:
                 options.refinement,
                 (lambda points: self._reading.is_read(form(points))) if self._reading.is_limited else None,
             )
-            units = result.units
-            if options.coarse:  # what was not met again had a wrong normal, or is an accident
-                none = Units.none(self._region.n_inputs, self.answers.shape[1])
-                units = merge(none, units.keep(units.refined), options.lines)
-            self.units = units
+            self.units = units = result.units
             worst = max(self._error, float(result.error[np.isfinite(result.error)].max(initial=0.0)))
             self._error = worst
             stage.figures.update(
@@ -512,11 +507,7 @@ def coarse_line_options(precision: float) -> LineSearchOptions:
     return LineSearchOptions(
         coarse=True,
         lines=lines,
-        refinement=RefinementOptions(rank_one=0.1, same_unit=0.1),
         reach=100.0,
         explained=3e-3,
-        explained_far=np.inf,
         most_short_lines=12,
-        negligible=1e-6,
-        weak=1e-2,
     )

@@ -74,10 +74,6 @@ class Reading:
         """Return z (n, K) at points (n, d), nan where it is not precise."""
         return self.with_errors(points, PRECISE)[0]
 
-    def on_line(self, points: Array) -> Array:
-        """Return z (n, K) at points (n, d) of a line, nan where its error is too large even there."""
-        return self.with_errors(points)[0]
-
     def with_errors(self, points: Array, largest: float = LARGEST_ERROR) -> tuple[Array, Array]:
         """Return z and its standard error, both (n, K), at points (n, d)."""
         answers = self._view(points)
