@@ -116,7 +116,7 @@ def test_a_line_is_followed_as_far_as_it_is_read() -> None:
     assert found is not None
     line, noise = found
     assert -1e5 < line.low < 0 < line.high < 1e5
-    ends = reading.on_line(line.points(np.array([line.low, line.high])))
+    ends = reading.with_errors(line.points(np.array([line.low, line.high])))[0]
     assert np.isfinite(ends).all()
     assert (noise(np.array([line.low, 0.0, line.high])) > 0).all()
 

@@ -55,6 +55,16 @@ def test_coarse_answers_with_nothing_told(precision):
     assert unweave.compare(network, result.network).parameter_error < 1e-4
 
 
+@pytest.mark.parametrize("seed", [1000, 1001])
+def test_wide_layer_in_single_precision(seed):
+    """Forty units are close together on a line: few are measured well there, least squares does the rest."""
+    network = unweave.random_network([6, 40, 2], "relu", seed=seed, outer="normal")
+    result = recover(network, "float32", seed)
+    assert result.status is Status.RECOVERED
+    assert result.network.hidden == (40,)
+    assert unweave.compare(network, result.network).parameter_error < 1e-4
+
+
 @pytest.mark.parametrize("link", ["sigmoid", "tanh", "softmax"])
 @pytest.mark.parametrize(("precision", "allowed"), [("float64", 1e-9), ("6 decimals", 1e-9)])
 @pytest.mark.parametrize("seed", [1000, 1001])

@@ -1,6 +1,10 @@
 """One hidden layer of kinked units from coarse answers, or behind a sigmoid, tanh or softmax: the route.
 
-Coarse answers do not show where a kink lies. But sums of kinked units are found by least squares from random
+Answers in single precision show most kinks on lines, and least squares on values goes on from there: it finds
+rough units, weak ones that no line shows, and those that are one (`variable_projection.nearby`). Signs come
+last, from all rows.
+
+Coarser answers do not show where a kink lies. But sums of kinked units are found by least squares from random
 starts, noise or not:
 
 1. random rows; their answers behind the link, z = T^{-1}(y), where z is known nearly as well as anywhere;
@@ -18,7 +22,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray, IntArray
+from unweave.arrays import Array, BoolArray
+from unweave.methods.relu_coarse.far_rows import FarRows
 from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit, fit_to_rows, prune
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.refinement import CoarseOptions, Refinement
@@ -119,41 +124,6 @@ class ReluCoarseOptions:
     def width(self, noise: NoiseKind) -> int:
         """Return the number of units assumed when the caller gives no width."""
         return self.first_width_rounded if noise == "rounded" else self.first_width
-
-
-@dataclass(frozen=True, eq=False)
-class _FarRows:
-    """Rows on lines, which show units that switch where random rows do not see them."""
-
-    points: Array
-    """(n, D)"""
-    answers: Array
-    """(n, K)"""
-    precision: Array
-    """(n,) see `AnsweredRows`."""
-    sigma: Array
-    """(K,)"""
-
-    @classmethod
-    def on(cls, lines: UnitsOnLines, reading: Reading, sigma: Array, rounded: bool) -> _FarRows:
-        """Take all rows that were read on ``lines``, unless their answers are ``rounded``."""
-        points, values, errors = lines.far_rows
-        if rounded:  # what is behind a link does not give rounded answers back
-            points, values, errors = points[:0], values[:0], errors[:0]
-        answers = reading.link.apply(values * reading.spread)
-        off = errors[:, None] * reading.spread * np.abs(reading.link.slope(answers))
-        return cls(points, answers, (sigma / np.maximum(off, sigma)).min(axis=1), sigma)
-
-    def at(self, chosen: IntArray) -> tuple[Array, Array, Array]:
-        """Return points, answers and precision of the ``chosen`` rows."""
-        return self.points[chosen], self.answers[chosen], self.precision[chosen]
-
-    def missed(self, model: NetworkParameters, most: float) -> IntArray:
-        """Return the rows that ``model`` misses by more than ``most`` errors, the worst first."""
-        off = np.abs(model.values(self.points) - self.answers) / self.sigma
-        worst = off.max(axis=1, initial=0.0) * self.precision
-        order = np.argsort(-worst)
-        return order[worst[order] > most]
 
 
 class ReluCoarseReason(Reason):
@@ -267,7 +237,7 @@ class ReluCoarseSearch(Search):
         options = self._options
         start = lines.units.weights, lines.units.biases
         self._rows.extend_to(options.rows_after_lines * self._parameters(lines.units.width))
-        far = _FarRows.on(lines, reading, self._rows.sigma, self.findings.noise.kind == "rounded")
+        far = FarRows.on(lines, reading, self._rows.sigma, self.findings.noise.kind == "rounded")
         few = int(options.share_of_lines * len(self._rows))
         self._rows.include(*far.at(self.rng.permutation(len(far.points))[:few]))
         for _ in range(options.rounds_after_lines):
