@@ -23,11 +23,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unweave.arrays import Array, BoolArray
-from unweave.methods.relu_coarse.far_rows import FarRows
 from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit, fit_to_rows, prune
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.refinement import CoarseOptions, Refinement
-from unweave.methods.shared.coarse_answers.rows import AnsweredRows, link_of
+from unweave.methods.shared.coarse_answers.rows import AnsweredRows, FarRows, link_of
 from unweave.methods.shared.coarse_answers.sliced import SlicedOptions
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.line_search import UnitsOnLines, coarse_line_options
@@ -110,6 +109,8 @@ class ReluCoarseOptions:
     """Rows to which all parameters are fitted where lines have shown the units, as above, ..."""
     rounds_after_lines: int = 3
     """... and how often more are asked if they do not suffice, ..."""
+    hardly_better: float = 0.3
+    """Residual of their fit over that on lines, above which the target is another one."""
     share_of_lines: float = 0.3
     """Rows on lines that are fitted as well, relative to these, ..."""
     row_growth_after_lines: float = 2.0
@@ -237,7 +238,11 @@ class ReluCoarseSearch(Search):
         options = self._options
         start = lines.units.weights, lines.units.biases
         self._rows.extend_to(options.rows_after_lines * self._parameters(lines.units.width))
-        far = FarRows.on(lines, reading, self._rows.sigma, self.findings.noise.kind == "rounded")
+        points, values, errors = lines.far_rows
+        if self.findings.noise.kind == "rounded":  # which z behind a link does not give back
+            points, values, errors = points[:0], values[:0], errors[:0]
+        z, errors = values * reading.spread, errors[:, None] * reading.spread
+        far = FarRows.behind(reading.link, points, z, errors, self._rows.sigma)
         few = int(options.share_of_lines * len(self._rows))
         self._rows.include(*far.at(self.rng.permutation(len(far.points))[:few]))
         for _ in range(options.rounds_after_lines):
@@ -249,7 +254,8 @@ class ReluCoarseSearch(Search):
             missed = far.missed(fit.model, self._rows.acceptable_misfit())
             if self._best.is_explained and not len(missed):
                 return True
-            if self.context.is_late:
+            left = fit.misfit * self.findings.noise.relative
+            if self.context.is_late or left > options.hardly_better * lines.residual:
                 return False
             # Rows that show most, else more rows.
             self._rows.include(*far.at(missed[:few]))

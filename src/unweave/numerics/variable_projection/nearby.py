@@ -172,7 +172,7 @@ class _Nearby:
         weaker = sizes[:, None] < sizes
         apart = np.where(weaker, apart, np.inf).min(axis=1)
         order = np.argsort(apart)
-        return order[apart[order] <= self._options.twins]
+        return np.asarray(order[apart[order] <= self._options.twins], dtype=np.int64)
 
     def _fitted(self, units: Array, settings: ProjectionOptions) -> ProjectedFit:
         self._widest = max(self._widest, units.shape[1])

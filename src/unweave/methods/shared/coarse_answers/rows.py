@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, IntArray
 from unweave.networks.activations import SOFTMAX
 from unweave.networks.links import Link
 from unweave.networks.parameters import NetworkParameters
@@ -150,6 +150,38 @@ class AnsweredRows:
         """Return whether a network with this misfit leaves most of the answers unexplained."""
         spread = float(np.sqrt(np.mean((self.answers.std(axis=0) / self.sigma) ** 2)))
         return not misfit < self._options.unexplained_share * spread
+
+
+@dataclass(frozen=True, eq=False)
+class FarRows:
+    """Rows on lines, which show units that switch where random rows do not see them."""
+
+    points: Array
+    """(n, D)"""
+    answers: Array
+    """(n, K)"""
+    precision: Array
+    """(n,) see `AnsweredRows`."""
+    sigma: Array
+    """(K,)"""
+
+    @classmethod
+    def behind(cls, link: Link, points: Array, z: Array, errors: Array, sigma: Array) -> FarRows:
+        """Take rows (n, D) at which ``z`` (n, K) with ``errors`` (n, K) was read behind ``link``."""
+        answers = link.apply(z)
+        off = errors * np.abs(link.slope(answers))
+        return cls(points, answers, (sigma / np.maximum(off, sigma)).min(axis=1), sigma)
+
+    def at(self, chosen: IntArray) -> tuple[Array, Array, Array]:
+        """Return points, answers and precision of the ``chosen`` rows."""
+        return self.points[chosen], self.answers[chosen], self.precision[chosen]
+
+    def missed(self, model: NetworkParameters, most: float) -> IntArray:
+        """Return the rows that ``model`` misses by more than ``most`` errors, the worst first."""
+        off = np.abs(model.values(self.points) - self.answers) / self.sigma
+        worst = off.max(axis=1, initial=0.0) * self.precision
+        order = np.argsort(-worst)
+        return np.asarray(order[worst[order] > most], dtype=np.int64)
 
 
 def link_of(model: NetworkParameters) -> Link:
