@@ -35,7 +35,7 @@ def test_steps_across_directions_are_named() -> None:
 def test_deep_relu_networks_in_float32_are_named() -> None:
     result = unweave.recover(deep_in_float32, input_dim=5, max_queries=4000)
     assert not result.status.is_recovered
-    assert result.message.startswith("looks like two or more hidden ReLU layers in float32: not supported")
+    assert result.message.startswith("looks like two or more hidden ReLU layers in float32: two are")
 
 
 def test_noise_is_named() -> None:

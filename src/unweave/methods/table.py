@@ -10,6 +10,7 @@ from unweave.methods.relu.method import METHOD as RELU
 from unweave.methods.relu_coarse.method import METHOD as RELU_COARSE
 from unweave.methods.relu_deep.method import METHOD as RELU_DEEP
 from unweave.methods.relu_layers.method import METHOD as RELU_LAYERS
+from unweave.methods.relu_pairs.method import METHOD as RELU_PAIRS
 from unweave.methods.samples_deep.method import METHOD as SAMPLES_DEEP
 from unweave.methods.samples_quadratic.method import METHODS as SAMPLES_QUADRATIC
 from unweave.methods.samples_relu.method import METHODS as SAMPLES_RELU
@@ -30,6 +31,7 @@ METHODS: tuple[Method, ...] = (
     RELU,
     RELU_DEEP,
     RELU_LAYERS,
+    RELU_PAIRS,
     RELU_COARSE,
     SMOOTH,
     SMOOTH_COARSE,

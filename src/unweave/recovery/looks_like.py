@@ -26,9 +26,11 @@ def looks_like(findings: Findings, candidate: Candidate, status: Status) -> str 
     network = candidate.network
     if not findings.kinks or not (network is None or (isinstance(network, Network) and network.hidden)):
         return None
-    if findings.noise.kind == "float64":
+    noise = findings.noise.kind
+    if noise == "float64":
         return None  # deep networks are searched for, and the search says how far it came
-    return f"looks like two or more hidden ReLU layers {_answered(findings)}: not supported yet"
+    supported = 'two are looked for by method="relu_pairs"' if noise == "float32" else "not supported yet"
+    return f"looks like two or more hidden ReLU layers {_answered(findings)}: {supported}"
 
 
 def _answered(findings: Findings) -> str:

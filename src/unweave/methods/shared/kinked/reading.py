@@ -66,6 +66,11 @@ class Reading:
         return self._view.remaining
 
     @property
+    def view(self) -> NormalisedQueries:
+        """What is asked."""
+        return self._view
+
+    @property
     def region(self) -> Region:
         """Where it is read."""
         return self._view.region

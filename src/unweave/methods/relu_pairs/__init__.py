@@ -1,0 +1,1 @@
+"""Two hidden layers of kinked units in coarse answers, behind a link, or inside a box."""

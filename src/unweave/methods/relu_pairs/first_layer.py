@@ -1,0 +1,158 @@
+"""The hyperplanes of the first hidden layer, line by line.
+
+Every kink of a line that no known hyperplane explains gets its normal from the gradients beside it, and is
+grown (`planes`). Lines without a new hyperplane end the search: each crosses nearly all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from unweave.arrays import Array, IntArray
+from unweave.methods.relu_pairs.planes import Plane, PlaneOptions, grow, joined
+from unweave.methods.shared.kinked.evidence import KinkedEvidence
+from unweave.methods.shared.kinked.line_search import coarse_line_options
+from unweave.methods.shared.kinked.lines import LineOptions, jumps_at_kinks, line_stream, random_line, scan
+from unweave.methods.shared.kinked.reading import Reading
+from unweave.networks.lifted_layers import Layer
+from unweave.numerics.line_kinks import Line
+from unweave.search import Journal
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstLayerOptions:
+    """How many lines are searched, and how far they reach."""
+
+    planes: PlaneOptions = field(default_factory=PlaneOptions)
+    reach: float = 100.0
+    """Half length of a line without a box, in normalised inputs."""
+    most_lines: int = 24
+    """Lines at most."""
+    dry_lines: int = 3
+    """Lines without a new hyperplane that end the search."""
+    dry_lines_in_box: int = 8
+    """The same in a box, where a line crosses few hyperplanes."""
+    explained: float = 10.0
+    """Standard errors of a hyperplane within which it explains a kink."""
+    same_place: float = 1e-4
+    """The same distance at least, relative to 1 + |t|."""
+    worst_normal: float = 0.1
+    """Error of a normal above which it says nothing."""
+
+
+class _NotRead(Exception):
+    """A row on a line does not tell what is behind a link."""
+
+
+class FirstLayer:
+    """Finds hyperplanes; holds what it found at any time."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        noise: float,
+        journal: Journal,
+        rng: np.random.Generator,
+        options: FirstLayerOptions,
+    ) -> None:
+        self._reading, self._region, self._options = reading, reading.region, options
+        self._precision = max(noise, float(np.finfo(np.float64).eps))
+        self._journal, self._rng, self._line_rng = journal, rng, line_stream(rng)
+        self._lines: LineOptions = coarse_line_options(self._precision).lines
+        if reading.is_limited:
+            self._lines = replace(self._lines, least_growth=1.0)
+        self.planes: list[Plane] = []
+        self.lines = 0
+        self.kinks_left = 0
+        """Kinks of all lines that no hyperplane explains."""
+        self.evidence = KinkedEvidence()
+
+    @property
+    def layer(self) -> Layer:
+        """The hyperplanes as units of weight one, their signs open."""
+        units = [plane.unit for plane in self.planes]
+        weights = np.stack([normal for normal, _ in units], axis=1)
+        return Layer(weights, np.array([bias for _, bias in units]))
+
+    @property
+    def error(self) -> float:
+        """Typical error of a hyperplane in the region, in normalised inputs."""
+        places = self._region.sample(16, self._rng)
+        errors = [float(np.median(plane.onto(places)[1])) for plane in self.planes]
+        return float(np.sqrt(np.mean(np.square(errors))))
+
+    def read(self, points: Array) -> tuple[Array, Array]:
+        """Return values (n, K) at points (n, d) and how far each may be off (n,)."""
+        values, errors = self._reading.with_errors(points)
+        lines = self._lines
+        with np.errstate(invalid="ignore"):
+            size = lines.rounding_errors * self._precision * np.abs(values).max(axis=1)
+        return values, lines.noise_errors * errors.max(axis=1) + size
+
+    def search(self) -> None:
+        """Search lines until some in a row bring nothing new."""
+        options, dry = self._options, 0
+        patience = options.dry_lines_in_box if self._region.has_box else options.dry_lines
+        for _ in range(options.most_lines):
+            before = len(self.planes)
+            self.search_line(random_line(self._region, options.reach, self._line_rng, self._lines.corner))
+            dry = 0 if len(self.planes) > before else dry + 1
+            if dry >= patience:
+                break
+
+    def search_line(self, drawn: Line) -> None:
+        """Take the hyperplanes of one more line."""
+        read = self._reading.stretch(drawn)
+        if read is None:
+            return
+        line, noise = read
+        with self._journal.stage("line") as stage:
+            try:
+                found, precision = scan(self._ask, line, noise, self._lines)
+            except _NotRead:
+                return
+            self.lines += 1
+            self.evidence = self.evidence.with_line(self._region, line, found.positions)
+            wanted = self._unexplained(line, found.positions)
+            jumps = jumps_at_kinks(
+                self._reading.on_line, self._region, line, found.positions, wanted, precision, self._lines
+            )
+            stage.figures.update(kinks=len(found.positions), new=len(wanted))
+        with self._journal.stage("hyperplanes") as stage:
+            starts = []
+            for jump in jumps:
+                if jump.error > self._options.worst_normal:
+                    continue
+                point = line.start + jump.position * line.direction
+                size = 2 * float(np.abs(jump.height).max())
+                error = float(precision(np.array([jump.position]))[0])
+                along = abs(float(jump.normal @ line.direction))
+                starts.append(Plane.through(point, jump.normal, jump.error, 4 * error / size * along, size))
+            options = self._options.planes
+            typical = float(self.read(self._region.sample(8, self._rng))[1].min())
+            grown = grow(self.read, self._region, starts, typical, self._rng, options)
+            self.planes = joined(self.planes, grown, self._region, self._rng, options)
+            self.kinks_left += len(wanted) - len(grown)
+            stage.figures.update(found=len(self.planes), grown=len(grown), tried=len(starts))
+
+    def _ask(self, points: Array) -> Array:
+        values = self._reading.on_line(points)
+        if self._reading.is_limited and not np.isfinite(values).all():
+            raise _NotRead
+        return values
+
+    def _unexplained(self, line: Line, kinks: Array) -> IntArray:
+        """Return the numbers of the kinks (n,) at none of the known hyperplanes."""
+        explained = np.zeros(len(kinks), dtype=bool)
+        for plane in self.planes:
+            normal, bias = plane.unit
+            speed = float(normal @ line.direction)
+            if speed == 0:
+                continue
+            t = -float(normal @ line.start + bias) / speed
+            error = float(plane.onto(line.points(np.array([t])))[1][0])
+            allowed = self._options.explained * error / abs(speed) + self._options.same_place * (1 + abs(t))
+            explained |= np.abs(kinks - t) <= allowed
+        return np.flatnonzero(~explained)
