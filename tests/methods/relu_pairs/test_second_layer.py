@@ -7,10 +7,10 @@ import pytest
 
 import unweave
 from planted_pairs import planted_pair
+from unweave.methods.relu_pairs.features import FirstUnits
 from unweave.methods.relu_pairs.second_layer import Behind, SecondLayerOptions
-from unweave.networks.lifted_layers import Layer
 
-SEEDS = {3: 1000, 5: 1001}
+SEEDS = {3: 1000, 5: 1005}
 """Networks by inputs, all of whose units switch at the points."""
 
 
@@ -20,7 +20,7 @@ def test_signs_and_second_layer_are_found(inputs: int, activation: str) -> None:
     rng = np.random.default_rng(0)
     points = 2 * rng.standard_normal((1500, inputs))
     flips = np.array([1.0, -1.0, -1.0, 1.0]) / np.linalg.norm(network.weights[0], axis=0)
-    layer = Layer(network.weights[0] * flips, network.biases[0] * flips)
+    layer = FirstUnits(network.weights[0] * flips, network.biases[0] * flips)
     behind = Behind(points, network(points), None, rng, SecondLayerOptions())
     signed = behind.signed(layer, ("relu", "leaky_relu"))
     assert signed is not None
@@ -37,4 +37,4 @@ def test_noise_is_no_second_layer() -> None:
     rng = np.random.default_rng(0)
     points = rng.standard_normal((600, 3))
     behind = Behind(points, rng.standard_normal((600, 1)), 2, rng, SecondLayerOptions(starts=1))
-    assert behind.signed(Layer(np.eye(3), np.zeros(3)), ("relu",)) is None
+    assert behind.signed(FirstUnits(np.eye(3), np.zeros(3)), ("relu",)) is None

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unweave.arrays import Array, IntArray
+from unweave.methods.relu_pairs.features import FirstUnits
 from unweave.methods.relu_pairs.planes import Plane, PlaneOptions, grow, joined
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.line_search import coarse_line_options
 from unweave.methods.shared.kinked.lines import LineOptions, jumps_at_kinks, line_stream, random_line, scan
 from unweave.methods.shared.kinked.reading import Reading
-from unweave.networks.lifted_layers import Layer
 from unweave.numerics.line_kinks import Line
 from unweave.search import Journal
 
@@ -70,11 +70,11 @@ class FirstLayer:
         self.evidence = KinkedEvidence()
 
     @property
-    def layer(self) -> Layer:
+    def layer(self) -> FirstUnits:
         """The hyperplanes as units of weight one, their signs open."""
         units = [plane.unit for plane in self.planes]
         weights = np.stack([normal for normal, _ in units], axis=1)
-        return Layer(weights, np.array([bias for _, bias in units]))
+        return FirstUnits(weights, np.array([bias for _, bias in units]))
 
     @property
     def error(self) -> float:

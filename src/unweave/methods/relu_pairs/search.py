@@ -190,7 +190,7 @@ class ReluPairsSearch(Search):
             if signed is None:
                 return None
             known, name, clear = signed
-            stage.figures.update(first=known.layers[0].width, signs=clear)
+            stage.figures.update(first=known.width, signs=clear)
             pair = behind.pair(known, name, clear, floor)
             if pair is not None:
                 stage.figures.update(units=pair.network.hidden[1], residual=pair.residual)

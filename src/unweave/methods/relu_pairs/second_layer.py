@@ -2,7 +2,7 @@
 
 Whatever the signs of the first layer's units z_i are, what the second layer reads is affine in
 
-    phi(x) = (|z|, x)    or (|z|, z), where there are no more units than inputs (`networks.lifted_layers`),
+    phi(x) = (|z|, x)    or (|z|, z), where there are no more units than inputs (`features`),
 
 so that the answers are those of one hidden layer of kinked units at inputs phi(x), which is fitted to rows
 from anywhere. Nothing is followed, and nothing needs the precision of a normal: least squares over thousands
@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unweave.arrays import Array
+from unweave.methods.relu_pairs.features import FirstUnits
 from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples
 from unweave.networks.absolute_form import AbsoluteForm
-from unweave.networks.lifted_layers import Layer, LiftedLayers
 from unweave.networks.network import Network
 from unweave.networks.signs import negative_slope, solve_signs, to_form, to_network
 from unweave.numerics.sign_search import SignOptions
@@ -48,6 +48,8 @@ class SecondLayerOptions:
     """The same residual beyond which there are not two layers, or planes of the first are missing."""
     unread: float = 2e-3
     """What the second layer reads of a unit, relative to the most, up to which the unit is an accident."""
+    told_apart: float = 2.0
+    """Factor between misfits of two activations that tells which it is."""
     residuals: float = 10.0
     """The same in residuals of the fit."""
     sign_tolerance: float = 0.1
@@ -94,25 +96,23 @@ class Behind:
         self._rng, self._options, self._on_step = rng, options, on_step
         self._seen = 0
 
-    def signed(self, layer: Layer, names: tuple[str, ...]) -> tuple[LiftedLayers, str, bool] | None:
+    def signed(self, layer: FirstUnits, names: tuple[str, ...]) -> tuple[FirstUnits, str, bool] | None:
         """Give the units of ``layer`` that are read their signs; name the activation, say if that is all.
 
         None if there is nothing behind them.
         """
-        options, inputs = self._options, len(layer.weights)
-        known = LiftedLayers(inputs).with_unsigned(layer, narrow=layer.width <= inputs)
-        found: tuple[LiftedLayers, str, bool] | None = None
+        options = self._options
+        found: tuple[FirstUnits, str, bool] | None = None
         for floor in options.coarse_floors:
-            fit = self._grown(known, floor, options.widths, layer.width)
+            fit = self._grown(layer, floor, options.widths, layer.width)
             behind, residual = fit.network, fit.search.fit.residual
             if not behind.hidden or residual > options.hopeless:
                 return found
             self._seen = behind.hidden[0]
-            form = known.absolute_form(np.vstack([behind.weights[0], behind.biases[0]]))
+            form = layer.absolute_form(behind.weights[0], behind.biases[0])
             # What a unit reads is known as well as it acts, and as many rows lie on either side of it.
-            active = (known.values(self._points)[:, :-1] @ behind.weights[0] + behind.biases[0] > 0).mean(
-                axis=0
-            )
+            heights = layer.values(self._points) @ behind.weights[0] + behind.biases[0]
+            active = (heights > 0).mean(axis=0)
             outgoing = np.linalg.norm(behind.weights[1], axis=1) * np.minimum(active, 1 - active)
             reads = (np.abs(form.heights) * outgoing).max(axis=1)
             form = form.keep(reads > max(options.unread, options.residuals * residual) * reads.max())
@@ -122,7 +122,7 @@ class Behind:
                 break
         return found
 
-    def pair(self, known: LiftedLayers, name: str, clear: bool, floor: float) -> Pair | None:
+    def pair(self, known: FirstUnits, name: str, clear: bool, floor: float) -> Pair | None:
         """Fit the layers behind a signed one; None if there is nothing."""
         fit = self._grown(known, floor, self._options.widths_again, self._seen)
         if not fit.network.hidden:
@@ -132,15 +132,14 @@ class Behind:
         solution = solve_signs(form, slope, options.sign_tolerance, options=options.signs)
         behind = to_network(form, solution, name)
         if behind.skip is not None:
-            behind = _with_always_active(behind, known.values(self._points)[:, :-1], options)
-        first = known.layers[0]
+            behind = _with_always_active(behind, known.values(self._points), options)
         network = Network(
-            [first.weights, *behind.weights], [first.biases, *behind.biases], [name, name, "identity"]
+            [known.weights, *behind.weights], [known.biases, *behind.biases], [name, name, "identity"]
         )
         unique = solution.unique and solution.solved
         return Pair(network, fit.search.fit.residual, clear and solution.solved, unique)
 
-    def _grown(self, known: LiftedLayers, floor: float, factors: tuple[float, ...], guess: int) -> SampleFit:
+    def _grown(self, known: FirstUnits, floor: float, factors: tuple[float, ...], guess: int) -> SampleFit:
         """Fit as many units as were told, or as were guessed and, where these are too few, more."""
         if self._width is not None:
             return self._fit(known, floor, self._width, self._options.starts)
@@ -151,13 +150,13 @@ class Behind:
                 break
         return min(fits, key=lambda fit: fit.search.fit.residual)
 
-    def _fit(self, known: LiftedLayers, floor: float, width: int, starts: int) -> SampleFit:
+    def _fit(self, known: FirstUnits, floor: float, width: int, starts: int) -> SampleFit:
         options = self._options
         search = SearchOptions(
             starts=starts, repairs=options.repairs, rows_per_parameter=options.rows_per_parameter
         )
-        features = known.values(self._points)[:, :-1]
-        name = None if not known.signed else "leaky_relu" if known.slope else "relu"
+        features = known.values(self._points)
+        name = None if known.slope is None else "leaky_relu" if known.slope else "relu"
         fit = fit_samples(
             features,
             self._values,
@@ -175,7 +174,7 @@ class Behind:
 
 def _with_signs(
     form: AbsoluteForm, names: tuple[str, ...], options: SecondLayerOptions
-) -> tuple[LiftedLayers, str, bool]:
+) -> tuple[FirstUnits, str, bool]:
     """Return a first layer with the signs that explain ``form``, its activation, and if they are clear."""
     solutions = [
         solve_signs(form, negative_slope(name), options.sign_tolerance, options=options.signs)
@@ -183,8 +182,11 @@ def _with_signs(
     ]
     best = min(range(len(names)), key=lambda i: (not solutions[i].solved, solutions[i].residual))
     solution, name = solutions[best], names[best]
-    read = LiftedLayers(len(form.weights)).with_unsigned(Layer(form.weights, form.biases), narrow=False)
-    return read.with_signs(solution.signs, negative_slope(name)), name, solution.solved and solution.unique
+    signs = solution.signs
+    signed = FirstUnits(form.weights * signs, form.biases * signs, negative_slope(name))
+    others = [each.residual for each in solutions if each is not solution]
+    apart = all(residual >= options.told_apart * solution.residual for residual in others)
+    return signed, name, solution.solved and solution.unique and apart
 
 
 def _with_always_active(network: Network, states: Array, options: SecondLayerOptions) -> Network:
