@@ -6,10 +6,10 @@ import time
 import traceback
 from typing import Any
 
-import unweave
 from battery.case import Asked, Case
 from battery.catalogue import FAMILIES, family_of, make
 from battery.judge import Verdict, judge
+from unweave import Samples, UnweaveError, recover  # by name: they are loaded before any clock starts
 
 OVERSHOOT = 1.0
 """Seconds beyond the deadline that are allowed, or one call of the target if that takes longer. Of the time
@@ -24,7 +24,7 @@ def attempt(index: int, deadline: float) -> dict[str, Any]:
     result, raised = None, None
     try:
         result = _recover(case, asked, deadline)
-    except unweave.UnweaveError as error:
+    except UnweaveError as error:
         raised = error
         verdict = Verdict("missed" if case.must_recover else "ok", f"{type(error).__name__}: {error}")
     except Exception as error:  # whatever it is, it is a finding
@@ -51,8 +51,8 @@ def attempt(index: int, deadline: float) -> dict[str, Any]:
 def _recover(case: Case, asked: Asked | None, deadline: float) -> Any:
     if asked is None:
         assert case.samples is not None
-        return unweave.recover(unweave.Samples(*case.samples), deadline=deadline)
-    return unweave.recover(asked, input_dim=case.inputs, deadline=deadline, **case.arguments)
+        return recover(Samples(*case.samples), deadline=deadline)
+    return recover(asked, input_dim=case.inputs, deadline=deadline, **case.arguments)
 
 
 def _told(result: Any) -> dict[str, Any]:

@@ -116,6 +116,26 @@ def test_the_deadline_reaches_an_endpoint_that_hangs(behave):
     assert time.monotonic() - began < LATEST
 
 
+def test_the_deadline_ends_the_search_for_an_address(monkeypatch):
+    over, search = threading.Event(), socket.getaddrinfo
+
+    def never_found(host, *how, **else_):
+        if host == "endpoint.invalid":
+            over.wait(2 * LATEST)
+            raise socket.gaierror("no such name")
+        return search(host, *how, **else_)
+
+    monkeypatch.setattr(socket, "getaddrinfo", never_found)
+    began = time.monotonic()
+    try:
+        result = unweave.recover("http://endpoint.invalid/predict", input_dim=3, deadline=0.5)
+        assert result.status is unweave.Status.FAILED
+        assert "deadline" in result.message
+        assert time.monotonic() - began < LATEST
+    finally:
+        over.set()
+
+
 def test_the_deadline_ends_retries_and_keeps_what_was_found():
     hanging = threading.Event()
 

@@ -2,13 +2,15 @@
 
 httpx limits the time of each read and unpacks whatever it is sent. An endpoint that sends a byte now and then
 would hold a request for ever, and two kilobytes may unpack to gigabytes. So a timer cuts the connection, and
-answers are unpacked here, no further than they may be long.
+answers are unpacked here, no further than they may be long. The system's search for the address of a name has
+no limit either: it runs beside the request first, which does not wait for it longer than it may take.
 """
 
 from __future__ import annotations
 
 import socket
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +29,7 @@ class Line:
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
         self._socket: socket.socket | None = None
+        self._latest = 0.0
         self.is_cut = False
         """Whether a request took too long; then the connection is of no use any more."""
 
@@ -39,6 +42,7 @@ class Line:
         """Send a request and give its response; `httpx.ReadTimeout` where all of it took ``seconds``."""
         if seconds <= 0:
             raise httpx.ReadTimeout("no time was left")
+        self._latest = time.monotonic() + seconds
         timer = threading.Timer(seconds, self._cut)
         timer.daemon = True
         timer.start()
@@ -57,11 +61,26 @@ class Line:
 
     def _watch(self, event: str, info: dict[str, Any]) -> None:
         """Note the socket of the connection; httpx tells about every step."""
+        if event == "connection.connect_tcp.started":
+            self._look_up(info["host"], info["port"])
         stream: Any = info.get("return_value")
         if hasattr(stream, "get_extra_info"):
             self._socket = stream.get_extra_info("socket")
             if self.is_cut:
                 self._cut()
+
+    def _look_up(self, host: str, port: int) -> None:
+        """Wait for the addresses of a name; what is wrong with it shows when it is connected to."""
+        done = threading.Event()
+
+        def search() -> None:
+            with suppress(OSError, UnicodeError):
+                socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            done.set()
+
+        threading.Thread(target=search, daemon=True).start()
+        if not done.wait(max(self._latest - time.monotonic(), 0.0)):
+            raise httpx.ConnectTimeout("the address of the endpoint was not found in time")
 
     def _cut(self) -> None:
         """End whatever waits for the connection, from another thread."""
