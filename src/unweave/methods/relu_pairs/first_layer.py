@@ -117,7 +117,7 @@ class FirstLayer:
             self.evidence = self.evidence.with_line(self._region, line, found.positions)
             wanted = self._unexplained(line, found.positions)
             jumps = jumps_at_kinks(
-                self._reading.on_line, self._region, line, found.positions, wanted, precision, self._lines
+                self._values, self._region, line, found.positions, wanted, precision, self._lines
             )
             stage.figures.update(kinks=len(found.positions), new=len(wanted))
         with self._journal.stage("hyperplanes") as stage:
@@ -137,8 +137,12 @@ class FirstLayer:
             self.kinks_left += len(wanted) - len(grown)
             stage.figures.update(found=len(self.planes), grown=len(grown), tried=len(starts))
 
+    def _values(self, points: Array) -> Array:
+        """Return what is read (n, K), nan where it is nothing."""
+        return self._reading.with_errors(points)[0]
+
     def _ask(self, points: Array) -> Array:
-        values = self._reading.on_line(points)
+        values = self._values(points)
         if self._reading.is_limited and not np.isfinite(values).all():
             raise _NotRead
         return values
