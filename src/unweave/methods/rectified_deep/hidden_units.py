@@ -41,7 +41,10 @@ class HiddenUnitOptions:
 def with_hidden_units(
     network: Network, points: Array, answers: Array, rng: np.random.Generator, options: HiddenUnitOptions
 ) -> Network:
-    """Add units to the last hidden layer while ``answers`` (n, K) at ``points`` (n, D) ask for them."""
+    """Add units to the last hidden layer while ``answers`` (n, K) at ``points`` (n, D) ask for them.
+
+    Return ``network`` as it is if they do not explain the answers in the end.
+    """
     state = points
     if len(network.hidden) > 1:
         before = Network(network.weights[:-2], network.biases[:-2], network.activations[:-2])
@@ -49,15 +52,16 @@ def with_hidden_units(
     model = NetworkParameters.from_network(
         Network(network.weights[-2:], network.biases[-2:], network.activations[-2:])
     )
-    size = float(np.linalg.norm(answers - answers.mean(axis=0)))
+    enough = options.settled * float(np.linalg.norm(answers - answers.mean(axis=0)))
     for _ in range(options.units):
-        left = answers - model.values(state)
-        if np.linalg.norm(left) <= options.settled * size:
+        if np.linalg.norm(answers - model.values(state)) <= enough:
             break
         found = _best(model, state, answers, rng, options)
         if found is None:
-            break
+            return network
         model = found
+    if np.linalg.norm(answers - model.values(state)) > enough:
+        return network  # units that only fill gaps would be no part of the target
     last = model.to_network()
     return Network(
         [*network.weights[:-2], *last.weights], [*network.biases[:-2], *last.biases], network.activations
@@ -87,7 +91,11 @@ def _best(
             best = unit, others
         if unit.left <= options.explained:
             break
-    return None if best is None or best[0].left >= 1 else best[0].added_to(best[1])
+    if best is None or best[0].left >= 1:
+        return None
+    found = best[0].added_to(best[1])
+    offset = (answers - found.values(state)).mean(axis=0)  # what was constant did not count
+    return replace(found, biases=(found.biases[0], found.biases[1] + offset))
 
 
 def _suspects(model: NetworkParameters, state: Array, answers: Array) -> list[int]:

@@ -44,6 +44,8 @@ class ProfileOptions:
     kink is taken."""
     moves: int = 8
     """Steps that bring a place onto the kink of a unit behind others."""
+    on_kink: float = 1e-9
+    """Distance from the kink that counts as none, relative to the radius: a multiple of rounding."""
     nearest: float = 0.03
     """Distance of the samples next to the kink, ..."""
     farthest: float = 30.0
@@ -75,6 +77,8 @@ class FittedProfiles:
     """One kind of unit, fitted to all profiles."""
 
     kind: str
+    slope: float
+    """Of such a unit far out, where it is on"""
     profiles: UnitProfiles
     scales: Array
     """(u,) pre-activation over that of the ReLU network"""
@@ -90,22 +94,17 @@ class FittedProfiles:
         still answer, as those of an exponential linear unit do.
         """
         activation, places = get_activation(self.kind), self.profiles.places
-        slope = float(activation(np.array([_FAR]))[0]) / _FAR
         weights, biases, state = list(network.weights), list(network.biases), places
         ends = np.cumsum([0, *network.hidden])
         for layer, (begin, end) in enumerate(pairwise(ends)):
             weights[layer] = weights[layer] * self.scales[begin:end]
-            weights[layer + 1] = weights[layer + 1] / (slope * self.scales[begin:end])[:, None]
+            weights[layer + 1] = weights[layer + 1] / (self.slope * self.scales[begin:end])[:, None]
             read = state @ weights[layer]
             biases[layer] = self.heights[begin:end] - read[begin:end].diagonal()
             state = activation(read + biases[layer])
         answers = self.profiles.answers[:, len(self.profiles.along) // 2]
         biases[-1] = np.median(answers - state @ weights[-1], axis=0)
         return Network(weights, biases, [self.kind] * len(network.hidden) + ["identity"])
-
-
-_FAR = 1e6  # pre-activation at which the slope of a unit is what it is far out
-_ON_KINK = 1e-9  # distance from a kink relative to the distance from the origin, a multiple of rounding
 
 
 def read_profiles(
@@ -147,7 +146,8 @@ def fit_profiles(profiles: UnitProfiles, kind: str, options: ProfileOptions) -> 
         return np.asarray((answers - shape[:, :, None] * heights[:, None]).reshape(len(a), -1))
 
     best = fit_pairs(residuals, [_best_start(residuals, len(total), options)])
-    return FittedProfiles(kind, profiles, best.a / profiles.slopes, best.b, np.sqrt(best.size / total))
+    slope = float(activation.jet(np.array([options.radius]), 1)[1][0])
+    return FittedProfiles(kind, slope, profiles, best.a / profiles.slopes, best.b, np.sqrt(best.size / total))
 
 
 def _best_start(residuals: PairResiduals, count: int, options: ProfileOptions) -> tuple[Array, Array]:
@@ -175,7 +175,7 @@ def _clear_place(
         lengths = np.linalg.norm(normals, axis=1)
         ends = options.farthest * normals / np.maximum(lengths, tiny)[:, None]
         heights = np.abs(network(points + ends) + network(points - ends) - 2 * network(points)).max(axis=1)
-        on_kink = np.abs(values[layer][:, unit]) <= _ON_KINK * options.radius * lengths
+        on_kink = np.abs(values[layer][:, unit]) <= options.on_kink * options.radius * lengths
         usable = on_kink & (lengths > 0) & (heights > 0)
         if usable.any():
             break
