@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.methods.rectified_deep.unit_profiles import ProfileOptions, fit_profiles, read_profiles
+from unweave.methods.rectified_deep.unit_profiles import (
+    ProfileOptions,
+    best_by_layer,
+    fit_profiles,
+    read_profiles,
+    smooth_network,
+)
 from unweave.recovery.result import Status
 
 
@@ -27,6 +33,15 @@ def test_three_hidden_layers() -> None:
     network = planted([6, 6, 6, 6, 1], "softplus", seed=1002)
     result = unweave.recover(network, hidden=[6, 6, 6], activation="softplus")
     assert result.status is Status.RECOVERED, result.message
+    assert unweave.compare(network, result.network).parameter_error < 1e-9
+
+
+def test_each_layer_may_have_a_kind_of_its_own() -> None:
+    same = planted([6, 12, 8, 1], "softplus", seed=1002)
+    network = unweave.Network(same.weights, same.biases, ["elu", "gelu", "identity"])
+    result = unweave.recover(network)
+    assert result.status is Status.RECOVERED, result.message
+    assert result.network.activations == network.activations
     assert unweave.compare(network, result.network).parameter_error < 1e-9
 
 
@@ -80,4 +95,6 @@ def test_profiles_tell_scales_biases_and_kind(kind: str) -> None:
     right, wrong = (fit_profiles(profiles, name, options) for name in (kind, "gelu"))
     assert np.median(right.misfits) < 1e-9
     assert np.median(wrong.misfits) > 1e-4
-    assert unweave.compare(truth, right.applied_to(far)).parameter_error < 1e-6
+    layers = best_by_layer([wrong, right], far.hidden)
+    assert [layer.kind for layer in layers] == [kind, kind]
+    assert unweave.compare(truth, smooth_network(far, profiles, layers)).parameter_error < 1e-6

@@ -18,15 +18,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from unweave.arrays import Array
 from unweave.methods.rectified_deep.hidden_units import HiddenUnitOptions, with_hidden_units
 from unweave.methods.rectified_deep.unit_profiles import (
-    FittedProfiles,
     ProfileOptions,
+    best_by_layer,
     fit_profiles,
     read_profiles,
+    smooth_network,
 )
 from unweave.methods.shared.final_fit import corrected_widths, final_fits, points_near, with_final_fit
 from unweave.networks.network import Network
@@ -100,12 +99,17 @@ class RectifiedDeepSearch(Search):
         """Find the weights far out, then scales, biases and kind, then fit all."""
         far = self._far_network()
         with self.journal.stage("unit profiles") as stage:
-            best = self._best_kind(far)
-            misfit = float(np.median(best.misfits))
-            stage.figures.update(activation=best.kind, misfit=misfit, worst=float(best.misfits.max()))
-        if not misfit < self._options.largest_misfit:
-            raise GaveUp(RectifiedReason.NO_KIND, kind=best.kind, misfit=misfit)
-        self._network = best.applied_to(far)
+            options = self._options.profiles
+            profiles = read_profiles(self.context.view, far, self.rng, options)
+            kinds = self.request.activations_among(RECTIFIERS)
+            fitted = [fit_profiles(profiles, kind, options) for kind in kinds]
+            layers = best_by_layer(fitted, far.hidden)
+            worst = max(layers, key=lambda layer: layer.misfit)
+            names = list(dict.fromkeys(layer.kind for layer in layers))
+            stage.figures.update(activation=", ".join(names), misfit=worst.misfit)
+        if not worst.misfit < self._options.largest_misfit:
+            raise GaveUp(RectifiedReason.NO_KIND, kind=worst.kind, misfit=worst.misfit)
+        self._network = smooth_network(far, profiles, layers)
         self._find_hidden_units()
         self._polish()
 
@@ -149,13 +153,6 @@ class RectifiedDeepSearch(Search):
         return replace(
             self.findings, region=view.region, output_scale=scale, noise=noise, kinks=True, layered=False
         )
-
-    def _best_kind(self, far: Network) -> FittedProfiles:
-        options = self._options.profiles
-        profiles = read_profiles(self.context.view, far, self.rng, options)
-        kinds = self.request.activations_among(RECTIFIERS)
-        fitted = [fit_profiles(profiles, kind, options) for kind in kinds]
-        return min(fitted, key=lambda each: float(np.median(each.misfits)))
 
     def _find_hidden_units(self) -> None:
         assert self._network is not None

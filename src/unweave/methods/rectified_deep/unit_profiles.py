@@ -11,7 +11,8 @@ so that (a, b) is a fit of two unknowns once p, q and c are eliminated. How well
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -74,12 +75,11 @@ class UnitProfiles:
 
 @dataclass(frozen=True, eq=False)
 class FittedProfiles:
-    """One kind of unit, fitted to all profiles."""
+    """One kind of unit, fitted to all profiles, or to those of one layer."""
 
     kind: str
     slope: float
     """Of such a unit far out, where it is on"""
-    profiles: UnitProfiles
     scales: Array
     """(u,) pre-activation over that of the ReLU network"""
     heights: Array
@@ -87,24 +87,45 @@ class FittedProfiles:
     misfits: Array
     """(u,) relative to what is not affine in the profile"""
 
-    def applied_to(self, network: Network) -> Network:
-        """Return ``network``, which has ReLU units, with units of this kind.
+    @property
+    def misfit(self) -> float:
+        """That of the middle unit."""
+        return float(np.median(self.misfits))
 
-        A bias is what the pre-activation at the unit's place asks for: units before it that are off there may
-        still answer, as those of an exponential linear unit do.
-        """
-        activation, places = get_activation(self.kind), self.profiles.places
-        weights, biases, state = list(network.weights), list(network.biases), places
-        ends = np.cumsum([0, *network.hidden])
-        for layer, (begin, end) in enumerate(pairwise(ends)):
-            weights[layer] = weights[layer] * self.scales[begin:end]
-            weights[layer + 1] = weights[layer + 1] / (self.slope * self.scales[begin:end])[:, None]
-            read = state @ weights[layer]
-            biases[layer] = self.heights[begin:end] - read[begin:end].diagonal()
-            state = activation(read + biases[layer])
-        answers = self.profiles.answers[:, len(self.profiles.along) // 2]
-        biases[-1] = np.median(answers - state @ weights[-1], axis=0)
-        return Network(weights, biases, [self.kind] * len(network.hidden) + ["identity"])
+    def of_units(self, begin: int, end: int) -> FittedProfiles:
+        """Return the fits of some units."""
+        units = slice(begin, end)
+        return replace(
+            self, scales=self.scales[units], heights=self.heights[units], misfits=self.misfits[units]
+        )
+
+
+def best_by_layer(fitted: Sequence[FittedProfiles], hidden: tuple[int, ...]) -> list[FittedProfiles]:
+    """Return the kind that fits best for each hidden layer; ``hidden`` are the widths."""
+    parts = pairwise(np.cumsum([0, *hidden]))
+    return [
+        min((each.of_units(begin, end) for each in fitted), key=lambda each: each.misfit)
+        for begin, end in parts
+    ]
+
+
+def smooth_network(network: Network, profiles: UnitProfiles, layers: Sequence[FittedProfiles]) -> Network:
+    """Return ``network``, which has ReLU units, with the kinds of units that ``layers`` say.
+
+    A bias is what the pre-activation at the unit's place asks for: units before it that are off there may
+    still answer, as those of an exponential linear unit do.
+    """
+    weights, biases, state, begin = list(network.weights), list(network.biases), profiles.places, 0
+    for layer, fitted in enumerate(layers):
+        weights[layer] = weights[layer] * fitted.scales
+        weights[layer + 1] = weights[layer + 1] / (fitted.slope * fitted.scales)[:, None]
+        read = state @ weights[layer]
+        biases[layer] = fitted.heights - read[begin : begin + len(fitted.heights)].diagonal()
+        state = get_activation(fitted.kind)(read + biases[layer])
+        begin += len(fitted.heights)
+    answers = profiles.answers[:, len(profiles.along) // 2]
+    biases[-1] = np.median(answers - state @ weights[-1], axis=0)
+    return Network(weights, biases, [*(fitted.kind for fitted in layers), "identity"])
 
 
 def read_profiles(
@@ -147,7 +168,7 @@ def fit_profiles(profiles: UnitProfiles, kind: str, options: ProfileOptions) -> 
 
     best = fit_pairs(residuals, [_best_start(residuals, len(total), options)])
     slope = float(activation.jet(np.array([options.radius]), 1)[1][0])
-    return FittedProfiles(kind, slope, profiles, best.a / profiles.slopes, best.b, np.sqrt(best.size / total))
+    return FittedProfiles(kind, slope, best.a / profiles.slopes, best.b, np.sqrt(best.size / total))
 
 
 def _best_start(residuals: PairResiduals, count: int, options: ProfileOptions) -> tuple[Array, Array]:
