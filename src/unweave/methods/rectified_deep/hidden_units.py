@@ -20,6 +20,7 @@ from unweave.arrays import Array
 from unweave.networks.missing_unit import MissingUnit, MissingUnitOptions, missing_unit
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
+from unweave.networks.value_fit import fit_values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,10 @@ def with_hidden_units(
         if found is None:
             return network
         model = found
+        if (
+            np.linalg.norm(answers - model.values(state)) > enough
+        ):  # several are missing: they share what is left
+            model = fit_values(model, state, answers).model
     if np.linalg.norm(answers - model.values(state)) > enough:
         return network  # units that only fill gaps would be no part of the target
     last = model.to_network()
