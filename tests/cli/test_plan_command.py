@@ -62,7 +62,7 @@ def test_functions_are_not_asked(tmp_path, monkeypatch):
     made = json.loads(done.stdout)
     assert (made["inputs"], made["outputs"]) == (30, 3)
     tried = {entry["method"] for entry in made["methods"] if entry["tried"]}
-    smooth = {"smooth", "smooth_wide", "smooth_patterns", "smooth_deep"}
+    smooth = {"smooth", "smooth_wide", "smooth_patterns", "smooth_deep", "rectified_deep"}
     assert tried == {*smooth, "relu", "relu_deep", "relu_layers"}
 
 

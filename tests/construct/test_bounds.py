@@ -73,7 +73,7 @@ def test_pieces_needed_to_approximate() -> None:
         (lambda: bounds.min_size(2, 1), "affine"),
         (lambda: bounds.min_size(2.5, 2), "pieces"),
         (lambda: bounds.max_pieces([3, 0]), "widths"),
-        (lambda: bounds.min_depth(8), "neither"),
+        (lambda: bounds.min_depth(8), "size or width must be given"),
         (lambda: bounds.min_depth(9, size=3), "at least 4"),
         (lambda: bounds.approximation_pieces(8, -1.0), "error"),
         (lambda: bounds.approximation_pieces(8, float("nan")), "error"),
