@@ -256,12 +256,21 @@ def test_three_kinked_layers_are_refused_when_told() -> None:
     assert "it handles two hidden layers, and 3 were asked for" in result.message
 
 
-@pytest.mark.parametrize("activation", ["softplus", "gelu", "sine"])
-@pytest.mark.parametrize("said", [None, "tanh"])
+@pytest.mark.parametrize(
+    ("activation", "said"), [("softplus", "tanh"), ("gelu", "tanh"), ("sine", "tanh"), ("sine", None)]
+)
 def test_units_that_do_not_level_off(activation: str, said: str | None) -> None:
     result = unweave.recover(planted([6, 5, 3, 1], activation), hidden=HIDDEN, activation=said)
     assert (result.status, result.network) == (Status.FAILED, None)
     assert result.message
+
+
+@pytest.mark.parametrize("activation", ["softplus", "gelu"])
+def test_units_that_rectify_are_found_where_only_the_widths_are_said(activation: str) -> None:
+    network = planted([6, 5, 3, 1], activation)
+    result = unweave.recover(network, hidden=HIDDEN)
+    assert result.status is Status.RECOVERED, result.message
+    assert unweave.compare(network, result.network).parameter_error < 1e-9
 
 
 def test_the_wrong_saturating_activation() -> None:

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from unweave.arrays import Array
 from unweave.methods.rectified_deep.hidden_units import HiddenUnitOptions, with_hidden_units
 from unweave.methods.rectified_deep.unit_profiles import (
@@ -42,6 +44,7 @@ RECTIFIERS = ("softplus", "gelu", "swish", "mish", "elu", "selu")
 class RectifiedReason(Reason):
     """Why no network of such units was found."""
 
+    NOT_PROPORTIONAL = "far out the answers do not grow along rays as those of rectifying units do"
     NO_FAR_NETWORK = "far out, where such units are rectifiers, {why}"
     NO_KIND = "no kind of unit explains the far kinks: {kind} comes nearest and leaves {misfit:.1e} of them"
 
@@ -53,8 +56,10 @@ class RectifiedDeepOptions:
     far: float = 1e10
     """R: how many times wider the far region is. Rounded kinks are as narrow as 1 / R there, and biases known
     to about eps R."""
-    spread_rows: int = 64
-    """Rows from which the spread of far answers is taken."""
+    spread_rows: int = 32
+    """Points from which the spread of far answers is taken; as many lie halfway to them."""
+    proportional: float = 1e-6
+    """Part of the spread by which far answers may miss twice those halfway: biases count for 1 / R."""
     profiles: ProfileOptions = field(default_factory=ProfileOptions)
     hidden_units: HiddenUnitOptions = field(default_factory=HiddenUnitOptions)
     largest_misfit: float = 1e-3
@@ -77,6 +82,7 @@ class RectifiedDeepSearch(Search):
 
     def __init__(self, context: Context, kinked: Sequence[Method]) -> None:
         super().__init__(context)
+        self.rng = context.rng.spawn(1)[0]  # a search that follows draws what it would have drawn without
         self._options: RectifiedDeepOptions = context.options
         self._kinked = kinked
         self._far_search: Search | None = None
@@ -127,6 +133,7 @@ class RectifiedDeepSearch(Search):
             context = replace(
                 self.context,
                 view=view,
+                rng=self.rng,
                 findings=findings,
                 request=replace(self.request, activation="relu", method=method.name),
                 options=method.options(),
@@ -143,9 +150,13 @@ class RectifiedDeepSearch(Search):
 
     def _far_findings(self, view: NormalisedQueries) -> Findings:
         """Return what a look at the far region would find: rounding grows with the answers."""
+        options = self._options
         with self.journal.stage("far spread"):
-            answers = view(view.region.sample(self._options.spread_rows, self.rng))
+            points = view.region.sample(options.spread_rows, self.rng)
+            halfway, answers = np.split(view(np.concatenate([points / 2, points])), 2)
         scale = answers.std(axis=0)
+        if not (np.median(np.abs(answers - 2 * halfway), axis=0) <= options.proportional * scale).all():
+            raise GaveUp(RectifiedReason.NOT_PROPORTIONAL)
         grown = scale / self.findings.spread
         noise = self.findings.noise
         sigmas = noise.sigma_per_output * grown
