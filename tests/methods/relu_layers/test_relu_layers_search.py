@@ -142,9 +142,6 @@ def test_a_unit_that_is_always_active_is_an_ambiguity() -> None:
     np.testing.assert_allclose(result.network(points / 30), network(points / 30), atol=1e-10)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a unit that acts at less than 0.1 % of points a hundred scales out is not met"
-)
 def test_a_rare_unit_is_found_by_counterexample_or_owned_up_to() -> None:
     rng = np.random.default_rng(4)
     far = 100 * rng.standard_normal((20_000, 10))

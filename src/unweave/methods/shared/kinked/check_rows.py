@@ -22,6 +22,8 @@ class CheckOptions:
     """Directions among which extreme ones are looked for."""
     extreme: float = 0.05
     """Share of them that counts as extreme."""
+    corners: float = 0.35
+    """Rows in corners of what the last layer reads, besides the others and relative to them."""
     fewest: int = 2000
     """Rows at least."""
     per_parameter: float = 3.0
@@ -34,18 +36,21 @@ DEFAULT_CHECK_OPTIONS = CheckOptions()
 def check_points(
     network: Network, count: int, rng: np.random.Generator, options: CheckOptions = DEFAULT_CHECK_OPTIONS
 ) -> Array:
-    """Return rows (count, d): half at random, near and far; half far out in unusual directions."""
-    share, near = count // 6, np.array(options.near)
+    """Return rows (n, d): ``count``, half of them far out in extreme directions, and some in corners.
+
+    A unit that is hardly ever active cuts a corner off all directions: outermost points lie in corners.
+    """
+    quarter, near = count // 4, np.array(options.near)
     candidates = options.far * rng.standard_normal((options.candidates, network.n_inputs))
-    extreme = max(share, int(options.extreme * len(candidates)))
+    extreme = max(quarter, int(options.extreme * len(candidates)))
     sizes, directions = _last_states(network, candidates)
     unusual = sizes / np.linalg.norm(candidates, axis=1), directions @ directions.mean(axis=0)
-    chosen = [rng.permutation(np.argsort(values)[:extreme])[:share] for values in unusual]
-    # A unit that is hardly ever active cuts a corner off all directions: outermost points lie in corners.
-    chosen.append(np.argmax(directions @ rng.standard_normal((directions.shape[1], share)), axis=0))
-    rest = count - 3 * share
+    chosen = [rng.permutation(np.argsort(values)[:extreme])[:quarter] for values in unusual]
+    rest = count - 2 * quarter
     spreads = np.where(rng.random(rest) < 0.5, options.far, near[rng.integers(len(near), size=rest)])
     usual = spreads[:, None] * rng.standard_normal((rest, network.n_inputs))
+    corners = int(options.corners * count)
+    chosen.append(np.argmax(directions @ rng.standard_normal((directions.shape[1], corners)), axis=0))
     return np.concatenate([usual, *(candidates[rows] for rows in chosen)])
 
 
