@@ -72,7 +72,8 @@ def test_weights_show_the_layer_and_its_names(smooth):
     np.testing.assert_array_equal(axes.images[0].get_array(), smooth.network.weights[-1])
     with pytest.raises(unweave.InvalidInput, match="layer must be from -2 to 1"):
         unweave.plot.weights(smooth.network, layer=2)
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     names = ["age", "income", "height", "weight"]
     frame = pandas.DataFrame(np.random.default_rng(1000).standard_normal((40, 4)), columns=names)
     named = unweave.recover(planted(4, 2, 1), examples=frame)

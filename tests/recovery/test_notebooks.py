@@ -111,7 +111,8 @@ def test_the_number_of_inputs_is_that_of_the_examples(net):
 
 
 def test_frames_keep_the_names_of_their_columns(net, tmp_path):
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     names = ["age", "income", "height", "weight"]
     x = np.random.default_rng(1000).standard_normal((200, 4))
     frame = pandas.DataFrame(x, columns=names)
