@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from unweave.diagnose import (
     count_guarantee,
     direction_distance,
+    distance_guarantee,
     eigenvector_distance,
     frame_theory,
     incoherence,
@@ -118,6 +119,21 @@ def test_every_maximiser_obeys_the_theorems_on_an_actual_frame() -> None:
         bound = direction_distance(float(level), nu, delta)
         assert bound.holds
         assert np.sqrt(2 * (1 - min(1, np.abs(u @ weights).max()))) <= bound.distance_at_most
+    # Known before the search, and not nearer than what the maximizers themselves prove.
+    assert theory.distance.holds
+    assert distance.max() <= theory.distance.distance_at_most
+    assert bound.distance_at_most <= theory.distance.distance_at_most
+
+
+def test_distance_before_the_fact_written_out() -> None:
+    nu, delta, remaining = 0.01, 0.002, 0.3
+    drop = 6 * nu / (1 + nu) + 18 * delta
+    gap = (1 - nu) * (1 - drop) - np.sqrt(drop) - 2 * delta
+    wanted = np.sqrt(2) * (np.sqrt(nu) * remaining + 2 * delta) / gap
+    assert_allclose(distance_guarantee(nu, delta, remaining).distance_at_most, wanted, rtol=1e-12)
+    assert not distance_guarantee(0.2, 0.0).holds  # the denominator is negative although Thm. 2.7 holds
+    assert not distance_guarantee(0.0, 0.1).holds
+    assert distance_guarantee(0.0, 0.0).distance_at_most == 0.0
 
 
 def test_the_eigenvector_bound_holds_for_members_of_the_span() -> None:

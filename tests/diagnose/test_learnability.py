@@ -2,12 +2,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from unweave.derivatives.entangled import network_hessians
-from unweave.diagnose import derivative_gram, expected_learnability, hermite_tail, learnability_estimate
+from unweave.diagnose import (
+    derivative_gram,
+    expected_learnability,
+    hermite_tail,
+    learnability_estimate,
+    slope_bounds,
+)
 from unweave.errors import InvalidInput
 from unweave.networks.activations import get_activation
 from unweave.networks.network import Network
@@ -93,6 +100,22 @@ def test_orthonormal_weights_make_the_bound_sharp() -> None:
     assert_allclose(figures.alpha, figures.curvature_smallest, rtol=1e-10)
     # independent pre-activations: lambda_min(E_1) is at least the smallest variance of a slope
     assert_allclose(figures.slope_lower_bound, 2 * figures.omega, rtol=1e-8)
+
+
+def test_bounds_of_any_order_hold_and_the_third_is_the_lemma() -> None:
+    for dimension, width, seed in ((8, 8, 1000), (30, 40, 1001)):
+        weights, shifts = parts(dimension, width, seed)
+        smallest = scipy.linalg.eigvalsh(derivative_gram(weights, shifts, TANH, 1))[0]
+        found = slope_bounds(weights, shifts, TANH, range(9))
+        assert (found <= smallest + 1e-12).all()
+    weights, shifts = parts(200, 20, 1002)
+    mu = np.abs(weights.T @ weights - np.eye(20)).max()
+    tail = hermite_tail(TANH, shifts, 1, 4)
+    found = slope_bounds(weights, shifts, TANH, range(9))
+    assert_allclose(found[3], tail.min() - 19 * mu**4 * tail.max(), rtol=1e-12)
+    assert found.max() >= found[3] > 0
+    # A derivative that is a polynomial of degree 2 has no terms beyond it.
+    assert_allclose(slope_bounds(weights, shifts, get_activation("cubic"), range(2, 4)), 0.0, atol=1e-12)
 
 
 def test_outgoing_weights_scale_the_curvatures() -> None:

@@ -15,10 +15,13 @@ from unweave.experiments import (
     circuits,
     constructions,
     deep,
+    estimates,
+    frames,
     gates,
     hermite,
     quadratic,
     risk_minima,
+    robust,
     shallow,
     tensors,
 )
@@ -189,6 +192,104 @@ MUTATIONS = [
         method_with_step(30.0),
     ),
     ("noise-resilience", "twice the deviation", (certificates, "noise_resilience_sigma"), scaled(2.0)),
+    (
+        "layer-rules",
+        "gradients that grow along rays",
+        (deep, "assign_by_rays"),
+        lambda f: lambda s, d, *a: f(Turned(s), d, *a),
+    ),
+    (
+        "layer-rules",
+        "a radius that does not adapt",
+        (deep, "assign_with_adaptive_radius"),
+        lambda f: lambda *a: f(*a, most_radii=1),
+    ),
+    (
+        "local-maximizers",
+        "twice the second derivative",
+        (frames, "spectral_optimality"),
+        with_field(ratio=lambda v: 2 * v + 0.1),
+    ),
+    (
+        "local-maximizers",
+        "a distance of nothing",
+        (frames, "distance_guarantee"),
+        with_field(distance_at_most=lambda v: v / 1e6),
+    ),
+    ("local-maximizers", "bounds too large", (frames, "slope_bounds"), scaled(10.0)),
+    (
+        "whitened-weights",
+        "a transform without its root",
+        (frames, "whiten"),
+        with_field(transform=lambda t: t @ t.T @ t),
+    ),
+    ("whitened-weights", "profiles of the wrong sign", (frames, "dual_profiles"), scaled(-1.0)),
+    (
+        "passive-derivatives",
+        "scores without their Jacobian",
+        (frames, "mixture_scores"),
+        lambda f: lambda *a: (f(*a)[0], 0 * f(*a)[1]),
+    ),
+    (
+        "passive-derivatives",
+        "gradients of the wrong sign",
+        (frames, "passive_derivatives"),
+        with_field(gradient=lambda v: -v),
+    ),
+    (
+        "robust-coefficients",
+        "errors ten thousand times as large",
+        (robust, "scalar_accuracy"),
+        with_field(allowed_error=lambda v: 1e20 * v),
+    ),
+    ("robust-coefficients", "a bound too large", (robust, "khatri_rao_bound"), scaled(10.0)),
+    (
+        "robust-coefficients",
+        "every term kept",
+        (robust, "kept_terms"),
+        lambda f: lambda *a: (f(*a)[0] * 1e3, f(*a)[1]),
+    ),
+    ("smoothed-analysis", "no noise", (robust, "smoothed"), lambda f: lambda u, t, r: f(u, 0.0, r)),
+    (
+        "smoothed-analysis",
+        "noise of one size",
+        (robust, "smoothed"),
+        lambda f: lambda u, t, r: f(u, 0.3, r),
+    ),
+    (
+        "gate-recursion",
+        "one step fewer",
+        (estimates, "recursion_steps"),
+        with_field(steps=lambda v: v - 1),
+    ),
+    (
+        "gate-recursion",
+        "a step twice as long",
+        (estimates, "recursion_steps"),
+        with_field(step=lambda v: 2 * v),
+    ),
+    ("gate-recursion", "a tail too thin", (estimates, "azuma_tail"), scaled(0.01)),
+    (
+        "critical-dictionary",
+        "no remainder",
+        (estimates, "criticality_hypotheses"),
+        with_field(remainder=lambda v: v / 1e4),
+    ),
+    (
+        "critical-dictionary",
+        "hypotheses that fail",
+        (estimates, "criticality_hypotheses"),
+        with_field(failing=lambda v: ("p < 1/2", "p < nu^2")),
+    ),
+    (
+        "critical-dictionary",
+        "a hundred times beta",
+        (estimates, "proxy_gradient"),
+        with_field(along_atom=lambda v: 100 * v),
+    ),
+    ("noisy-mixtures", "half the bound", (certificates, "pac_bayes_bound"), scaled(0.5)),
+    ("noisy-mixtures", "a bound that is off", (certificates, "margin_pac_bayes_bound"), scaled(1.1)),
+    ("noisy-mixtures", "far too much noise", (certificates, "mixture_resilience_sigma"), scaled(30.0)),
     ("noise-resilience", "three times the deviation", (certificates, "noise_resilience_sigma"), scaled(3.0)),
     (
         "support-recovery",
@@ -250,6 +351,9 @@ MUTATIONS = [
         (constructions, "zonotope_maps"),
         lambda f: lambda *a: set(list(f(*a))[1:]),
     ),
+    ("approximations", "a bound twice as far", (constructions, "sawtooth_distance"), scaled(2)),
+    ("approximations", "twice the error of a jump", (constructions, "lq_distance"), scaled(2.0)),
+    ("approximations", "more pieces elsewhere", (constructions, "montufar_pieces"), scaled(10**6)),
     (
         "sign-ambiguity",
         "never unique",
@@ -312,6 +416,18 @@ MUTATIONS = [
         "an end that is off",
         (tensors, "recover_from_tensors"),
         with_field(network=lambda n: off(n)),
+    ),
+    (
+        "linear-time-start",
+        "one round",
+        (tensors, "iterated_frame"),
+        lambda f: lambda *a: f(*a, rounds=0),
+    ),
+    (
+        "linear-time-start",
+        "labels in another order",
+        (tensors, "tensor_start"),
+        lambda f: lambda x, y, *a: f(x, y[::-1], *a),
     ),
     (
         "descent-rate",
@@ -526,6 +642,17 @@ MUTATIONS = [
         with_values(weights=lambda v, c: 10.0 if c["m"] < 10 else v["weights"]),
     ),
 ]
+
+
+class Turned:
+    """A source whose gradients are long where they should be short."""
+
+    def __init__(self, source):
+        self._source = source
+
+    def gradients(self, points):
+        found = self._source.gradients(points)
+        return found / np.sum(found**2, axis=(1, 2), keepdims=True)
 
 
 def with_network(fit, network):

@@ -19,7 +19,12 @@ from unweave.tensor_start import (
     tensor_order,
     tensor_start,
 )
-from unweave.tensor_start.initialization import fourth_order_matrices, low_moments, third_order_slices
+from unweave.tensor_start.initialization import (
+    fourth_order_matrices,
+    iterated_frame,
+    low_moments,
+    third_order_slices,
+)
 
 
 def monic_hermite(order: int, z: np.ndarray) -> np.ndarray:
@@ -44,6 +49,20 @@ def test_contractions_are_those_of_the_hermite_tensor() -> None:
     rows, columns = np.triu_indices(3)
     scale = np.where(rows == columns, 1, math.sqrt(2))[:, None, None]
     np.testing.assert_allclose(fourth_order_matrices(x, y), scale * fourth[rows, columns], rtol=0, atol=1e-12)
+
+
+def test_an_iterated_frame_is_that_of_the_dense_matrix() -> None:
+    rng = np.random.default_rng(1002)
+    network, x, y = planted(60, 3, "relu", 1002, 20_000)
+    frame = iterated_frame(x, y, 3, rng)
+    rest = y - y.mean() - x @ (x.T @ (y - y.mean()) / len(x))
+    dense = (x * rest[:, None]).T @ x / len(x) - rest.mean() * np.eye(60)
+    values, vectors = np.linalg.eigh(dense)
+    wanted = vectors[:, np.argsort(-np.abs(values))[:3]]
+    assert np.linalg.svd(frame.T @ wanted)[1].min() > 1 - 1e-8
+    start = tensor_start(x, y, 3, "relu", rng)
+    assert np.isnan(start.gap)
+    assert error_of(network, start.network) < 0.3
 
 
 def test_a_quadratic_polynomial_is_read_exactly() -> None:

@@ -20,6 +20,15 @@ from unweave.certify.perturbation import (
     noise_resilience_sigma,
     noise_resilience_sigmas,
 )
+from unweave.certify.posteriors import (
+    ShrunkPosterior,
+    draw_mixture,
+    margin_pac_bayes_bound,
+    mixture_resilience_sigma,
+    pac_bayes_bound,
+    shrunk_divergence,
+    shrunk_posterior,
+)
 
 __all__ = [
     "HessianMinimum",
@@ -30,6 +39,7 @@ __all__ = [
     "LossHessian",
     "Move",
     "RiskBound",
+    "ShrunkPosterior",
     "Spread",
     "angle_index",
     "balanced",
@@ -37,16 +47,22 @@ __all__ = [
     "cone_of_starts",
     "deviation_bound",
     "dist_from_init_bound",
+    "draw_mixture",
     "draw_noise",
     "hessian_min_eig",
     "kink_that_ends",
     "line_pieces",
+    "margin_pac_bayes_bound",
     "margins",
     "mixture_divergence",
+    "mixture_resilience_sigma",
     "move",
     "nbs_bound",
     "nice_margins",
     "noise_resilience_sigma",
     "noise_resilience_sigmas",
+    "pac_bayes_bound",
+    "shrunk_divergence",
+    "shrunk_posterior",
     "spread",
 ]

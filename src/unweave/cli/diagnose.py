@@ -17,7 +17,8 @@ from unweave.cli.output.progress import watching
 from unweave.diagnose import diagnose_layers, diagnose_network
 from unweave.methods.table import METHODS
 from unweave.networks.activations import get_activation
-from unweave.probing.look import Findings, look
+from unweave.probing.findings import Findings
+from unweave.probing.look import look
 from unweave.recovery.choose import choose
 from unweave.search import Request
 from unweave.search.request import checked_widths

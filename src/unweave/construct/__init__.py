@@ -7,11 +7,12 @@ weights are ordered.
 
 from unweave.construct import bounds, hard, restrictions, sign_rank
 from unweave.construct.algebra import add, affine_network, compose, pad, stack
+from unweave.construct.approximation import hat, interpolant, lq_distance, mean_distance, sawtooth_distance
 from unweave.construct.boolean import AndreevLayout, andreev, andreev_net, ltf_gate, parity_net, vertex_net
 from unweave.construct.cones import Cone, arrangement_cones, zonotope_maps
 from unweave.construct.exactness import as_exact, as_float, depth, size
 from unweave.construct.filters import single_filter_net, windows
-from unweave.construct.flatten import difference_of_maxima, flatten, signed_maxima
+from unweave.construct.flatten import difference_of_maxima, flatten, maxima_of_difference, signed_maxima
 from unweave.construct.fourier import boolean_net, fourier_coefficients, fourier_net, min_threshold_gates
 from unweave.construct.pieces import Piece, affine_map_at, distinct_maps, pieces_1d, pieces_on_line
 from unweave.construct.pwl import max_net, max_net_size, pwl1d_to_relu, pwl_to_relu
@@ -38,9 +39,14 @@ __all__ = [
     "fourier_coefficients",
     "fourier_net",
     "hard",
+    "hat",
+    "interpolant",
+    "lq_distance",
     "ltf_gate",
     "max_net",
     "max_net_size",
+    "maxima_of_difference",
+    "mean_distance",
     "min_threshold_gates",
     "pad",
     "parity_net",
@@ -49,6 +55,7 @@ __all__ = [
     "pwl1d_to_relu",
     "pwl_to_relu",
     "restrictions",
+    "sawtooth_distance",
     "sign_rank",
     "signed_maxima",
     "single_filter_net",

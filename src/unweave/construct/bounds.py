@@ -16,7 +16,7 @@ once p >= 2^k. (Below that it counts that no layer is empty; here a network may 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, exp, isfinite, log, prod
+from math import ceil, comb, exp, isfinite, log, prod
 
 from unweave.errors import InvalidInput
 
@@ -108,6 +108,47 @@ def approximation_pieces(pieces: int, error: float) -> int:
     if not (isfinite(error) and error >= 0):
         raise InvalidInput(f"error must be a finite number, 0 or more. Got {error} instead. For example 0.1.")
     return max(1, ceil((pieces * (1 - 4 * error) + 1) / 2 - _CEILING_SLACK))
+
+
+def approximation_size(width: int, layers: int, fewer: int, error: float) -> float:
+    """The source's size below which k' = ``fewer`` hidden layers miss the sawtooth by more than ``error``.
+
+        k' (w^k (1 - 4 error) / 2)^(1/k') / 2     ([mathematics] Thm. 2.3.6),
+
+    w = ``width`` and k = ``layers`` of the sawtooth. `min_size` of `approximation_pieces` is as large at
+    least, once p >= 2^k'.
+    """
+    pieces = _positive(width, "width") ** _positive(layers, "layers") * max(0.0, 1 - 4 * error) / 2
+    return float(_positive(fewer, "fewer") / 2 * pieces ** (1 / fewer))
+
+
+def zonotope_sizes(n: int, m: int, width: int, layers: int, fewer: int) -> tuple[float, float]:
+    """The source's two sizes that a network with k' = ``fewer`` hidden layers needs for a zonotope function.
+
+        k' w^(k/k') (m - 1)^((1 - 1/n)/k') / 2 - 1,      k' w^(k/k') / n^(1/k')
+
+    ([mathematics] Thm. 2.3.10 (ii)). It refers to a lemma on functions of one variable. Along a line the
+    function has `hard.zonotope_pieces_on_line` pieces, so that the lemma proves `min_size` of that number and
+    no more: where a form is above it, it is not proved.
+    """
+    base = fewer * width ** (layers / _positive(fewer, "fewer"))
+    return base * (m - 1) ** ((1 - 1 / n) / fewer) / 2 - 1, base / n ** (1 / fewer)
+
+
+def montufar_pieces(n: int, layers: int, width: int) -> int:
+    """floor(w/n)^((L-1) n) sum_{j<=n} C(w, j): pieces of Montufar's networks of L layers of w >= n units.
+
+    [mathematics] Def. 6 compares `hard.zonotope_pieces(n, w // 2, [w] * (L - 1))` with it, which has the same
+    width and depth and is larger for n <= w < 2 n once L - 1 > ceil(w/2) / log2 w.
+
+    Example:
+        >>> montufar_pieces(2, 3, 4), montufar_pieces(1, 2, 3)
+        (176, 12)
+    """
+    if not 1 <= n <= _positive(width, "width"):
+        raise InvalidInput(f"width must be at least n = {n}. Got {width} instead. Widen the layers.")
+    regions = sum(comb(width, j) for j in range(n + 1))
+    return int((width // n) ** ((_positive(layers, "layers") - 1) * n) * regions)
 
 
 def _most_pieces(size: int, layers: int) -> int:

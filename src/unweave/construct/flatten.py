@@ -88,12 +88,17 @@ def signed_maxima(network: Network, max_lines: int = 2000) -> list[Term]:
         >>> sum(s * max(3 * a[0] + 5 * a[1] + 4 * a[2] + b for a, b in lines) for s, lines in terms)
         Fraction(5, 1)
     """
-    upper, lower = difference_of_maxima(network, max_lines)
+    return maxima_of_difference(*difference_of_maxima(network, max_lines), max_lines)
+
+
+def maxima_of_difference(upper: Lines, lower: Lines, max_lines: int = 2000) -> list[Term]:
+    """max P - max Q as in `signed_maxima`; lines of P and Q are (slopes..., offset)."""
+    width = len(next(iter(upper)))
     total: defaultdict[Lines, Fraction] = defaultdict(Fraction)
     for sign, lines in ((1, upper), (-1, lower)):
-        for part, coefficient in _small_maxima(lines, network.n_inputs + 1, max_lines).items():
+        for part, coefficient in _small_maxima(lines, width, max_lines).items():
             total[part] += sign * coefficient
-    zero = frozenset([(Fraction(0),) * (network.n_inputs + 1)])
+    zero = frozenset([(Fraction(0),) * width])
     kept = {lines: s for lines, s in total.items() if s and lines != zero} or {zero: Fraction(1)}
     return [(s, [(list(line[:-1]), line[-1]) for line in sorted(lines)]) for lines, s in kept.items()]
 

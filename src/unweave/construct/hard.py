@@ -112,6 +112,15 @@ def zonotope_pieces(n: int, m: int, widths: Sequence[int]) -> int:
     return zonotope_cones(n, m) * sawtooth_pieces(widths)
 
 
+def zonotope_pieces_on_line(m: int, widths: Sequence[int]) -> int:
+    """2 prod(w) + m - 1: most pieces of `zonotope` along a line where gamma < height, m generators.
+
+    Along a line gamma is convex with a kink per generator. It falls through all w^k sides of the sawtooth and
+    rises through them again; near the origin the kinks lie below the first break and add m - 1 pieces.
+    """
+    return 2 * sawtooth_pieces(widths) + m - 1
+
+
 def _teeth(breaks: list[Number], top: Number, exact: bool) -> Network:
     """h_a of one list of breaks, w gates."""
     zero = number(0, exact, "zero")

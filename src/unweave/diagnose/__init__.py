@@ -13,6 +13,7 @@ from unweave.diagnose.frame_theory import (
     count_guarantee,
     direction_certificates,
     direction_distance,
+    distance_guarantee,
     eigenvector_distance,
     frame_theory,
     maximiser_guarantee,
@@ -39,6 +40,7 @@ from unweave.diagnose.learnability import (
     expected_learnability,
     hermite_tail,
     learnability_estimate,
+    slope_bounds,
 )
 from unweave.diagnose.room import DiagnoseRoom, Diagnosis, diagnose
 from unweave.diagnose.shifts import (
@@ -48,6 +50,7 @@ from unweave.diagnose.shifts import (
     shift_problem,
     weight_error_terms,
 )
+from unweave.diagnose.spectral_test import SpectralOptimality, spectral_optimality
 from unweave.diagnose.weights import WeightDiagnostics, diagnose_network
 
 __all__ = [
@@ -65,6 +68,7 @@ __all__ = [
     "MaximiserNearWeight",
     "ShiftBasin",
     "ShiftProblem",
+    "SpectralOptimality",
     "TwoLevels",
     "WeightDiagnostics",
     "WeightErrorTerms",
@@ -76,6 +80,7 @@ __all__ = [
     "diagnose_network",
     "direction_certificates",
     "direction_distance",
+    "distance_guarantee",
     "eigenvector_distance",
     "expected_learnability",
     "frame_theory",
@@ -92,8 +97,10 @@ __all__ = [
     "shift_basin",
     "shift_gram",
     "shift_problem",
+    "slope_bounds",
     "span_error_bound",
     "spectral_ascent_guarantee",
+    "spectral_optimality",
     "subspace_error",
     "unit_columns",
     "weight_error_terms",

@@ -85,6 +85,8 @@ class FrameTheory:
     """[identification] Prop. 2.1: whether every weight can be found."""
     count: CountOfMaximisers
     """[identification] Thm. 2.8: whether the threshold is exact."""
+    distance: DistanceToWeight
+    """[identification] Thm. 2.6: how near good maximizers of Phi are to weights, before any is found."""
 
 
 def frame_theory(frame_constant: float, subspace_error: float = 0.0) -> FrameTheory:
@@ -97,6 +99,7 @@ def frame_theory(frame_constant: float, subspace_error: float = 0.0) -> FrameThe
         power_method=power_method_guarantee(nu, delta),
         maximiser=maximiser_guarantee(nu, delta),
         count=count_guarantee(nu, delta),
+        distance=distance_guarantee(nu, delta),
     )
 
 
@@ -170,6 +173,25 @@ def direction_distance(
     if remaining is None:
         remaining = float(np.sqrt(objective / (1 - nu)) / (1 - delta))
     return eigenvector_distance(objective, float(np.sqrt(objective * (1 - objective))), remaining, nu, delta)
+
+
+def distance_guarantee(nu: float, delta: float, remaining: float | None = None) -> DistanceToWeight:
+    """[identification] Thm. 2.6, (2.33): distance to a weight of every maximizer of Phi above 9 (1+nu)/(1-nu)
+    delta, before any is found.
+
+        min_s |u - s w_1| <= sqrt(2) (sqrt(nu) |sigma_2..m| + 2 delta) / ((1 - nu) phi - sqrt(1 - phi) - 2
+        delta)
+
+    with phi = 1 - 6 nu/(1 + nu) - 18 delta, the level of Thm. 2.7. ``remaining`` is |sigma_2..m|, bounded as
+    in `direction_distance` at Phi = 1 if it is not given.
+    """
+    levels = power_method_guarantee(nu, delta)
+    if not levels.holds or not levels.good_at_least > 0:
+        return DistanceToWeight(False, np.inf)
+    phi = levels.good_at_least
+    if remaining is None:
+        remaining = float(np.sqrt(1 / (1 - nu)) / (1 - delta))
+    return eigenvector_distance(phi, float(np.sqrt(1 - phi)), remaining, nu, delta)
 
 
 def _check(nu: float, delta: float) -> None:

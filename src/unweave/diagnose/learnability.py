@@ -46,7 +46,7 @@ class Learnability:
     beyond cubic polynomials, on which the source's bound rests. Zero for polynomial activations."""
     slope_lower_bound: float
     """2 omega - (m - 1) mu_2^2 max_tau sum_{r >= 4} mu_r^2 <= lambda_min(E_1) ([identification] Lemma 3.9
-    with its constant); negative means that the lemma says nothing."""
+    with its constant); negative means that the lemma says nothing. `slope_bounds` takes any order."""
 
 
 def expected_learnability(
@@ -75,6 +75,30 @@ def expected_learnability(
         omega=float(tails.min()) / 2,
         slope_lower_bound=float(tails.min() - (weights.shape[1] - 1) * coherence**2 * tails.max()),
     )
+
+
+def slope_bounds(weights: Array, shifts: Array, activation: Activation, orders: range) -> Array:
+    """Lower bounds (n,) of lambda_min(E_1), one for each R of the n ``orders`` ([identification]
+    (3.94)).
+
+        min_tau sum_{r > R} mu_r^2 - (m - 1) mu^(R+1) max_tau sum_{r > R} mu_r^2,     mu = max |<w_k, w_l>|,
+
+    tau over ``shifts``: the terms r <= R of the series are positive semidefinite and are left out, the others
+    are dominated by their diagonal. Larger R need a less polynomial activation and gain from incoherence;
+    R = 3 is Lemma 3.9. The source has 1/2 in front and a constant C; both are known here.
+    """
+    checked_unit_columns(weights)
+    if orders.start < 0:
+        raise InvalidInput(f"orders must be 0 or more. Got {orders} instead. The source takes 3.")
+    off = np.abs(weights.T @ weights - np.eye(weights.shape[1]))
+    mu = float(off.max(initial=0.0))
+    tails = [hermite_tail(activation, shifts, 1, order + 1) for order in orders]
+    others = weights.shape[1] - 1
+    bounds = [
+        tail.min() - others * mu ** (order + 1) * tail.max()
+        for order, tail in zip(orders, tails, strict=True)
+    ]
+    return np.array(bounds)
 
 
 def learnability_estimate(singular_values: Array, rank: int, count: int) -> tuple[float, float]:

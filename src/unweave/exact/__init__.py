@@ -6,6 +6,7 @@ from unweave.exact.line_pieces import PiecesFit, exact_pieces
 from unweave.exact.linear_losses import Absolute, Hinge, PiecewiseLinear
 from unweave.exact.losses import ConvexLoss, Huber, Logistic, Squared
 from unweave.exact.optima import Optima, Optimum, enumerate_optima
+from unweave.exact.reliable import ReliableLosses, reliable_losses
 from unweave.exact.result import ExactFit, ExactProgress, SearchInterrupted, Stop
 from unweave.exact.search import Executor
 
@@ -22,6 +23,7 @@ __all__ = [
     "Optimum",
     "PiecesFit",
     "PiecewiseLinear",
+    "ReliableLosses",
     "SearchInterrupted",
     "Squared",
     "Stop",
@@ -30,4 +32,5 @@ __all__ = [
     "exact_erm",
     "exact_pieces",
     "hyperplane_dichotomies",
+    "reliable_losses",
 ]

@@ -116,6 +116,21 @@ _EXPERIMENT_ROWS = (
             D = 20, m = 100 and 160
         """,
     ),
+    *_rows(
+        "frames",
+        _IDENTIFICATION,
+        """
+        local-maximizers | Theorems 2.3 and 2.6, Remark 3.5 | L1981, L2724, L5547 | 0.3
+            Maximizers are told by two tests, and lie near the weights.
+            6 to 8 weights in 6 dimensions, 20 in 200; R = 2 to 6
+        whitened-weights | section 1.5 | L1265-1273 | 0.1
+            Whitening makes weights orthonormal; dual lines show profiles.
+            6 unlike units in 6 and 9 dimensions
+        passive-derivatives | (1.17) | L1149 | 1
+            Labels alone give mean derivatives if the law is known.
+            4 inputs from a mixture of two Gaussians, 20,000 and 320,000 samples
+        """,
+    ),
     *_studies(
         "transition",
         _IDENTIFICATION,
@@ -147,6 +162,9 @@ _EXPERIMENT_ROWS = (
         entangled-weights | Tables 4.3 and 4.5 | L9398-9405, L9447-9451 | 8
             Hessians near one point show the entangled weights of all layers.
             50-25-10 units on 50 inputs, exact derivatives, one network per output activation
+        layer-rules | section 4.3.1 and the note on Tables 4.4 and 4.5 | L8758-8790, L9481-9486 | 1
+            Rays tell an orthogonal first layer; the radius can adapt.
+            12-6-8 units on 12 inputs, five networks each, exact derivatives
         deep-networks | Figures 1.5 and 4.5 to 4.7 | L981-1000, L9620-9669 | 10
             Deep networks are recovered from queries.
             50-25-10 and 50-35-25-10 units on 50 inputs, tanh outputs, widths told
@@ -171,6 +189,18 @@ _EXPERIMENT_ROWS = (
         """,
     ),
     *_rows(
+        "robust",
+        _RELU,
+        """
+        robust-coefficients | Lemma D.10, Claims A.4 to D.8, Fact 4.7 | L68, L360, L659, L955-1024 | 0.2
+            Coefficients with small errors give parameters with small errors.
+            40 sequences in fractions, 30 random matrices each
+        smoothed-analysis | Corollary 3.3 | L1516-1530 | 0.5
+            Weights moved at random are separated, whatever they were.
+            12 units on 6 inputs in parallel pairs, tau = 0.3 to 0.03
+        """,
+    ),
+    *_rows(
         "tensors",
         _GUARANTEES,
         """
@@ -180,6 +210,9 @@ _EXPERIMENT_ROWS = (
         tensor-initialisation | algorithm | L117-124 | 0.2
             Tensors give v exactly and W nearly, a local method the rest.
             5 units on 10 and 20 inputs, 10,000 and 30,000 samples
+        linear-time-start | complexity | L99, L331 | 3
+            The start takes time linear in the number of inputs.
+            3 units on 50 and 200 inputs, 200 samples per input
         descent-rate | theorem on gradient descent | L261-271 | 0.4
             A step of 1/M0 leaves at most 1 - m0/M0 of the squared error.
             5 units on 10 inputs, squared ReLU and ReLU
@@ -213,6 +246,9 @@ _EXPERIMENT_ROWS = (
         network-sizes | Theorems 2.2.1 and 2.2.2, section 2.5 | L472, L484 | 0.2
             Piecewise linear functions, maxima and parities take few gates.
             10 and 50 pieces, maxima of up to 100, 3 and 8 bits, exact fractions
+        approximations | Theorems 2.2.3, 2.3.6 and 2.3.10 (ii) | L488, L549, L583, L632 | 0.5
+            Few pieces approximate a jump in the mean, and no sawtooth.
+            7 and 31 cells, sawteeth of up to 16 sides, 4 to 16 inputs
         """,
     ),
     *_rows(
@@ -249,6 +285,18 @@ _EXPERIMENT_ROWS = (
         benign-noise | Theorem 3.5.3 | L1536 | 1
             Errors that nobody chooses leave a small loss.
             3 inputs, 500 and 8000 samples, 40 and 10 draws
+        """,
+    ),
+    *_rows(
+        "estimates",
+        _MATHEMATICS,
+        """
+        gate-recursion | Lemma 3.E.1 and Theorem 3.D.1 | L1655, L1697 | 0.1
+            A recursion with noise meets its target in a known time.
+            six recursions, all paths of 12 steps
+        critical-dictionary | Lemma 4.5.2, (4.4) to (4.7) | L1899, L2119-2215 | 1
+            Near a dictionary the parts of the gradient are small.
+            64 and 256 inputs, 2 of twice as many atoms
         """,
     ),
     *_studies(
@@ -306,6 +354,9 @@ _EXPERIMENT_ROWS = (
         noise-resilience | Theorem 6.2.1 | L3407 | 0.2
             Noise of a known size on the weights moves no answer far.
             two layers of 30 units, 100 draws
+        noisy-mixtures | Theorems 6.1.1, 6.1.2 and 6.2.1 | L3353, L3369, L3407 | 0.5
+            Noise around one of several networks moves no answer far.
+            16 coins, clusters of 4 networks 6-12-3, 100 draws
         """,
     ),
     *_rows(

@@ -11,18 +11,24 @@ from typing import Any
 
 import numpy as np
 
+from unweave.arrays import Array
 from unweave.construct import (
+    affine_network,
     hard,
+    interpolant,
+    lq_distance,
     ltf_gate,
     max_net,
+    mean_distance,
     parity_net,
     pieces_1d,
     pwl1d_to_relu,
+    sawtooth_distance,
     size,
     zonotope_maps,
 )
-from unweave.construct.bounds import min_size
-from unweave.experiments.experiment import Figure, Progress, at_least, at_most, equal
+from unweave.construct.bounds import approximation_pieces, min_size, montufar_pieces, zonotope_sizes
+from unweave.experiments.experiment import DERIVED, Figure, Progress, at_least, at_most, close, equal, shown
 
 
 def run_piece_counts(seed: int, progress: Progress) -> Iterator[Figure]:
@@ -112,6 +118,80 @@ def run_network_sizes(seed: int, progress: Progress) -> Iterator[Figure]:
         gate = ltf_gate(weights, bias, exact=True)
         right = gate(signs)[:, 0].tolist() == [1 if z >= 0 else -1 for z in sums]
         yield equal(f"threshold of {k} signs: gates, answers exact", 2, size(gate) if right else -1)
+
+
+def run_approximations(seed: int, progress: Progress) -> Iterator[Figure]:
+    """Functions that few pieces approximate, and some that they cannot ([mathematics] secs. 2.2 and 2.3).
+
+    Interpolants come near a function that jumps in L^q for finite q, by a known error; in the maximum none
+    does, although Thm. 2.2.3 includes q = infinity. Functions with fewer pieces stay 1/4 - (2 p - 1)/(4 w^k)
+    from the even sawtooth (Thm. 2.3.6), tried on the best of random ones with breaks and values on a lattice.
+    Zonotope functions have more pieces than Montufar's networks of the same width and depth for
+    n <= w < 2 n (Def. 6), and fewer for w = 4 n. A jump at a random place; random pieces.
+    """
+    rng = np.random.default_rng(seed)
+    place = float(rng.uniform(0.3, 0.7))
+
+    def step(x: Array) -> Array:
+        return (x[:, 0] > place).astype(np.float64)
+
+    for q in (1.0, 2.0):
+        progress(f"a jump in L^{q:g}")
+        errors = []
+        for cells in (8, 32):
+            net = interpolant(step, [place - 0.25], [place + 0.25], cells - 1)
+            errors.append(lq_distance(step, net, [place - 0.25], [place + 0.25], q, 2 * (cells - 1)))
+        # In a cell of width h the ramp misses the jump by 2 int_0^(h/2) (t/h)^q dt.
+        wanted = (0.5 ** (q + 1) / (q + 1) / 31) ** (1 / q)
+        yield close(f"a jump, 31 cells: L^{q:g} error", wanted, errors[1], 1e-6, origin="formula, L488")
+        yield at_most(f"a jump, L^{q:g}: error of 31 cells over that of 7", 1.0, errors[1] / errors[0])
+    near = place + np.linspace(-1e-6, 1e-6, 8)[:, None]
+    worst = float(np.abs(step(near) - net(near)[:, 0]).max())
+    corrected = "corrected: printed for q = infinity too, but next to a jump one side is missed by half of it"
+    yield at_least("a jump, 31 cells: largest error", 0.499, worst, note=corrected, origin=DERIVED)
+    for w, k, pieces in ((2, 3, 1), (2, 4, 3), (3, 2, 2)):
+        progress(f"{pieces} pieces for a sawtooth of {w**k}")
+        saw, bound = hard.even_sawtooth(w, k), float(sawtooth_distance(w**k, pieces))
+        nearest = min(float(mean_distance(saw, net)) for net in few_pieces(w**k, pieces, rng))
+        cell = f"sawtooth w^k = {w}^{k}, p = {pieces}"
+        yield at_least(f"{cell}: least distance", bound, nearest, origin="formula, L577")
+        yield at_most(f"{cell}: least distance over its bound", 1.5, nearest / bound, origin=DERIVED)
+        yield equal(f"{cell}: pieces that the distance asks for", pieces, approximation_pieces(w**k, bound))
+    for n in (4, 8, 16):
+        progress(f"Montufar's networks, n = {n}")
+        w = 2 * n - 1
+        overtaken = next(k for k in range(2, 99) if same_shape(n, k, w) > montufar_pieces(n, k, w))
+        most = 2 + (w - w // 2) / log2(w)
+        yield at_most(f"n = {n}, w = {w}: layers from which zonotopes have more pieces", most, overtaken)
+        never = all(same_shape(n, k, 4 * n) < montufar_pieces(n, k, 4 * n) for k in range(1, 20))
+        yield equal(f"n = {n}, w = {4 * n}: zonotopes have fewer", True, never, origin=DERIVED)
+    proved = "a line crosses 2 w^k + m - 1 pieces; the lemma that is cited is on functions of one variable"
+    for n, m, w, k, fewer in ((2, 4, 3, 4, 2), (3, 50, 3, 4, 2)):
+        needed = min_size(hard.zonotope_pieces_on_line(m, [w] * k), fewer + 1)
+        first, second = zonotope_sizes(n, m, w, k, fewer)
+        cell = f"n = {n}, m = {m}, w = {w}, k = {k}, k' = {fewer}"
+        yield at_least(f"{cell}: gates, second form", second, needed)
+        yield shown(f"{cell}: gates, first form", first, needed, proved)
+
+
+def few_pieces(sides: int, pieces: int, rng: np.random.Generator) -> Iterator[Any]:
+    """The constant 1/2; first sides of the sawtooth and then 1/2; random ones in 48ths and quarters."""
+    yield affine_network([[0]], [Fraction(1, 2)])
+    if pieces == 1:
+        return
+    tops = [Fraction(i % 2) for i in range(pieces - 1)]
+    followed = [*(Fraction(i, sides) for i in range(pieces - 1)), Fraction(2 * pieces - 3, 2 * sides)]
+    yield pwl1d_to_relu(sides, 0, followed, [*tops, Fraction(1, 2)])
+    for _ in range(20):
+        inner = sorted(rng.choice(np.arange(1, 48), pieces - 1, replace=False).tolist())
+        breaks = [Fraction(0), *(Fraction(i, 48) for i in inner), Fraction(1)]
+        values = [Fraction(int(v), 4) for v in rng.integers(0, 5, pieces + 1)]
+        yield pwl1d_to_relu(0, 0, breaks, values)
+
+
+def same_shape(n: int, layers: int, width: int) -> int:
+    """Pieces of a zonotope function in ``layers`` hidden layers of at most ``width`` gates."""
+    return hard.zonotope_pieces(n, width // 2, [width] * (layers - 1))
 
 
 def as_rows(points: list[list[Fraction]]) -> np.ndarray[Any, np.dtype[np.object_]]:

@@ -10,11 +10,18 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.derivatives.entangled import entangled_weights
-from unweave.experiments.experiment import Figure, Progress, at_least, at_most, equal, shown
+from unweave.experiments.experiment import DERIVED, Figure, Progress, at_least, at_most, equal, shown
 from unweave.experiments.planted import deep_network, distances
 from unweave.networks.comparison import compare
 from unweave.networks.network import Network
-from unweave.published.deep import ExactDerivatives, PublishedDeepOptions, recover_deep_as_published
+from unweave.published.deep import (
+    ExactDerivatives,
+    PublishedDeepOptions,
+    assign_by_rays,
+    assign_layers,
+    assign_with_adaptive_radius,
+    recover_deep_as_published,
+)
 from unweave.recovery.recover import recover
 from unweave.recovery.result import Status
 from unweave.subspace import orthonormal_basis, symmetric_packing
@@ -112,3 +119,63 @@ def run_deep_networks(seed: int, progress: Progress) -> Iterator[Figure]:
         yield at_most(f"{cell}: relative uniform error", best, uniform, rule, published=words)
         yield shown(f"{cell}: parameter error", "-", parameters)
         yield shown(f"{cell}: seconds", seconds, taken)
+
+
+def run_layer_rules(seed: int, progress: Progress) -> Iterator[Figure]:
+    """[identification] sec. 4.3.1 and L9481: rays that saturate, and a radius that adapts.
+
+    Along a first-layer weight gradients last, if that layer is orthogonal; on random layers the rule fails,
+    which is why the source gives it up. Hessians on a sphere of radius 1 or 1000 do not always show all
+    first-layer weights; a radius that adapts until their number is right mostly does. Entangled weights are
+    exact, so that only the rules are tested.
+    """
+    networks, widths, inputs = 5, (12, 6, 8), 12
+    right = {"orthogonal": 0, "random": 0}
+    adapted, fixed = {1.0: 0, 1000.0: 0}, {1.0: 0, 1000.0: 0}
+    for index in range(networks):
+        progress(f"network {index + 1} of {networks}")
+        rng = np.random.default_rng([seed, index])
+        for kind in right:
+            network = layered(inputs, widths, rng, kind == "orthogonal")
+            layers = [
+                matrix[0] / np.linalg.norm(matrix[0], axis=0)
+                for matrix in entangled_weights(network, np.zeros((1, inputs))).matrices
+            ]
+            source = ExactDerivatives(network)
+            hidden = np.concatenate(layers[:2], axis=1).T
+            found = assign_by_rays(source, hidden, layers[-1].T, widths)
+            right[kind] += holds_all(found.first, layers[0])
+        for radius in adapted:
+            options = PublishedDeepOptions(far_radius=radius, far_normalised=False)
+            once = assign_layers(source, hidden, layers[-1].T, widths, rng, options)
+            fixed[radius] += holds_all(once.first, layers[0])
+            more = assign_with_adaptive_radius(source, hidden, layers[-1].T, widths, rng, options)
+            adapted[radius] += holds_all(more.assignment.first, layers[0])
+    yield equal("rays, orthogonal first layer: networks sorted", networks, right["orthogonal"])
+    yield at_most("rays, random first layer: networks sorted", networks - 1, right["random"], "not all")
+    for radius, count in adapted.items():
+        cell = f"raw Hessians, radius {radius:g}"
+        yield shown(f"{cell}: networks sorted", "-", fixed[radius])
+        note = "a count that is right by chance can still hide a wrong direction"
+        yield at_least(
+            f"{cell} at first, then adapted: networks sorted", 3, count, "three of five", note, DERIVED
+        )
+
+
+def layered(inputs: int, widths: tuple[int, ...], rng: np.random.Generator, orthogonal: bool) -> Network:
+    """A tanh network with unit columns and small shifts."""
+    weights: list[Array] = []
+    before = inputs
+    for width in widths:
+        columns = rng.standard_normal((before, width))
+        if orthogonal and not weights:
+            columns = np.linalg.qr(columns)[0]
+        weights.append(columns / np.linalg.norm(columns, axis=0))
+        before = width
+    biases = [0.05 * rng.standard_normal(width) for width in widths]
+    return Network(weights, biases, ["tanh"] * len(widths))
+
+
+def holds_all(found: Array, wanted: Array) -> bool:
+    """Whether every column of ``wanted`` (D, m) is one of ``found``, up to its sign."""
+    return bool((np.abs(found.T @ wanted).max(axis=0) > 1 - 1e-6).all())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,7 +11,17 @@ import scipy.linalg
 from scipy.optimize import linear_sum_assignment
 
 from unweave.arrays import Array, IntArray
-from unweave.experiments.experiment import Figure, Progress, at_most, close, equal, printed, shown, vanishes
+from unweave.experiments.experiment import (
+    DERIVED,
+    Figure,
+    Progress,
+    at_most,
+    close,
+    equal,
+    printed,
+    shown,
+    vanishes,
+)
 from unweave.networks.comparison import compare
 from unweave.networks.network import Network
 from unweave.tensor_start import (
@@ -22,6 +33,7 @@ from unweave.tensor_start import (
     rho,
     tensor_start,
 )
+from unweave.tensor_start.initialization import iterated_frame
 
 
 def run_activation_table(seed: int, progress: Progress) -> Iterator[Figure]:
@@ -83,6 +95,39 @@ def run_tensor_initialisation(seed: int, progress: Progress) -> Iterator[Figure]
         yield shown(f"{cell}: relative error of the start, median", "small", float(np.median(errors)))
         error = compare(truth, found.network).parameter_error
         yield vanishes(f"{cell}: parameter error at the end", error, 1e-10)
+
+
+def run_linear_time_start(seed: int, progress: Progress) -> Iterator[Figure]:
+    """Time linear in the number of inputs ([guarantees]).
+
+    The leading directions of the second moment by multiplications with the samples, the matrix never formed:
+    n d k flops a round. They span what the eigenvectors of the whole matrix span, and the start that follows
+    has v right. Squared ReLU, 3 units; samples grow like d, as the theorem asks.
+    """
+    width, per_input = 3, 200
+    for inputs in (50, 200):
+        samples = per_input * inputs
+        cell = f"d = {inputs}"
+        progress(cell)
+        truth = plant(np.random.default_rng([seed, inputs]), inputs, width, "squared_relu")
+        x = np.random.default_rng([seed, inputs, 1]).standard_normal((samples, inputs))
+        y = truth(x)[:, 0]
+        began = time.process_time()
+        frame = iterated_frame(x, y, width, np.random.default_rng(seed))
+        seconds = time.process_time() - began
+        rest = y - y.mean() - x @ (x.T @ (y - y.mean()) / samples)
+        values, vectors = np.linalg.eigh((x * rest[:, None]).T @ x / samples - rest.mean() * np.eye(inputs))
+        wanted = vectors[:, np.argsort(-np.abs(values))[:width]]
+        sine = float(np.linalg.norm(wanted - frame @ (frame.T @ wanted), 2))
+        yield at_most(f"{cell}: sine of the largest angle to the dense matrix", 1e-3, sine, origin=DERIVED)
+        start = tensor_start(x, y, width, "squared_relu", np.random.default_rng(seed)).network
+        order, errors = matching(truth, start)
+        right = int((start.weights[1][order, 0] == truth.weights[1][:, 0]).sum())
+        yield equal(f"{cell}: v right", width, right)
+        yield at_most(
+            f"{cell}: relative error of the start, largest", 0.5, float(max(errors)), origin=DERIVED
+        )
+        yield shown(f"{cell}: CPU seconds of the frame", "linear in d", seconds)
 
 
 _SLOW_ERROR, _SLOW_STEPS = 1e-7, 50  # length of the slowest error, and steps over which it is watched

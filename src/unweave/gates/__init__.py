@@ -23,6 +23,7 @@ from unweave.gates.noisy_descent import (
     confinement,
     noisy_gd_gate,
 )
+from unweave.gates.recursion import Recursion, azuma_tail, recursion_steps
 from unweave.gates.stochastic import (
     Attack,
     GateFit,
@@ -47,8 +48,10 @@ __all__ = [
     "NoisyDescent",
     "NoisyDescentFit",
     "NoisyDescentOptions",
+    "Recursion",
     "ReluGateLearner",
     "ReluGateLeastSquares",
+    "azuma_tail",
     "benign_noise",
     "confinement",
     "error_curve",
@@ -59,6 +62,7 @@ __all__ = [
     "glm_tron",
     "noisy_gd_gate",
     "poison",
+    "recursion_steps",
     "relu_gate_ols",
     "relu_gate_sgd",
     "relu_gate_sgd_robust",

@@ -14,6 +14,7 @@ import scipy.linalg
 
 from unweave.arrays import Array
 
+_CONDITION_STEPS = 30  # give the extreme eigenvalues of a matrix and its inverse to a few per cent
 _INVARIANT_SUBSPACE_RESIDUAL = 1e-12  # of the largest vector: then Q spans an invariant subspace
 
 
@@ -48,3 +49,23 @@ def lanczos_extremes(
     values, vectors = scipy.linalg.eigh_tridiagonal(np.array(diagonal), np.array(off[: count - 1]))
     low, high = vectors[:, 0] @ basis[:count], vectors[:, -1] @ basis[:count]
     return (float(values[0]), low), (float(values[-1]), high)
+
+
+def root_condition(matrix: Array, lower: Array) -> float:
+    """Estimate the condition number of the root of ``matrix`` (n, n), given with its Cholesky factor.
+
+    Example:
+        >>> matrix = np.diag([4.0, 1.0, 9.0])
+        >>> round(root_condition(matrix, np.linalg.cholesky(matrix)), 9)
+        3.0
+    """
+
+    def solved(vector: Array) -> Array:
+        half = scipy.linalg.solve_triangular(lower, vector, lower=True, check_finite=False)
+        whole = scipy.linalg.solve_triangular(lower, half, lower=True, trans=1, check_finite=False)
+        return np.asarray(whole, np.float64)
+
+    rng = np.random.default_rng(0)
+    largest = lanczos_extremes(lambda vector: matrix @ vector, len(matrix), _CONDITION_STEPS, rng)[1][0]
+    of_inverse = lanczos_extremes(solved, len(matrix), _CONDITION_STEPS, rng)[1][0]
+    return float(np.sqrt(max(largest * of_inverse, 1.0)))

@@ -16,6 +16,7 @@ from unweave.sparse_coding.certificate import (
     certify_support_recovery,
     support_rates,
 )
+from unweave.sparse_coding.criticality import CriticalityHypotheses, Interval, criticality_hypotheses
 from unweave.sparse_coding.descent import (
     AutoencoderFit,
     AutoencoderOptions,
@@ -38,7 +39,9 @@ __all__ = [
     "AutoencoderFit",
     "AutoencoderOptions",
     "Criticality",
+    "CriticalityHypotheses",
     "DictionaryFit",
+    "Interval",
     "ProxyGradient",
     "SparseModel",
     "SupportCertificate",
@@ -49,6 +52,7 @@ __all__ = [
     "autoencoder_network",
     "certify_support_recovery",
     "coherence",
+    "criticality_hypotheses",
     "gaussian_dictionary",
     "gen_sparse_model",
     "loss_slice",

@@ -12,7 +12,9 @@ from unweave.published.deep import (
     ExactDerivatives,
     Outcome,
     PublishedDeepOptions,
+    complete,
     recover_deep_as_published,
+    reparametrise,
 )
 
 FAST = PublishedDeepOptions(power_steps=100, newton_steps=50)
@@ -40,6 +42,26 @@ def test_three_layers_from_answers(exact: bool, recorder) -> None:
         assert sum(result.queries.values()) == len(watched.rows)
         assert result.queries["completion"] == 200
     assert result.seconds.keys() == {"entangled weights", "assignment", "completion"}
+
+
+def test_an_activation_for_each_layer() -> None:
+    """Exact entangled weights complete to the network if each layer's activation is told, and not else."""
+    tanh = planted(12, (12, 6, 8), seed=1002)
+    network = unweave.Network(tanh.weights, tanh.biases, ["tanh", "erf", "tanh"])
+    errors, x = {}, np.random.default_rng(1000).standard_normal((300, 12))
+    for second in ("erf", "tanh"):
+        model = reparametrise(true_layers(network), ("tanh", second, "tanh"))
+        fit = complete(model, x, network(x), np.random.default_rng(1), FAST)
+        errors[second] = fit.history[-1]
+    assert errors["erf"] < 1e-8
+    assert errors["tanh"] > 1e-4
+    found = recover_deep_as_published(
+        ExactDerivatives(network), 12, (12, 6, 8), "tanh", FAST, 1079, activation=("tanh", "erf")
+    )
+    assert found.network is not None
+    assert found.network.activations == ("tanh", "erf", "tanh")
+    with pytest.raises(InvalidInput, match="one for each of 2"):
+        recover_deep_as_published(network, 12, (12, 6, 8), "tanh", FAST, activation=["tanh"])
 
 
 def test_same_seed_same_answer() -> None:

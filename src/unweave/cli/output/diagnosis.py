@@ -12,7 +12,7 @@ from unweave.arrays import Array
 from unweave.cli.output.console import Cell, print_line, print_pairs, print_table
 from unweave.cli.output.recovery import figure
 from unweave.diagnose import DeepDiagnostics, WeightDiagnostics
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.recovery.wording import counted, queries
 from unweave.targets.region import Region
 
@@ -157,5 +157,6 @@ def _theory(weights: WeightDiagnostics) -> list[tuple[str, bool, str]]:
         ("spectral ascent (2.2)", frame.spectral_ascent.holds, "maximisers are weights or clearly spurious"),
         ("power method (2.7)", frame.power_method.holds, "the same for the subspace power method"),
         ("maximisers (Prop. 2.1)", frame.maximiser.holds, "every weight has a maximiser near it"),
+        ("distance (2.6)", frame.distance.holds, "how near a maximiser is to its weight is known beforehand"),
         ("count (2.8)", frame.count.holds, "a threshold finds all weights and nothing else"),
     ]

@@ -1,5 +1,11 @@
 """The published pipeline for deep networks, kept as a reference: entangled weights, layers, completion."""
 
+from unweave.published.deep.assignment_rules import (
+    AdaptedAssignment,
+    assign_by_rays,
+    assign_with_adaptive_radius,
+    ray_scores,
+)
 from unweave.published.deep.completion import CompletionFit, complete, complete_in_closed_form
 from unweave.published.deep.entangled_recovery import (
     EntangledRecovery,
@@ -27,6 +33,7 @@ from unweave.published.deep.reparametrization import (
 from unweave.published.deep.sources import DerivativeSource, DifferencedFunction, ExactDerivatives
 
 __all__ = [
+    "AdaptedAssignment",
     "CompletionFit",
     "DerivativeSource",
     "DiagonalParameters",
@@ -40,7 +47,9 @@ __all__ = [
     "PublishedDeepResult",
     "RepairedLayers",
     "Reparametrisation",
+    "assign_by_rays",
     "assign_layers",
+    "assign_with_adaptive_radius",
     "complete",
     "complete_in_closed_form",
     "exact_parameters",
@@ -48,6 +57,7 @@ __all__ = [
     "hidden_directions",
     "layers_of",
     "range_residuals",
+    "ray_scores",
     "recover_deep_as_published",
     "recover_entangled_weights",
     "repair_by_swaps",

@@ -1,6 +1,6 @@
 """The published pipeline for deep networks: [identification] Alg. 4.1, Alg. 4.2, completion.
 
-From answers of a network with D inputs, hidden layers of one odd smooth activation and widths
+From answers of a network with D inputs, hidden layers of odd smooth activations and widths
 (m_1, .., m_L), output layer last, it recovers the entangled weights at x* from Hessians, sorts them into
 layers by Hessians far from the origin, and fits the remaining 3 m - m_L + D scales and shifts to answers.
 Kept as a reference to measure against: the result keeps the error of the entangled weights, 1e-3 to 1e-2.
@@ -97,13 +97,14 @@ def recover_deep_as_published(
     options: PublishedDeepOptions | None = None,
     rng: int | np.random.Generator = 0,
     layer_oracle: LayerOracle | None = None,
-    activation: str = "tanh",
+    activation: str | Sequence[str] = "tanh",
     clock: Callable[[], float] = time.perf_counter,
     anchor: Array | None = None,
 ) -> PublishedDeepResult:
     """Run the pipeline on answers, (n, D) to (n, m_L), or on a source of exact derivatives.
 
-    ``anchor`` (D,) is x*, the point near which Hessians are taken; the origin if None.
+    ``anchor`` (D,) is x*, the point near which Hessians are taken; the origin if None. ``activation`` is that
+    of all hidden layers, or one name for each ([identification] Def. 1.2).
 
     Example:
         >>> from unweave.networks.random import random_network
@@ -138,7 +139,7 @@ class _Run:
         n_inputs: int,
         widths: tuple[int, ...],
         output_activation: str,
-        activation: str,
+        activation: str | Sequence[str],
         options: PublishedDeepOptions,
         rng: int | np.random.Generator,
         clock: Callable[[], float],
@@ -150,7 +151,13 @@ class _Run:
             else DifferencedFunction(function, options.step, options.scheme)
         )
         self._widths, self._options, self._rng = widths, options, np.random.default_rng(rng)
-        self._activations = (activation,) * (len(widths) - 1) + (output_activation,)
+        hidden = (activation,) * (len(widths) - 1) if isinstance(activation, str) else tuple(activation)
+        if len(hidden) != len(widths) - 1:
+            raise InvalidInput(
+                f"activation must be one name, or one for each of {len(widths) - 1} hidden layers. Got "
+                f"{len(hidden)} instead. The output layer has output_activation."
+            )
+        self._activations = (*hidden, output_activation)
         self._anchor = np.zeros(n_inputs) if anchor is None else real_numbers(anchor, "anchor")
         if self._anchor.shape != (n_inputs,):
             raise InvalidInput(

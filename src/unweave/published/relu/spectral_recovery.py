@@ -105,8 +105,8 @@ def recover_from_coefficients(
     Args:
         width: m; None counts the units by the rank of T_2 (order 1) or of T_4 and T_5 (order 2).
         order: l: 1 for linearly independent w_i, 2 for up to d (d + 1) / 2 units.
-        directions: Default: the pencil for order 1, the power method for order 2. "published" is Jennrich for
-            any order.
+        directions: Default: the pencil for order 1, the power method for order 2, "published" for others,
+            which is Jennrich for any order.
         noise: nu_k by order; None says that the coefficients are exact.
         published_signs: [hermite] Alg. 3 as published, without subtracting the even part.
         sign_tolerance: misfit up to which a pattern of signs explains the affine part, for order >= 2.
@@ -120,7 +120,8 @@ def recover_from_coefficients(
     """
     if width is None:
         width = count_units(coefficients, order, noise, options)
-    directions = directions or ("pencil" if order == 1 else "power")
+    if directions is None:
+        directions = "pencil" if order == 1 else "power" if order == 2 else "published"
     weights, figures = _directions(coefficients, rng, width, order, directions, noise, options, overcomplete)
     scalars = recover_scalars(coefficients, weights, order)
     weights, scalars = _without_faint(weights, scalars, 0.0 if noise is None else noise.get(2, 0.0))
