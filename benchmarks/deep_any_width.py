@@ -4,7 +4,8 @@ A row is KIND:SHAPE, with "/float32" at its end for answers that are computed in
 
 - tanh, logistic, erf, softplus, gelu, swish, mish, elu, selu: random weights of norm 0.6 to 1.6 (logistic:
   1.2 to 3.2), biases 0.5 N(0, 1), outgoing weights N(0, 1/m2), some of which are tiny; a linear output, or
-  after a "+" a tanh, sigmoid or softmax one; any number of hidden layers;
+  after a "+" a tanh, sigmoid or softmax one; any number of hidden layers; "tanh>erf" has tanh units in the
+  first of them and erf units behind;
 - policy: weights and biases uniform in +-1/sqrt(what a layer reads), as torch begins with;
 - diabetes, cancer: scikit-learn's ``MLPRegressor`` (tanh, or logistic after a "+"), fitted to the data,
   standardized, and asked through ``predict``.
@@ -41,6 +42,13 @@ ROWS = (
     "tanh:13-30-30-1",
     "logistic:6-12-12-1",
     "erf:6-12-12-1",
+    "tanh>erf:6-12-12-1",
+    "tanh>sine:6-12-12-1",
+    "erf>tanh:6-12-12-1",
+    "tanh:20-20-20-12-5",
+    "tanh:20-20-20-20-5",
+    "tanh:8-16-16-16-1",
+    "tanh:8-12-12-12-12-1",
     "tanh+tanh:6-12-12-1",
     "tanh+sigmoid:6-12-12-1",
     "tanh+softmax:8-10-6-3",
@@ -72,7 +80,8 @@ Target = Callable[[Array], Array]
 def planted(kind: str, output: str, layers: list[int], seed: int) -> unweave.Network:
     """Return a random network."""
     rng = np.random.default_rng(seed)
-    activation = {"logistic": "sigmoid", "policy": "tanh"}.get(kind, kind)
+    first, _, second = kind.partition(">")
+    activation = {"logistic": "sigmoid", "policy": "tanh"}.get(first, first)
     weights, biases = [], []
     for read, width in pairwise(layers):
         last = len(weights) == len(layers) - 2
@@ -85,7 +94,8 @@ def planted(kind: str, output: str, layers: list[int], seed: int) -> unweave.Net
         norms = rng.uniform(0.6, 1.6, width) * (2 if kind == "logistic" else 1)
         weights.append(drawn / np.sqrt(read) if last else drawn * norms / np.linalg.norm(drawn, axis=0))
         biases.append(0.5 * rng.standard_normal(width))
-    return unweave.Network(weights, biases, [*[activation] * (len(layers) - 2), output])
+    behind = [second or activation] * (len(layers) - 3)
+    return unweave.Network(weights, biases, [activation, *behind, output])
 
 
 def trained(data: str, activation: str, hidden: list[int], seed: int) -> tuple[Target, unweave.Network]:

@@ -5,20 +5,23 @@ standard deviation 1 in the first layer and 1/2 in the others. Rows with the nam
 that scikit-learn trained on it (as in deep_trained.py, seed of the training), asked through ``predict``;
 "policy" is a synthetic task of control: 3000 normal states, actions u = clip(x A + sin(2 x B) / 2, -1, 1).
 Dead units, active on none of 200,000 points spread by 1 to 100, show in no answer: they are taken out of the
-truth before it is compared, and their number is given. "not recovered" lists seed, status and widths found.
+truth before it is compared, and their number is given. A row that ends in "/float32" computes in float32
+throughout, with parameters rounded; in "/sigmoid" or "/softmax", that follows the output; in "/box", inputs
+must lie within +-3. "not recovered" lists seed, status and widths found.
 ``--rows`` and ``--json`` as in deep_table.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 import unweave
+from deep_any_width import in_single
 from deep_trained import standardised, train_sklearn
 from harness import COMMON, Row, parser, run_recovery, say, seeds_of, summarise, tell
 from named_rows import measure_all, read_rows
@@ -35,6 +38,9 @@ COLUMNS = {
 }
 SPREADS = (1.0, 3.0, 10.0, 100.0)
 POINTS = 50_000  # of each spread
+BOX = 3.0
+SINGLE = 1e-4
+"""Parameter error up to which a network behind float32 answers counts as the planted one."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +51,31 @@ class Setting:
     activation: str = "relu"
     data: str | None = None
     """Trained on this instead of planted."""
+    seen: str | None = None
+    """How answers are seen: in float32, behind a link, in a box; None for precise answers everywhere."""
 
     @property
     def name(self) -> str:
         """What --rows calls it."""
         parts = ["-".join(map(str, self.layers))]
         parts += [self.activation] if self.activation != "relu" else []
-        return ":".join(parts if self.data is None else [self.data, *parts])
+        name = ":".join(parts if self.data is None else [self.data, *parts])
+        return name if self.seen is None else f"{name}/{self.seen}"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `recover` is told."""
+        return {"domain": (-BOX, BOX)} if self.seen == "box" else {}
+
+    def behind(self, truth: unweave.Network, target: Callable[[Array], Array]) -> Planted:
+        """Truth and target as they are seen."""
+        if self.seen in (None, "box"):
+            return truth, target
+        if self.seen == "float32":
+            answer, rounded = in_single(truth)
+            return rounded, answer
+        truth = unweave.Network(truth.weights, truth.biases, [*truth.activations[:-1], self.seen])
+        return truth, truth
 
     def plant(self, seed: int) -> Planted:
         """Truth and target."""
@@ -85,6 +109,11 @@ SETTINGS = (
     Setting((10, 15, 15, 1), "leaky_relu"),
     Setting((10, 16, 16, 1), data="diabetes"),
     Setting((10, 10, 10, 1), data="diabetes"),
+    *(Setting(shape, seen="float32") for shape in ((10, 15, 15, 1), (20, 20, 20, 1), (40, 20, 10, 1))),
+    Setting((64, 32, 16, 10), seen="float32"),
+    Setting((10, 16, 16, 1), data="diabetes", seen="float32"),
+    Setting((10, 15, 15, 3), seen="softmax"),
+    *(Setting((10, 15, 15, 1), seen=seen) for seen in ("sigmoid", "box")),
 )
 QUICK = ("8-6-5-1",)
 
@@ -117,9 +146,13 @@ def measure(setting: Setting, seeds: range) -> Row:
     runs, dead = [], 0
     for seed in seeds:
         planted, target = setting.plant(seed)
-        truth, count = without_dead(planted)
+        alive, count = without_dead(planted)
         dead += count
-        runs.append(run_recovery(truth, seed, target=target, input_dim=truth.n_inputs, extra=figures))
+        truth, target = setting.behind(alive, target)
+        told = {"input_dim": truth.n_inputs, **setting.arguments}
+        run = run_recovery(truth, seed, target=target, extra=figures, **told)
+        runs.append(replace(run, same=run.parameter_error <= SINGLE) if setting.seen == "float32" else run)
+        say(f"    seed {seed}: {runs[-1].extra}, {runs[-1].cpu_seconds:.1f} CPU s")
     missed = [run for run in runs if not run.recovered]
     return summarise(
         setting.name,

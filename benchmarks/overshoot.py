@@ -85,7 +85,9 @@ def digits(width: int, activation: str, decimals: int | None = None) -> Callable
         x, y = load_digits(return_X_y=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = MLPClassifier((width,), activation=activation, max_iter=60, random_state=0).fit(x / 16, y)
+            model = MLPClassifier(
+                hidden_layer_sizes=(width,), activation=activation, max_iter=60, random_state=0
+            ).fit(x / 16, y)
         if decimals is None:
             return model.predict_proba, {"input_dim": 64}
         return lambda x: model.predict_proba(x).round(decimals), {"input_dim": 64}

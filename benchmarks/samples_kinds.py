@@ -77,7 +77,8 @@ def logged(kind: str, data: str, width: int, seed: int) -> tuple[unweave.Network
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = MLPRegressor((width,), activation=kind, random_state=seed, max_iter=500).fit(x, y)
+        model = MLPRegressor(hidden_layer_sizes=(width,), activation=kind, random_state=seed, max_iter=500)
+        fitted = model.fit(x, y)
     net = unweave.Network(fitted.coefs_, fitted.intercepts_, [kind, "identity"])
     rng = np.random.default_rng([seed, 1])
     rows = x[rng.integers(0, len(x), 20 * net.n_parameters)]

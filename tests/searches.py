@@ -10,7 +10,8 @@ import numpy as np
 
 from unweave import Queries
 from unweave.arrays import Array
-from unweave.probing.look import Findings, look
+from unweave.probing.findings import Findings
+from unweave.probing.look import look
 from unweave.recovery.choose import method_named, options_for
 from unweave.recovery.judge import Verdict, judge
 from unweave.recovery.run import run_search

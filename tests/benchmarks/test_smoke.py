@@ -74,7 +74,7 @@ TABLES = {
     "tight_budgets": [],
     "mixed_columns": ["--rows", "logistic"],
     "trees": ["--rows", "tree:breast_cancer:examples"],
-    "deep_any_width": ["--rows", "tanh:4-6-4-1"],
+    "deep_any_width": ["--rows", "tanh:4-8-6-1"],
     "samples_kinds": ["--case", "exact:tanh:4-2-1:20"],
 }
 """Scripts that only print a table, and what makes it small."""

@@ -12,7 +12,7 @@ import pytest
 import unweave
 from searches import looked
 from unweave import Status
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.recovery.certificate import certify
 from unweave.recovery.hearing import Hearing
 from unweave.recovery.judge import judge

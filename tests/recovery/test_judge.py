@@ -14,7 +14,7 @@ import unweave
 from searches import judged, looked, searched
 from unweave import Network, Status
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.recovery.fresh_rows import FEWEST_ROWS, ROWS_PER_PARAMETER, fresh_rows
 from unweave.recovery.judge import UNDETERMINED
 from unweave.search import Candidate, Evidence

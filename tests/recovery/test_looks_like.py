@@ -7,7 +7,10 @@ import pytest
 
 import unweave
 from unweave.arrays import Array
+from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.probing.look import look
+from unweave.recovery.looks_like import looks_like
+from unweave.search import Candidate
 from unweave.targets.target import as_queries
 
 RNG = np.random.default_rng(1000)
@@ -35,7 +38,17 @@ def test_steps_across_directions_are_named() -> None:
 def test_deep_relu_networks_in_float32_are_named() -> None:
     result = unweave.recover(deep_in_float32, input_dim=5, max_queries=4000)
     assert not result.status.is_recovered
-    assert result.message.startswith("looks like two or more hidden ReLU layers in float32: two are")
+    said = "looks like two or more hidden ReLU layers, or a very wide one, in float32: more than two"
+    assert result.message.startswith(said)
+
+
+def test_one_layer_that_is_nearly_explained_is_not_called_two() -> None:
+    network = unweave.random_network([4, 3, 1], activation="relu", seed=1000)
+    evidence = CoarseEvidence(fit_history=(1e-2, 1e-5))
+    findings = look(as_queries(lambda x: network(x).astype(np.float32), 4), rng=np.random.default_rng(1000))
+    told = looks_like(findings, Candidate(network, evidence), unweave.Status.APPROXIMATE)
+    assert told is not None
+    assert told.startswith("looks like one hidden ReLU layer in float32")
 
 
 def test_noise_is_named() -> None:

@@ -83,7 +83,7 @@ def test_reprs_are_short(net, result):
     ):
         assert len(repr(each)) < 200
         assert "\n" not in repr(each)
-    assert re.fullmatch(r"Certificate\(holds, \d+ checks, 0 against\)", repr(result.certificate))
+    assert re.fullmatch(r"Certificate\(holds, \d+ grounds, 0 against\)", repr(result.certificate))
 
 
 def test_a_width_may_be_a_number(net, result):

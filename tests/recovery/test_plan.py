@@ -70,7 +70,8 @@ def test_what_is_told_decides_the_method() -> None:
         return None if entry is None else entry.method
 
     assert first(hidden=[15, 10], activation="tanh") == "smooth_patterns"
-    assert first(hidden=[15, 10, 5], activation="tanh") == "smooth_deep"
+    assert first(hidden=[15, 10, 5], activation="tanh") == "smooth_patterns"
+    assert first(hidden=[15, 12, 10, 8, 5], activation="tanh") == "smooth_deep"
     assert first(hidden=[15], activation="relu") == "relu"
     assert first(hidden=[15, 10], activation="relu") == "relu_deep"
     assert first(hidden=[15], activation="tanh", precision="rounded") == "smooth_coarse"

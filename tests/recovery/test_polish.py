@@ -70,6 +70,23 @@ def test_where_it_keeps_out() -> None:
     assert not asked(unweave.random_network([70, 60, 1], seed=1000))
 
 
+def test_a_network_that_is_coarser_than_float32_answers_is_fitted_to_them() -> None:
+    truth = unweave.random_network([5, 4, 1], seed=1000, outer="normal")
+    queries, rng = Queries(lambda x: truth(x).astype(np.float32), 5), np.random.default_rng(1001)
+    findings = look(queries, rng=rng)
+    view, journal = NormalisedQueries(queries, findings.region), Journal(queries, None)
+    start = Candidate(shaken(truth, 3e-6, 1002), Evidence(prediction_floor=1e-5))
+    before = judged(start, view, findings, seed=1003)
+    assert before.status is Status.RECOVERED
+    assert before.trial.over_noise > 30
+    assert is_nearly_right(start, before, findings)
+    polished = polished_on_values(start, view, findings, journal, rng)
+    after = judged(polished, view, findings, seed=1004)
+    assert after.status is Status.RECOVERED
+    assert after.trial.error < before.trial.error / 30
+    assert not is_nearly_right(polished, after, findings)
+
+
 def test_without_a_budget_nothing_changes() -> None:
     truth = unweave.random_network([5, 4, 1], seed=1000, outer="normal")
     free = Queries(truth, 5)

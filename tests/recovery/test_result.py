@@ -230,6 +230,15 @@ def test_a_certificate_holds_if_every_check_that_decides_does() -> None:
 
 def test_a_certificate_is_one_line_per_check() -> None:
     lines = str(CERTIFICATE).splitlines()
-    assert lines[0] == "ok  spectral gap: 1e+07 (against 10) - the width is the one stated"
-    assert lines[1].startswith("NO  incoherence: 0.9 (against 0.5)")
+    assert lines[0] == "yes spectral gap: 1e+07 (against 10) - the width is the one stated"
+    assert lines[1].startswith("no  incoherence: 0.9 (against 0.5)")
     assert lines[2] == "    condition: inf - how errors are magnified"
+
+
+def test_what_the_verdict_rests_on_comes_first_and_is_told_aloud() -> None:
+    deciding = replace(CERTIFICATE.checks[1], decides=True)
+    certificate = Certificate((CERTIFICATE.checks[0], deciding, CERTIFICATE.checks[2]))
+    assert str(certificate).startswith("NO  incoherence")
+    assert certificate.grounds == (deciding,)
+    assert certificate.further == (CERTIFICATE.checks[0], CERTIFICATE.checks[2])
+    assert not certificate.holds

@@ -61,8 +61,9 @@ def test_a_network_comes_back_from_an_array_on_disk(tmp_path) -> None:
 
 
 def test_dask_arrays_are_read_block_by_block() -> None:
-    dask = pytest.importorskip("dask.array")
-    x = dask.random.default_rng(1).standard_normal((1000, 4), chunks=(300, 4))
+    import dask.array
+
+    x = dask.array.random.default_rng(1).standard_normal((1000, 4), chunks=(300, 4))
     samples = Samples.from_chunks(chunks_of(x, x[:, 0], 250))
     assert len(samples) == 1000
     unknown = x[x[:, 0] > 0]

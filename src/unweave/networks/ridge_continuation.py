@@ -74,6 +74,8 @@ class ContinuationOptions:
     """Steps of a fit with fewer units."""
     cheap: float = 3.0
     """Residuals that units left out together may cost before they are fitted again."""
+    together: float = 0.0
+    """Share of the units that are left out together at first, whatever that costs: the others may adapt."""
     worsening: float = 1.5
     """Ratio of residuals after and before up to which units that were left out were surplus."""
     parallel: float = 0.8
@@ -186,17 +188,24 @@ class RidgeFit:
         ``fewest`` units stay.
         """
         least, worsening = level.residual, worsening or self.options.worsening
+        together = int(self.options.together * level.model.width)
         while level.model.width > fewest:
             check()
-            fewer = self._fewer(level, worsening * least, level.model.width - fewest)
+            most = level.model.width - fewest
+            fewer = self._fewer(level, worsening * least, most, together)
             if fewer is None:
                 break
+            # Where so many at once were too many, fewer are so for the rest.
+            together = min(together, level.model.width - fewer.model.width)
             level, least = fewer, min(least, fewer.residual)
         return level
 
-    def _fewer(self, level: RidgeLevel, allowed: float, most: int) -> RidgeLevel | None:
-        """Leave out up to ``most`` cheap units, else one that is doubtful; None if all are needed."""
-        cheap = self._cheap(level)[:most]
+    def _fewer(self, level: RidgeLevel, allowed: float, most: int, together: int) -> RidgeLevel | None:
+        """Leave out up to ``most`` cheap units, else one that is doubtful; None if all are needed.
+
+        ``together`` are tried at once even if they are not cheap: others may adapt.
+        """
+        cheap = self._cheap(level, together)[:most]
         while len(cheap) > 1:
             trial = self._without(level, cheap)
             if trial.residual <= allowed:
@@ -208,15 +217,15 @@ class RidgeFit:
                 return trial
         return None
 
-    def _cheap(self, level: RidgeLevel) -> list[int]:
-        """Units that can go one after another while what that costs is near the residual."""
+    def _cheap(self, level: RidgeLevel, together: int) -> list[int]:
+        """Units that can go one after another while what that costs is near the residual, or ``together``."""
         units, numbers, total = _units(level.model), np.arange(level.model.width), 0.0
         gone: list[int] = []
         while len(gone) < level.model.width // 4:
             costs = removal_costs(self._projected, units)
             cheapest = int(costs.argmin())
             total = float(np.hypot(total, costs[cheapest]))
-            if total > self.options.cheap * level.residual:
+            if total > self.options.cheap * level.residual and len(gone) >= together:
                 break
             gone.append(int(numbers[cheapest]))
             units, numbers = np.delete(units, cheapest, axis=1), np.delete(numbers, cheapest)

@@ -1,4 +1,4 @@
-"""Which last transformations the range of a target's answers allows."""
+"""What the range of a target's answers allows: last transformations, and float64 itself."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from unweave.arrays import Array
 _EPS = float(np.finfo(np.float64).eps)
 _ROUNDING_SIGMAS = (2.0, 5.0)  # by which a rounded answer, and the sum of K over sqrt(K), may be off
 _NOISE_SIGMAS = (5.0, 5.0)  # the same of a noisy answer
+_LEAST_ANSWER, _LARGEST_ANSWER = 1e-161, 1e151  # beyond, squares of answers become zero or infinite
 
 
 def possible_links(
@@ -36,3 +37,14 @@ def possible_links(
     elif (np.abs(answers) <= 1 + slack).all():
         found.append("tanh")
     return tuple(found)
+
+
+def out_of_range(answers: Array) -> str:
+    """Say what is wrong with answers whose squares float64 cannot hold; nothing of others."""
+    size = float(np.abs(answers).max(initial=0.0))
+    if size == 0 or _LEAST_ANSWER <= size <= _LARGEST_ANSWER:
+        return ""
+    return (
+        f"must be between {_LEAST_ANSWER:g} and {_LARGEST_ANSWER:g} in size. Got {size:.2g} instead. "
+        f"{'Multiply' if size < 1 else 'Divide'} them by a power of ten first."
+    )

@@ -23,6 +23,7 @@ _LEAST_JUMP = 0.05  # of the change over the whole way that must be left, of mos
 _NUDGE = 1e-3  # by which the other inputs are moved, in normalised inputs
 _NUDGES = 3  # times that they are
 _STAY = 0.75  # of the steps that must stay where they are
+_SLOPE = 10.0  # steepest slope over the usual one, from end to end of a line
 _MOVED_DIGITS = 20.0  # units of the last digit over which a rounded smooth function is not constant
 _ONE_DIGIT = 1.5  # units of the last digit: what answers rounded to decimals change by at once
 _STREAM = 0x73746570  # seeds the rows of this test
@@ -72,14 +73,18 @@ def _is_flat(lines: Lines) -> bool:
 def is_piecewise_constant(lines: Lines, noise: Noise) -> bool:
     """Whether answers stay exactly the same over ways on which a smooth function, even rounded, would not.
 
-    Asks nothing.
+    Where they change over the shortest way, it must be by more than a slope would explain: ReLU networks are
+    constant where no unit is active, and slope elsewhere. Asks nothing.
     """
     if not noise.repeatable:
         return False
     moves = lines.steps * noise.scale > _MOVED_DIGITS * math.sqrt(12.0) * noise.sigma
     both = np.stack([lines.plus, lines.minus], axis=2)
-    share = (both == lines.center[:, None, None]).all(axis=3).mean(axis=(0, 2))
-    return bool((share[moves] >= _EQUAL_SHARE).any())
+    changes = np.abs(both - lines.center[:, None, None]).max(axis=3)
+    share = (changes == 0).mean(axis=(0, 2))
+    sloping = _SLOPE * lines.steps[0] / lines.steps[-1] * changes.max()
+    slopes = ((changes[:, 0] > 0) & (changes[:, 0] <= sloping)).any()
+    return bool((share[moves] >= _EQUAL_SHARE).any()) and not slopes
 
 
 def _ways(lines: Lines) -> tuple[Array, Array]:

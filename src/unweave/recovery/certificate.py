@@ -6,7 +6,7 @@ import numpy as np
 
 from unweave.diagnose.incoherence import incoherence, unit_columns
 from unweave.networks.network import Network
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.recovery.judge import Verdict, largest_error_bar, unverified
 from unweave.recovery.result import Certificate, Status
 from unweave.search import Candidate, Check

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from unweave.errors import InvalidInput
 from unweave.methods.table import METHODS
-from unweave.probing.look import Findings
-from unweave.search import Method, Question, Request
+from unweave.probing.findings import Findings
+from unweave.search import Likelihood, Method, Question, Request
 
 _ASSUMED_WIDTH = 16  # units of a layer of unknown width, or as many as inputs: costs are compared with it
 
@@ -41,8 +41,11 @@ def choose(
 
     def order(method: Method) -> tuple[int, float]:
         cost = method.cost(question_of(request, findings, method))
+        likelihood = method.likelihood(request, findings)
+        if findings.layered and method.layers[1] == 1:
+            likelihood = Likelihood.LAST
         # Rows of samples are paid for already.
-        return method.likelihood(request, findings), cost.rows if asks == "queries" else cost.seconds
+        return likelihood, cost.rows if asks == "queries" else cost.seconds
 
     return sorted(tried, key=order), reasons
 

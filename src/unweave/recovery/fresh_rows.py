@@ -14,7 +14,7 @@ from unweave.errors import InvalidInput
 from unweave.networks.activations import get_activation
 from unweave.networks.model import Model
 from unweave.networks.network import Network
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.targets.answer_table import checked_rows, whole_number
 from unweave.targets.change_of_inputs import in_normalised_inputs
 from unweave.targets.placement import REACH, points_at_units

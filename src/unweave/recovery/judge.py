@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.recovery.residuals import LARGEST_CORRELATION, LARGEST_GROWTH, Pattern
 from unweave.recovery.result import Status
 from unweave.recovery.trial import NO_TRIAL, Trial

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unweave.networks.network import Network
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.recovery.result import Status
 from unweave.recovery.wording import counted
 from unweave.search import Candidate
@@ -12,6 +12,8 @@ _PIECEWISE_CONSTANT = (
     "the answers are piecewise constant: they stay exactly the same and then jump, at thresholds that are "
     "not those of single inputs (nearest neighbours, step or sign units): not supported yet"
 )
+
+_NEARLY_EXPLAINED = 1e-3  # of the answers' scale, left by one hidden layer: of several it leaves far more
 
 
 def looks_like(findings: Findings, candidate: Candidate, status: Status) -> str | None:
@@ -29,8 +31,14 @@ def looks_like(findings: Findings, candidate: Candidate, status: Status) -> str 
     noise = findings.noise.kind
     if noise == "float64":
         return None  # deep networks are searched for, and the search says how far it came
-    supported = 'two are looked for by method="relu_pairs"' if noise == "float32" else "not supported yet"
-    return f"looks like two or more hidden ReLU layers {_answered(findings)}: {supported}"
+    history = candidate.evidence.fit_history
+    one = network is None or len(network.hidden) == 1
+    if one and history and history[-1] <= _NEARLY_EXPLAINED:
+        return f"looks like one hidden ReLU layer {_answered(findings)}, not all of which could be told"
+    supported = "more than two are not supported yet" if noise == "float32" else "not supported yet"
+    return (
+        f"looks like two or more hidden ReLU layers, or a very wide one, {_answered(findings)}: {supported}"
+    )
 
 
 def _answered(findings: Findings) -> str:

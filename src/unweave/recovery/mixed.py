@@ -27,7 +27,7 @@ from unweave.networks.parameters import NetworkParameters
 from unweave.networks.trees import TreeEnsemble
 from unweave.networks.value_fit import fit_values, points_to_fit
 from unweave.numerics import clock, interrupts
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.recovery.certificate import certify
 from unweave.recovery.column_inputs import CodedNetwork, ColumnInputs, with_levels_as_categories
 from unweave.recovery.fresh_rows import Demands

@@ -18,8 +18,8 @@ from unweave.errors import InvalidInput
 from unweave.methods.table import METHODS
 from unweave.networks.activations import get_activation
 from unweave.networks.html_tables import html_figures, html_table, number
+from unweave.probing.findings import Findings
 from unweave.probing.lines import KinkEvidence
-from unweave.probing.look import Findings
 from unweave.probing.look import look as look_at
 from unweave.probing.noise import Noise, NoiseKind
 from unweave.recovery.choose import choose, question_of

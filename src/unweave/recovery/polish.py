@@ -27,7 +27,7 @@ from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFitResult, fit_values, points_to_fit
 from unweave.numerics.threads import single_threaded_blas
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.recovery.breakdown import NUMERICAL_ERRORS, is_breakdown
 from unweave.recovery.fresh_rows import fresh_rows
 from unweave.recovery.judge import Verdict
@@ -38,6 +38,7 @@ from unweave.targets.region import NormalisedQueries
 
 NEARLY = 1e-6
 """Relative error on fresh rows up to which a network is taken for right but for its last digits."""
+_COARSER = 30.0  # error of a recovered network over that of the answers, from which on they can tell more
 _MOST_PARAMETERS = 4000  # beyond, the fit takes minutes
 NEARLY_ALL_UNITS = 1e-4
 """The same up to which one hidden layer is taken for right but for weak units."""
@@ -51,22 +52,29 @@ _BETTER = 0.5  # part of the residual to which one more unit must bring it down
 
 
 def is_nearly_right(candidate: Candidate, verdict: Verdict, findings: Findings) -> bool:
-    """Whether another fit may make the difference: float64 answers, and most of their digits are there."""
+    """Whether another fit may make the difference: most digits of the answers are there, and some are not.
+
+    Of float64 answers that keeps the network from being recovered. Float32 answers may have been used by a
+    method that takes differences of them, which leaves its network coarser than they are.
+    """
     network, hearing = candidate.network, verdict.trial.hearing
     if not isinstance(network, Network):
         return False
     # Units that fill a gap together leave parameters open that the missing one would not.
     open_bars = verdict.status is Status.RECOVERED_UP_TO_AMBIGUITY and candidate.ambiguity is None
-    if verdict.status is not Status.APPROXIMATE and not (open_bars and _may_miss_units(network)):
+    single = findings.noise.kind == "float32"
+    coarser = single and verdict.status.is_recovered and verdict.trial.over_noise > _COARSER
+    gap_filled = open_bars and _may_miss_units(network)
+    if verdict.status is not Status.APPROXIMATE and not gap_filled and not coarser:
         return False
     repairable = _may_miss_units(network) and bool(candidate.evidence.fit_history)
-    if not verdict.trial.error <= (NEARLY_ALL_UNITS if repairable else NEARLY):
+    if not coarser and not verdict.trial.error <= (NEARLY_ALL_UNITS if repairable else NEARLY):
         return False
     if hearing is not None and (hearing.contradicting or hearing.change > hearing.largest_change):
         return False  # no fit makes up for a target of another kind
     smooth = all(name == SOFTMAX or get_activation(name).smooth for name in network.activations)
     small = network.n_parameters <= _MOST_PARAMETERS
-    return bool(network.hidden) and smooth and small and findings.noise.kind == "float64"
+    return bool(network.hidden) and smooth and small and (coarser or findings.noise.kind == "float64")
 
 
 def _may_miss_units(network: Network) -> bool:

@@ -61,29 +61,36 @@ class Certificate:
         return len(self.checks)
 
     @property
+    def grounds(self) -> tuple[Check, ...]:
+        """Checks that the verdict rests on."""
+        return tuple(check for check in self.checks if check.decides)
+
+    @property
+    def further(self) -> tuple[Check, ...]:
+        """Hypotheses of theorems and figures of the way, which decide nothing."""
+        return tuple(check for check in self.checks if not check.decides)
+
+    @property
     def holds(self) -> bool:
         """Whether every check that decides holds, and there is one: exactly then a network is recovered."""
-        deciding = [check.holds for check in self.checks if check.decides]
-        return bool(deciding) and all(deciding)
+        return bool(self.grounds) and all(check.holds for check in self.grounds)
 
     def __repr__(self) -> str:
-        against = sum(check.holds is False for check in self.checks)
+        against = sum(check.holds is False for check in self.grounds)
         said = "holds" if self.holds else "does not hold"
-        return f"Certificate({said}, {counted(len(self.checks), 'check')}, {against} against)"
+        return f"Certificate({said}, {counted(len(self.grounds), 'ground')}, {against} against)"
 
     def _repr_html_(self) -> str:
         """Show the checks in a notebook, those first that decide."""
-        marks = {True: "yes", False: "NO", None: ""}
-        ordered = sorted(self.checks, key=lambda check: not check.decides)
-        rows = [(c.name, number(c.value), number(c.threshold), marks[c.holds], c.implies) for c in ordered]
+        ordered = (*self.grounds, *self.further)
+        rows = [(c.name, number(c.value), number(c.threshold), c.mark, c.implies) for c in ordered]
         return html_table(repr(self), ("check", "value", "against", "ok", "implies"), rows)
 
     def __str__(self) -> str:
-        marks = {True: "ok  ", False: "NO  ", None: "    "}
         rows = []
-        for check in self.checks:
+        for check in (*self.grounds, *self.further):
             bound = "" if check.threshold is None else f" (against {check.threshold:.3g})"
-            rows.append(f"{marks[check.holds]}{check.name}: {check.value:.3g}{bound} - {check.implies}")
+            rows.append(f"{check.mark:4}{check.name}: {check.value:.3g}{bound} - {check.implies}")
         return "\n".join(rows)
 
 

@@ -12,7 +12,7 @@ from unweave.arrays import Array
 from unweave.networks.ridge_sum import DEGREE, RidgeSum, fit_ridge_sum
 from unweave.numerics.clock import check
 from unweave.numerics.memory import require
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Candidate, Evidence, GaveUp, Journal, Reason, Search
 from unweave.targets.region import NormalisedQueries
 

@@ -17,8 +17,8 @@ from unweave.networks.structure import structure_of
 from unweave.numerics import interrupts
 from unweave.numerics.clock import time_limit
 from unweave.numerics.threads import single_threaded_blas
+from unweave.probing.findings import Findings
 from unweave.probing.labels import MESSAGE as LABELS_MESSAGE
-from unweave.probing.look import Findings
 from unweave.probing.normalised import MESSAGE as NORMALISED_MESSAGE
 from unweave.probing.normalised import is_normalised
 from unweave.recovery.breakdown import NUMERICAL_ERRORS, breakdown_reason, is_breakdown
@@ -283,11 +283,14 @@ class Run:
             better = True
         elif verdict.status is not self._verdict.status:
             better = False
+        elif verdict.status.is_recovered:  # only a polish comes after a network that is recovered
+            better = verdict.trial.error < self._verdict.trial.error
         elif candidate.criterion is not None and self._candidate.criterion is not None:
             better = candidate.criterion < self._candidate.criterion
+        elif verdict.status is Status.APPROXIMATE:
+            better = verdict.trial.error < self._verdict.trial.error
         else:  # of two failures the one that knows some layers says more
-            says_more = self._candidate.known_layers is None and candidate.known_layers is not None
-            better = verdict.status is Status.FAILED and says_more
+            better = self._candidate.known_layers is None and candidate.known_layers is not None
         if better:
             self._candidate, self._verdict, self._findings = candidate, verdict, place.findings
 

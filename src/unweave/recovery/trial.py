@@ -19,7 +19,7 @@ from numpy.random import Generator
 from unweave.arrays import Array
 from unweave.networks.comparison import relative_uniform_error
 from unweave.networks.network import Network
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.recovery.fresh_rows import NO_DEMANDS, Demands, RowsLeft, ask_elsewhere, fresh_rows
 from unweave.recovery.hearing import Hearing, hear
 from unweave.search import Candidate

@@ -81,7 +81,7 @@ def _content(recovery: Recovery, pictures: Sequence[Picture]) -> dict[str, Any]:
         "command": typed or python_call(recovery.settings).splitlines()[-1],
         "fresh": place_of(recovery.certificate, *FRESH_CHECKS),
         "bar": place_of(recovery.certificate, "parameter error bar"),
-        "broken": [i for i, check in enumerate(recovery.certificate) if check.holds is False],
+        "broken": [i for i, check in enumerate(recovery.certificate) if check.decides and not check.holds],
         "open_questions": open_questions(recovery),
         "suggestions": suggestions(recovery),
         "pictures": [picture for picture in pictures if picture.name != STAGES],

@@ -12,7 +12,7 @@ import numpy as np
 
 from unweave.errors import OutOfTime, UnweaveError
 from unweave.networks.activations import get_activation
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search.cost import Cost, Question
 from unweave.search.evidence import Candidate, Evidence
 from unweave.search.journal import Journal

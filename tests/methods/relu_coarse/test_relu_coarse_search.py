@@ -165,3 +165,34 @@ def test_too_many_inputs_are_refused_by_name():
     )
     assert "beyond 256 inputs it needs answers in floating point" in result.message
     assert "the target has 300" in result.message
+
+
+def in_single_precision(network):
+    """Answer as float32 arithmetic would, inside the network as well."""
+    (incoming, outer), (biases, offset) = (
+        [part.astype(np.float32) for part in parts] for parts in (network.weights, network.biases)
+    )
+    return lambda x: np.maximum(x.astype(np.float32) @ incoming + biases, 0) @ outer + offset
+
+
+def test_units_too_weak_for_single_precision_are_named():
+    """Training leaves units that switch far out with hardly any weight: rows out there show that some are."""
+    strong, rng = planted(seed=1003, inputs=8, width=12), np.random.default_rng(1003)
+    normals = rng.standard_normal((8, 4)) / np.sqrt(8)
+    weights = [np.hstack([strong.weights[0], normals]), np.vstack([strong.weights[1], np.full((4, 1), 1e-5)])]
+    biases = [np.append(strong.biases[0], np.full(4, -9.0)), strong.biases[1]]
+    network = unweave.Network(weights, biases, ["relu", "identity"])
+    result = unweave.recover(in_single_precision(network), input_dim=8, seed=1003)
+    assert result.status is Status.RECOVERED_UP_TO_AMBIGUITY
+    assert "too weak to be told" in result.message
+    assert 12 <= result.network.hidden[0] < 16
+    assert unweave.compare(network, result.network).function_error < 1e-6
+
+
+def test_one_output_does_not_hide_that_two_kinks_are_close():
+    """Two units that look like one on a line are no unit: other lines tell them apart."""
+    network = unweave.random_network([10, 40, 1], "relu", seed=1000, outer="normal")
+    result = unweave.recover(in_single_precision(network), input_dim=10, seed=1000)
+    assert result.status.is_recovered
+    assert result.network.hidden == (40,)
+    assert unweave.compare(network, result.network).function_error < 1e-6

@@ -164,7 +164,7 @@ def test_three_layers_are_not_taken_for_two() -> None:
 
 
 def test_a_box_is_refused() -> None:
-    result = unweave.recover(planted([8, 6, 5, 1], 1000), hidden=[6, 5], activation="relu", domain=(-1, 1))
+    result = unweave.recover(planted([8, 6, 5, 1], 1000), domain=(-1, 1), method="relu_deep")
     assert result.status is Status.FAILED
     assert "nothing outside the domain may be asked" in result.message
 

@@ -35,6 +35,16 @@ def test_two_kinks_are_neither_one_nor_none() -> None:
     assert not found.straight.any()
 
 
+def test_a_kink_that_bends_one_of_the_two_lines_is_noticed() -> None:
+    found = locate(read, np.array([[0.25, 1.0]]), AXIS, np.array([1.8]))
+    assert not found.found.any()
+
+
+def test_the_bend_is_told() -> None:
+    found = locate(read, np.array([[0.25, 1.0]]), AXIS, np.array([0.2]))
+    np.testing.assert_allclose(found.bends, [[2.0]], atol=1e-7)
+
+
 def test_nothing_is_said_where_nothing_is_read() -> None:
     def blind(points: Array) -> tuple[Array, Array]:
         return np.full((len(points), 1), np.nan), np.full(len(points), np.inf)

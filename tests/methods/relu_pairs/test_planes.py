@@ -6,7 +6,7 @@ import numpy as np
 
 from planted_pairs import planted_pair
 from unweave.arrays import Array
-from unweave.methods.relu_pairs.planes import Plane, PlaneOptions, grow, joined
+from unweave.methods.relu_pairs.planes import Kink, Plane, PlaneOptions, grow, joined
 from unweave.targets.region import Region
 
 ERROR = 1e-7
@@ -19,6 +19,11 @@ def read(points: Array) -> tuple[Array, Array]:
     return NETWORK(points), np.full(len(points), ERROR)
 
 
+def plane_through(point: Array, normal: Array, error: float) -> Plane:
+    """A plane with the error of its normal."""
+    return Plane.through(Kink(point, normal / np.linalg.norm(normal), error, 1e-6, np.array([0.3])))
+
+
 def first_planes(error: float) -> list[Plane]:
     """A plane through a point of each unit of the first layer, with a normal that is off."""
     rng, planes = np.random.default_rng(0), []
@@ -26,7 +31,7 @@ def first_planes(error: float) -> list[Plane]:
         length = np.linalg.norm(weights)
         normal, point = weights / length, -bias * weights / length**2
         off = normal + error * rng.standard_normal(4) / 2
-        planes.append(Plane.through(point, off / np.linalg.norm(off), error, 1e-6, 0.3))
+        planes.append(plane_through(point, off, error))
     return planes
 
 
@@ -43,7 +48,7 @@ def test_hyperplanes_of_the_first_layer_are_found_and_become_precise() -> None:
 def test_a_plane_where_there_is_no_kink_is_refused() -> None:
     rng = np.random.default_rng(2)
     normals = rng.standard_normal((6, 4))
-    wrong = [Plane.through(rng.standard_normal(4), n / np.linalg.norm(n), 1e-3, 1e-6, 0.3) for n in normals]
+    wrong = [plane_through(rng.standard_normal(4), normal, 1e-3) for normal in normals]
     assert grow(read, Region.standard(4), wrong, ERROR, rng, OPTIONS) == []
 
 

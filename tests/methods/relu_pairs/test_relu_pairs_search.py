@@ -11,14 +11,14 @@ from unweave.arrays import Array
 
 def test_float32() -> None:
     net = planted_pair([5, 6, 4, 1], seed=1001)
-    result = unweave.recover(in_float32(net), input_dim=5, method="relu_pairs", seed=0)
+    result = unweave.recover(in_float32(net), input_dim=5, seed=0)
     assert result.status is unweave.Status.RECOVERED
     assert unweave.compare(net, result.network).parameter_error < 1e-5
 
 
 def test_behind_a_softmax() -> None:
     net = planted_pair([5, 6, 4, 3], output="softmax", seed=1001)
-    result = unweave.recover(net, method="relu_pairs", seed=0)
+    result = unweave.recover(net, seed=0)
     assert result.status.is_recovered
     assert unweave.compare(net, result.network).function_error < 1e-9
 
@@ -30,7 +30,7 @@ def test_in_a_box_nothing_outside_is_asked() -> None:
         asked.append(np.abs(x).max())
         return net(x)
 
-    result = unweave.recover(target, input_dim=5, domain=(-3, 3), method="relu_pairs", seed=0)
+    result = unweave.recover(target, input_dim=5, domain=(-3, 3), seed=0)
     assert max(asked) <= 3
     assert result.status.is_recovered
     assert unweave.compare(net, result.network).function_error < 1e-9

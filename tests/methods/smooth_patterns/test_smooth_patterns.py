@@ -4,13 +4,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.neural_network import MLPRegressor
 
 import unweave
 from unweave.methods.shared.far_field import Crossing, Unit
 from unweave.methods.smooth_patterns.directions import CIRCLES, DirectionSearch, Hyperplanes
 from unweave.methods.smooth_patterns.far_normals import NormalOptions, far_normals
 from unweave.methods.smooth_patterns.first_layer import ProfileOptions, first_layer
-from unweave.methods.smooth_patterns.second_layer import SecondLayerOptions, SecondLayerSearch
+from unweave.methods.smooth_patterns.layers_behind import BehindOptions, BehindSearch
+from unweave.methods.smooth_patterns.search import SmoothPatternsOptions
 from unweave.methods.smooth_patterns.sign_patterns import PatternOptions, SignPatterns
 from unweave.methods.smooth_patterns.unit_kind import unit_kind
 from unweave.networks.activations import get_activation
@@ -94,10 +97,45 @@ def test_what_is_no_such_network_is_not_recovered() -> None:
     assert not result.status.is_recovered
 
 
-def test_three_hidden_layers_are_no_such_network() -> None:
-    result = unweave.recover(planted([5, 5, 5, 4, 1], seed=1005), method="smooth_patterns", deadline=60)
+def test_three_hidden_layers_of_equal_widths() -> None:
+    network = planted([6, 8, 8, 8, 3], seed=1005)
+    result = recovered(network)
+    assert result.network.hidden == (8, 8, 8)
+    assert result.queries < 20 * network.n_parameters
+
+
+def test_three_hidden_layers_wider_than_the_inputs_and_told() -> None:
+    network = planted([5, 7, 6, 9, 2], seed=1016)
+    assert recovered(network, hidden=[7, 6, 9]).network.hidden == (7, 6, 9)
+
+
+@pytest.mark.parametrize(("first", "second"), [("tanh", "erf"), ("erf", "tanh"), ("tanh", "sine")])
+def test_each_layer_may_have_its_own_activation(first: str, second: str) -> None:
+    network = planted([5, 6, 5, 2], seed=1017)
+    mixed = unweave.Network(network.weights, network.biases, (first, second, "identity"))
+    assert recovered(mixed).network.activations == (first, second, "identity")
+
+
+def test_several_layers_that_are_too_large_are_refused_at_once() -> None:
+    network = planted([6, 8, 8, 8, 1], seed=1018)
+    options = SmoothPatternsOptions(most_parameters=50)
+    result = unweave.recover(network, hidden=[8, 8, 8], method="smooth_patterns", options=options)
     assert result.status is Status.FAILED
-    assert "more than two hidden layers" in result.message
+    assert "so many units" in result.message
+
+
+@pytest.mark.filterwarnings("ignore")  # training may end early
+def test_trained_logistic_layers_take_longer_starts() -> None:
+    """Their units are nearly straight: least squares goes through long valleys."""
+    x, y = load_diabetes(return_X_y=True)
+    model = MLPRegressor(
+        hidden_layer_sizes=(16, 16), activation="logistic", alpha=1e-3, max_iter=400, random_state=1001
+    )
+    model.fit((x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std())
+    truth = unweave.Network(model.coefs_, model.intercepts_, ("sigmoid", "sigmoid", "identity"))
+    result = unweave.recover(model.predict, input_dim=10, method="smooth_patterns", seed=1_001_004)
+    assert result.status is Status.RECOVERED, result.message
+    assert unweave.compare(truth, result.network).parameter_error < 1e-9
 
 
 @pytest.mark.parametrize("budget", [450, 800, 1100, 1400])
@@ -157,20 +195,20 @@ def test_the_second_layers_width_is_found() -> None:
         return signs[:count], values[:count]
 
     rng = np.random.default_rng(1001)
-    search = SecondLayerSearch(rows, "tanh", (9, 9, 1), 1e-16, rng, SecondLayerOptions(), None)
+    search = BehindSearch(rows, "tanh", (9, 9, 1), 1e-16, rng, BehindOptions(), None)
     found = search.advance()
     while search.goes_on:
         found = search.advance()
     assert found.model is not None
-    assert found.units == 6
+    assert found.units == (6,)
     assert unweave.compare(behind(network).to_network(), found.model.to_network()).parameter_error < 1e-9
 
 
 def test_on_too_few_rows_nothing_is_exact() -> None:
     rng = np.random.default_rng(1000)
     signs, values = np.sign(rng.standard_normal((40, 6))), rng.standard_normal((40, 1))
-    options = SecondLayerOptions(starts=(2, 2))
-    search = SecondLayerSearch(
+    options = BehindOptions(starts=(2, 2))
+    search = BehindSearch(
         lambda count: (signs[:count], values[:count]), "tanh", (6, 6, 1), 1e-16, rng, options, None
     )
     while search.goes_on:
@@ -183,7 +221,9 @@ def test_norms_and_biases_with_widths_that_are_off() -> None:
     units = np.arange(7, dtype=np.int64)
     off = planes.moved(units, planes.positions + 0.2, planes.widths * np.array([0.5, 1, 2, 20, 1, 1, 50]))
     rng = np.random.default_rng(1000)
-    found = first_layer(network, off, behind(network), Link("identity"), rng, ProfileOptions())
+    found = first_layer(
+        network, off, get_activation("tanh"), behind(network), Link("identity"), rng, ProfileOptions()
+    )
     assert found.misfits.max() < 1e-8
     np.testing.assert_allclose(found.weights, network.weights[0], atol=1e-7)
     np.testing.assert_allclose(found.biases, network.biases[0], atol=1e-6)

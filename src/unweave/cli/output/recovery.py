@@ -147,13 +147,21 @@ def _show_stages(console: Console, recovery: Recovery) -> None:
 
 
 def _show_certificate(console: Console, recovery: Recovery) -> None:
-    marks = {True: Text("yes", style="green"), False: Text("NO", style="bold red"), None: Text("")}
-    rows = []
-    for check in recovery.certificate:
-        against = "" if check.threshold is None else figure(check.threshold)
-        rows.append((check.name, figure(check.value), against, marks[check.holds], check.implies))
+    """Print the grounds of the verdict, then what else was measured."""
+    styles = {"yes": "green", "NO": "bold red"}
     headings = ("check", "value", "against", "ok", "implies")
-    print_table(console, "Certificate", headings, rows, right=("value", "against"))
+    certificate = recovery.certificate
+    for title, checks in (
+        ("Certificate: what the verdict rests on", certificate.grounds),
+        ("Measured besides: hypotheses and figures that decide nothing", certificate.further),
+    ):
+        rows = []
+        for check in checks:
+            against = "" if check.threshold is None else figure(check.threshold)
+            mark = Text(check.mark, style=styles.get(check.mark, ""))
+            rows.append((check.name, figure(check.value), against, mark, check.implies))
+        if rows:
+            print_table(console, title, headings, rows, right=("value", "against"))
 
 
 def figures(values: Mapping[str, Any]) -> str:

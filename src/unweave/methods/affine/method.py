@@ -6,7 +6,7 @@ from unweave.methods.affine.search import AffineOptions, AffineSearch
 from unweave.methods.shared.coarse_answers.evidence import CoarseEvidence
 from unweave.methods.shared.coarse_answers.refinement import ROWS_OF_FINAL_FIT
 from unweave.networks.links import ALL_LINKS
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Method, Question, Request
 
 

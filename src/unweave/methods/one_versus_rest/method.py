@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unweave.methods.one_versus_rest.search import OneVersusRestOptions, OneVersusRestSearch
 from unweave.networks.activations import SOFTMAX
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Method, Question, Request
 from unweave.search.cost import fit_seconds
 

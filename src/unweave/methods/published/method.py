@@ -6,7 +6,7 @@ from unweave.methods.published.search import PublishedSearch
 from unweave.methods.shared.refusals import refuses_smooth
 from unweave.methods.shared.span_evidence import SpanEvidence
 from unweave.networks.activations import get_activation
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.published.shallow.options import PublishedOptions
 from unweave.search import Cost, Method, Question, Request
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from unweave.methods.rectified_deep.search import RECTIFIERS, RectifiedDeepOptions, RectifiedDeepSearch
 from unweave.methods.shared.refusals import COARSEST_FOR_KINKS, NOTHING_CURVED, too_coarse
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 

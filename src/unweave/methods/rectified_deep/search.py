@@ -32,7 +32,7 @@ from unweave.methods.rectified_deep.unit_profiles import (
 from unweave.methods.shared.final_fit import corrected_widths, final_fits, points_near, with_final_fit
 from unweave.networks.network import Network
 from unweave.networks.value_fit import points_to_fit
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Candidate, Context, Evidence, GaveUp, Method, Reason, Search
 from unweave.targets.change_of_inputs import in_normalised_inputs, in_own_inputs
 from unweave.targets.region import NormalisedQueries, Region

@@ -9,7 +9,7 @@ from unweave.methods.shared.coarse_answers.sliced import SlicedSearch, refuses_m
 from unweave.methods.shared.refusals import NO_KINKS, links_to_try, mostly_noise
 from unweave.networks.links import LINKS
 from unweave.networks.signs import KINKED
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Context, Cost, Likelihood, Method, Question, Request, Search
 
 MOST_INPUTS_KINKED = 256

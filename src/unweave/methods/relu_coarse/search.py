@@ -32,6 +32,7 @@ from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.line_search import UnitsOnLines, coarse_line_options
 from unweave.methods.shared.kinked.reading import Reading, open_reading
 from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples, units_may_turn
+from unweave.methods.shared.kinked.units import Units
 from unweave.methods.shared.refusals import links_to_try
 from unweave.networks.links import Link
 from unweave.networks.network import Network
@@ -45,6 +46,8 @@ from unweave.networks.signs import (
     to_form,
     to_network,
 )
+from unweave.numerics.variable_projection.problem import ProjectedProblem
+from unweave.numerics.variable_projection.prune import without_useless
 from unweave.numerics.variable_projection.search import SearchOptions
 from unweave.probing.noise import NoiseKind
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
@@ -105,12 +108,25 @@ class ReluCoarseOptions:
     """The slice that is searched where inputs are many."""
     coarsest_on_lines: float = 1e-4
     """The same noise up to which they are looked for on lines where random starts have failed."""
+    rows_per_unit: float = 4.0
+    """Rows per unit of lines that show which of them are one, ..."""
+    useless: float = 0.1
+    """... and residual that one must explain for that, over what all of them leave."""
     rows_after_lines: float = 4.0
     """Rows to which all parameters are fitted where lines have shown the units, as above, ..."""
     rounds_after_lines: int = 3
     """... and how often more are asked if they do not suffice, ..."""
     hardly_better: float = 0.3
-    """Residual of their fit over that on lines, above which the target is another one."""
+    """Residual of their fit over that on lines, above which the target is another one, ..."""
+    hardly_wrong: float = 1e-3
+    """... unless lines left less than this of the spread."""
+    short_reach: float = 10.0
+    """Half length of the lines that are searched first, in typical radii of the region."""
+    far_rows: int = 64
+    """Rows in all directions, as far out as lines may be searched: units that are missing show there."""
+    far_share: float = 3e-7
+    """Error times distance, relative to the answers, of a row far out that needs no fit: training leaves
+    units there that are too weak to be told apart."""
     share_of_lines: float = 0.3
     """Rows on lines that are fitted as well, relative to these, ..."""
     row_growth_after_lines: float = 2.0
@@ -153,11 +169,29 @@ class ReluCoarseSearch(Search):
         self._best = Refinement(context, self._rows, CoarseEvidence(), coarse)
         self._certain = findings.kinks or request.activation is not None
         self._ambiguity: str | None = None
+        self._ends_far_out = False  # whether only rows farther out than lines were searched are not explained
+        self._faint = False  # whether rows far out show more than the units that explain all others
 
     def candidate(self) -> Candidate:
         """Return the best network so far."""
         found = self._best.candidate()
-        return replace(found, ambiguity=self._still_open(found))
+        said = [each for each in (self._still_open(found), self._unseen()) if each]
+        return replace(found, ambiguity="; ".join(said) or None)
+
+    def _unseen(self) -> str | None:
+        """Say if units may be missing that are too weak for answers of this precision."""
+        weakest, enough = self._best.evidence.weakest_unit, CoarseEvidence.clear_of_hiding
+        if self._faint:
+            return (
+                "the same function as far as it was asked nearby, but rows far out differ by a little: there "
+                "are further units, too weak to be told at this precision"
+            )
+        if self.findings.noise.kind != "float32" or weakest is None or weakest >= enough:
+            return None
+        return (
+            f"the weakest unit is only {weakest:.2g} times as strong as one that rounding could hide: there "
+            "may be further units that are weaker still"
+        )
 
     def _still_open(self, found: Candidate) -> str | None:
         """Say what stays open of the signs: flips are exact, and leave less open than averages did."""
@@ -208,8 +242,12 @@ class ReluCoarseSearch(Search):
         raise GaveUp(ReluCoarseReason.NOT_EXPLAINED, units=units, misfit=fit.misfit)
 
     def _on_lines(self) -> bool:
-        """Find units on lines, where kinks stand out, and refine them if they explain the answers."""
-        noise = self.findings.noise
+        """Find units on lines, where kinks stand out, and refine them if they explain the answers.
+
+        Lines that lead far out show units that trained networks have there, too weak to be told apart.
+        So short ones come first, and longer ones where rows far out ask for them.
+        """
+        noise, inputs = self.findings.noise, self._rows.n_inputs
         steady = noise.kind in ("float32", "rounded")
         if not self.findings.kinks or not steady or self._rows.region.has_box:
             return False
@@ -217,45 +255,53 @@ class ReluCoarseSearch(Search):
             reading = open_reading(self._rows.view, noise, link, self.findings.spread, self.rng)
             if reading is None or reading.region is not self._rows.region:
                 continue
-            lines = UnitsOnLines(
-                reading, self.journal, self.rng, coarse_line_options(noise.relative), lambda form: None
-            )
-            try:
-                lines.search()
-            except GaveUp:
-                if lines.residual > self._options.nearly_explained:
-                    continue
-            if lines.units.width and self._near(lines, reading):
-                self._best.refine(self._searched_nearby, self._settled)
-                return True
+            reading.measure_roundings(self.rng)
+            every = coarse_line_options(reading.error if reading.is_limited else noise.relative)
+            short = min(self._options.short_reach * inputs**0.5, every.reach)
+            for reach in sorted({short, every.reach}):
+                lines = UnitsOnLines(
+                    reading, self.journal, self.rng, replace(every, reach=reach), lambda form: None
+                )
+                try:
+                    lines.search()
+                except GaveUp:
+                    if lines.residual > self._options.nearly_explained:
+                        break
+                if lines.units.width and self._near(lines, reading, every.reach, may_end=reach < every.reach):
+                    self._best.refine(self._searched_nearby, self._settled)
+                    return True
+                if not self._ends_far_out:
+                    break
         return False
 
-    def _near(self, lines: UnitsOnLines, reading: Reading) -> bool:
+    def _near(self, lines: UnitsOnLines, reading: Reading, farthest: float, may_end: bool) -> bool:
         """Fit units that lines have shown to values, with more rows while these leave something open.
 
-        Rows on lines show units that switch far out, where random rows do not see them.
+        Rows on lines show units that switch far out, where random rows do not see them. Rows in all
+        directions, as far out as ``farthest``, end the search if it ``may_end`` because of them.
         """
-        options = self._options
-        start = lines.units.weights, lines.units.biases
-        self._rows.extend_to(options.rows_after_lines * self._parameters(lines.units.width))
-        points, values, errors = lines.far_rows
-        if self.findings.noise.kind == "rounded":  # which z behind a link does not give back
-            points, values, errors = points[:0], values[:0], errors[:0]
-        z, errors = values * reading.spread, errors[:, None] * reading.spread
-        far = FarRows.behind(reading.link, points, z, errors, self._rows.sigma)
+        options, most = self._options, self._rows.acceptable_misfit()
+        start = self._likely(lines.units, reading)
+        self._rows.extend_to(options.rows_after_lines * self._parameters(len(start[1])))
+        far = self._read_rows(reading, *lines.far_rows)
         few = int(options.share_of_lines * len(self._rows))
-        self._rows.include(*far.at(self.rng.permutation(len(far.points))[:few]))
+        near = np.flatnonzero(far.distances() <= far.near)
+        self._rows.include(*far.at(self.rng.permutation(near)[:few]))
+        far = far.joined(self._read_rows(reading, *lines.read_far_out(options.far_rows, farthest)))
         for _ in range(options.rounds_after_lines):
             with self.journal.stage("fit units of lines") as stage:
                 fit = self._near_fit(start, reading.link, stage)
             if fit is None:
                 return False
             self._best.keep(fit)
-            missed = far.missed(fit.model, self._rows.acceptable_misfit())
+            missed = far.missed(fit.model, most, options.far_share)
+            self._faint = len(far.missed(fit.model, most)) > 0
             if self._best.is_explained and not len(missed):
                 return True
+            self._ends_far_out = self._best.is_explained and may_end
             left = fit.misfit * self.findings.noise.relative
-            if self.context.is_late or left > options.hardly_better * lines.residual:
+            hopeless = left > options.hardly_better * max(lines.residual, options.hardly_wrong)
+            if self.context.is_late or self._ends_far_out or hopeless:
                 return False
             # Rows that show most, else more rows.
             self._rows.include(*far.at(missed[:few]))
@@ -264,6 +310,29 @@ class ReluCoarseSearch(Search):
             form = to_form(fit.model.to_network())
             start = form.weights, form.biases
         return self._best.is_explained
+
+    def _likely(self, units: Units, reading: Reading) -> tuple[Array, Array]:
+        """Return weights (d, m) and biases (m,) of the ``units`` that random rows ask for.
+
+        Two kinks close together look like one on a line, and are no unit: only several outputs tell.
+        """
+        if self._rows.n_outputs > 1:
+            return units.weights, units.biases
+        self._rows.extend_to(self._options.rows_per_unit * units.width)
+        z, x = reading(self._rows.points), self._rows.points
+        read = np.isfinite(z).all(axis=1)
+        if read.sum() <= units.width + x.shape[1] + 1:
+            return units.weights, units.biases
+        problem = ProjectedProblem(x[read], z[read] - z[read].mean(axis=0))
+        asked = without_useless(problem, np.vstack([units.weights, units.biases]), self._options.useless)
+        return asked[:-1], asked[-1]
+
+    def _read_rows(self, reading: Reading, points: Array, values: Array, errors: Array) -> FarRows:
+        """Return rows (n, D) at which ``values`` (n, K) with ``errors`` (n,) were read."""
+        if self.findings.noise.kind == "rounded":  # which z behind a link does not give back
+            points, values, errors = points[:0], values[:0], errors[:0]
+        z, errors = values * reading.spread, errors[:, None] * reading.spread
+        return FarRows.behind(reading.link, points, z, errors, self._rows.sigma)
 
     def _near_fit(
         self, start: tuple[Array, Array], link: Link, stage: OpenStage | None = None
@@ -320,7 +389,7 @@ class ReluCoarseSearch(Search):
     def _narrow(self) -> None:
         """Look nearer to the centre where a link is saturated nearly everywhere."""
         saturating = [link for link in self._links if link.name != "identity"]
-        if not saturating or self._rows.region.has_box:
+        if not saturating or self._rows.region.has_box or len(self._rows):  # lines have seen enough of it
             return
         options = self._options
         with self.journal.stage("region") as stage:

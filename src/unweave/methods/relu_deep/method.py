@@ -8,7 +8,7 @@ from unweave.methods.relu_deep.search import ReluDeepOptions, ReluDeepSearch
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.refusals import MANY_INPUTS_OF_LAYERS, refuses_surfaces
 from unweave.networks.signs import KINKED
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 

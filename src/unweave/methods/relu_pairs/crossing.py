@@ -1,14 +1,15 @@
 """Locate kinks on short segments across hyperplanes that are expected to hold them.
 
-On x + t n, |t| <= h, answers at -h, -h/2, h/2 and h give a line on either side of a kink. They meet at t*; a
-fifth answer there tells one kink from several. With an error e of an answer and the jump J of the slope, t*
+On x + t n, |t| <= h, answers at -h, -h/2, h/2 and h give a line on either side of a kink. They meet at t*.
+Answers there and a little to either side tell one kink from several: one alone would agree with a line that
+is right, while another kink has bent the other. With an error e of an answer and the jump J of the slope, t*
 errs by about 4 e / J, whatever h is: a position is the most precise thing that coarse answers show.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -25,7 +26,9 @@ class CrossingOptions:
     position_errors: float = 4.0
     """Errors of an answer in t* J: two lines, extrapolated by half their length."""
     clear: float = 8.0
-    """Errors of the bend that it must exceed to be a kink, and of an answer at t* by which it may be off."""
+    """Errors of the bend that it must exceed to be a kink, and of an answer near t* that are allowed."""
+    beside: float = 0.125
+    """Distance of the last answers from t*, in halves of a segment."""
     straight: float = 2.0
     """Errors of the bend below which there is none."""
 
@@ -45,6 +48,14 @@ class Located:
     """Whether there is one kink."""
     straight: BoolArray
     """Whether there is clearly none. Elsewhere there are several, or nothing is seen."""
+    bends: Array
+    """(n, K) change of the slope."""
+    bend_errors: Array
+    """Error of that."""
+
+    def at(self, rows: BoolArray) -> Located:
+        """Return what some of the segments show."""
+        return Located(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
 def locate(
@@ -76,16 +87,19 @@ def locate(
     found = np.zeros(len(points), dtype=bool)
     rows_left = np.flatnonzero(likely)
     if len(rows_left):
-        where = t[rows_left]
-        meeting, late = read(points[rows_left] + where[:, None] * normals[rows_left])
-        half = halves[rows_left, None]
-        expected = values[1, rows_left] + left[rows_left] * (where[:, None] + half / 2)
+        half, at = halves[rows_left], t[rows_left]
+        beside = at + options.beside * np.array([-1.0, 0.0, 1.0])[:, None] * half
+        places = points[rows_left] + beside[:, :, None] * normals[rows_left]
+        near, late = read(places.reshape(-1, points.shape[1]))
+        near, late = near.reshape(3, len(rows_left), -1), late.reshape(3, -1).max(axis=0)
+        before = values[1, rows_left] + left[rows_left] * (beside[:2] + half / 2)[:, :, None]
+        after = values[2, rows_left] + right[rows_left] * (beside[2] - half / 2)[:, None]
+        off = np.abs(near - np.concatenate([before, after[None]])).max(axis=(0, 2))
         allowed = options.clear * np.maximum(error[rows_left], late)
-        off = np.abs(meeting - expected).max(axis=1)
         found[rows_left] = np.isfinite(off) & (off <= allowed)
     with np.errstate(all="ignore"):
         positions, spread = (
             np.where(found, t, 0.0),
             np.where(found, options.position_errors * error / size, np.inf),
         )
-    return Located(positions, spread, found, straight)
+    return Located(positions, spread, found, straight, bend, of_bend)

@@ -12,13 +12,21 @@ import numpy as np
 
 from unweave.arrays import Array, IntArray
 from unweave.methods.relu_pairs.features import FirstUnits
-from unweave.methods.relu_pairs.planes import Plane, PlaneOptions, grow, joined
+from unweave.methods.relu_pairs.planes import Kink, Plane, PlaneOptions, grow, joined
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.line_search import coarse_line_options
-from unweave.methods.shared.kinked.lines import LineOptions, jumps_at_kinks, line_stream, random_line, scan
+from unweave.methods.shared.kinked.lines import (
+    Jump,
+    LineOptions,
+    jumps_at_kinks,
+    line_stream,
+    random_line,
+    scan,
+)
 from unweave.methods.shared.kinked.reading import Reading
-from unweave.numerics.line_kinks import Line
+from unweave.numerics.line_kinks import Line, Precision
 from unweave.search import Journal
+from unweave.targets.region import Region
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +73,8 @@ class FirstLayer:
             self._lines = replace(self._lines, least_growth=1.0)
         self.planes: list[Plane] = []
         self.lines = 0
-        self.kinks_left = 0
-        """Kinks of all lines that no hyperplane explains."""
+        self.rest: list[Kink] = []
+        """Kinks of all lines that no hyperplane explained when they were seen."""
         self.evidence = KinkedEvidence()
 
     @property
@@ -75,6 +83,26 @@ class FirstLayer:
         units = [plane.unit for plane in self.planes]
         weights = np.stack([normal for normal, _ in units], axis=1)
         return FirstUnits(weights, np.array([bias for _, bias in units]))
+
+    @property
+    def region(self) -> Region:
+        """Where answers are read."""
+        return self._region
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there are rows that are not read."""
+        return self._reading.is_limited
+
+    def plane_errors(self) -> Array:
+        """Return the errors (m,) of the hyperplanes, relative to 1 + |x|."""
+        places = self._region.sample(16, self._rng)
+        sizes = 1 + np.abs(places).max(axis=1)
+        return np.array([np.median(plane.onto(places)[1] / sizes) for plane in self.planes])
+
+    def draw_line(self) -> Line:
+        """Return a random line."""
+        return random_line(self._region, self._options.reach, self._line_rng, self._lines.corner)
 
     @property
     def error(self) -> float:
@@ -97,7 +125,7 @@ class FirstLayer:
         patience = options.dry_lines_in_box if self._region.has_box else options.dry_lines
         for _ in range(options.most_lines):
             before = len(self.planes)
-            self.search_line(random_line(self._region, options.reach, self._line_rng, self._lines.corner))
+            self.search_line(self.draw_line())
             dry = 0 if len(self.planes) > before else dry + 1
             if dry >= patience:
                 break
@@ -121,21 +149,18 @@ class FirstLayer:
             )
             stage.figures.update(kinks=len(found.positions), new=len(wanted))
         with self._journal.stage("hyperplanes") as stage:
-            starts = []
-            for jump in jumps:
-                if jump.error > self._options.worst_normal:
-                    continue
-                point = line.start + jump.position * line.direction
-                size = 2 * float(np.abs(jump.height).max())
-                error = float(precision(np.array([jump.position]))[0])
-                along = abs(float(jump.normal @ line.direction))
-                starts.append(Plane.through(point, jump.normal, jump.error, 4 * error / size * along, size))
+            good = [jump for jump in jumps if jump.error <= self._options.worst_normal]
+            kinks = [_kink(line, jump, precision) for jump in good]
+            starts = [Plane.through(kink) for kink in kinks]
             options = self._options.planes
-            typical = float(self.read(self._region.sample(8, self._rng))[1].min())
-            grown = grow(self.read, self._region, starts, typical, self._rng, options)
+            grown = grow(self.read, self._region, starts, self.answer_error(), self._rng, options)
             self.planes = joined(self.planes, grown, self._region, self._rng, options)
-            self.kinks_left += len(wanted) - len(grown)
+            self.rest += [kink for kink, plane in zip(kinks, starts, strict=True) if plane not in grown]
             stage.figures.update(found=len(self.planes), grown=len(grown), tried=len(starts))
+
+    def answer_error(self) -> float:
+        """Return how far a typical answer may be off."""
+        return float(self.read(self._region.sample(8, self._rng))[1].min())
 
     def _values(self, points: Array) -> Array:
         """Return what is read (n, K), nan where it is nothing."""
@@ -160,3 +185,12 @@ class FirstLayer:
             allowed = self._options.explained * error / abs(speed) + self._options.same_place * (1 + abs(t))
             explained |= np.abs(kinks - t) <= allowed
         return np.flatnonzero(~explained)
+
+
+def _kink(line: Line, jump: Jump, precision: Precision) -> Kink:
+    """Return a kink of a line with the error of its position across its surface."""
+    along = float(jump.normal @ line.direction)
+    error = float(precision(np.array([jump.position]))[0])
+    bend = 2 * jump.height * np.sign(along)
+    position = 4 * error / float(np.abs(bend).max()) * abs(along)
+    return Kink(line.start + jump.position * line.direction, jump.normal, jump.error, position, bend)

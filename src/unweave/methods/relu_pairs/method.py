@@ -7,7 +7,7 @@ from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.refusals import NO_KINKS, links_to_try, mostly_noise
 from unweave.networks.links import LINKS
 from unweave.networks.signs import KINKED
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 
@@ -32,25 +32,27 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
-    """Come after one hidden layer, which is cheaper to rule out, unless two were told."""
-    return Likelihood.LIKELY if request.hidden is not None else Likelihood.POSSIBLE
+    """Come after one hidden layer on lines, which is cheaper to rule out where answers are precise."""
+    precise = findings.noise.kind == "float64"
+    told = request.hidden is not None
+    return Likelihood.LIKELY if told or findings.layered or precise else Likelihood.POSSIBLE
 
 
 def cost(question: Question) -> Cost:
-    """Count lines, hyperplanes and rows of the fits; figures from measured runs."""
+    """Count lines, hyperplanes, surfaces and checks; figures from measured runs."""
     first, second = (*question.hidden, *question.hidden)[:2] if question.hidden else (1, 1)
-    lines = 6 * (first + second) * (question.inputs + 10)
-    planes = 10 * first * (2 * question.inputs + 10)
-    behind = 10 * second * (2 * first + 1 + question.outputs) / min(question.outputs, 4)
-    rows = 500 + lines + planes + behind + max(1000, question.parameters)
-    seconds = 1.0 + 3e-5 * question.parameters**2
-    how = "hyperplanes of the first layer, and one hidden layer behind them"
+    lines = 12 * (first + second) * (question.inputs + 10)
+    planes = 10 * first * (2 * question.inputs + 10) + 700 * second
+    surfaces = 60 * second * (first + min(first, question.inputs))
+    rows = 500 + lines + planes + surfaces + max(1000, question.parameters)
+    seconds = 1.0 + 1.2e-4 * rows
+    how = "hyperplanes of the first layer, and surfaces of the second across them"
     return question.cost(rows, seconds, 64e-6 * question.parameters**2, how)
 
 
 METHOD = Method(
     name="relu_pairs",
-    description="two hidden layers of kinked units, the second fitted behind the first one's hyperplanes",
+    description="two hidden layers of kinked units, their surfaces grown from positions of kinks",
     layers=(2, 2),
     activations=KINKED,
     outputs=LINKS,
@@ -61,5 +63,4 @@ METHOD = Method(
     options=ReluPairsOptions,
     evidence=KinkedEvidence,
     wider=False,
-    by_name_only=True,
 )

@@ -33,8 +33,8 @@ class PlaneOptions:
     """Factors on the region, in turn, without a box: the points of the whole way."""
     at_once: int = 4
     """Points of the whole way that are asked together."""
-    most: int = 80
-    """Points of the whole way at most."""
+    most: tuple[int, float] = (80, 3.0)
+    """Points of the whole way at most, and at most per input, whichever is more."""
     accepted: int = 8
     """Kinks on the whole way that make it a hyperplane."""
     doubts: tuple[float, float] = (4.0, 0.4)
@@ -54,6 +54,22 @@ class PlaneOptions:
     """Standard errors by which two sightings of one hyperplane differ."""
     least_apart: float = 3e-3
     """Distance between hyperplanes, in normalised inputs, below which they are one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kink:
+    """A kink on a line, and its normal from the gradients beside it."""
+
+    point: Array
+    """(d,)"""
+    normal: Array
+    """(d,) of length one."""
+    error: float
+    """Of the normal."""
+    position: float
+    """Error of the point along the normal."""
+    bend: Array
+    """(K,) jump of the slope along the normal."""
 
 
 @dataclass(eq=False)
@@ -77,11 +93,13 @@ class Plane:
     covariance: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     @classmethod
-    def through(cls, point: Array, normal: Array, error: float, position: float, jump: float) -> Plane:
-        """Return what one kink says, with the error of its normal and that of its position."""
-        d = len(point)
-        gram = np.diag(np.append(np.full(d, 1 / max(error, 1e-12) ** 2), 1 / max(position, 1e-14) ** 2))
-        plane = cls(point, normal, gram, np.zeros(d + 1), jump)
+    def through(cls, kink: Kink) -> Plane:
+        """Return what one kink says."""
+        d = len(kink.point)
+        errors = np.append(np.full(d, max(kink.error, 1e-12)), max(kink.position, 1e-14))
+        plane = cls(
+            kink.point, kink.normal, np.diag(errors**-2.0), np.zeros(d + 1), float(np.abs(kink.bend).max())
+        )
         plane.solve()
         return plane
 
@@ -111,7 +129,7 @@ class Plane:
         normal, bias = self.unit
         moved = points - np.outer(points @ normal + bias, normal)
         rows = np.hstack([moved - self.anchor, np.ones((len(points), 1))])
-        return moved, np.sqrt(np.einsum("ni,ij,nj->n", rows, self.covariance, rows))
+        return moved, np.sqrt(((rows @ self.covariance) * rows).sum(axis=1))
 
 
 def grow(
@@ -130,7 +148,8 @@ def grow(
     for plane in left:
         plane.hits = plane.misses = 0
     accepted: list[Plane] = []
-    for number in range(0, options.most, options.at_once):
+    most, per_input = options.most
+    for number in range(0, max(most, int(per_input * region.n_inputs)), options.at_once):
         if not left:
             break
         spread = options.spreads[(number // options.at_once) % len(options.spreads)]

@@ -12,9 +12,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, BoolArray
 from unweave.methods.relu_pairs.first_layer import FirstLayer, FirstLayerOptions
-from unweave.methods.relu_pairs.second_layer import Behind, Pair, SecondLayerOptions, rows_wanted
+from unweave.methods.relu_pairs.second_layer import (
+    Pair,
+    SecondLayerOptions,
+    fit_behind,
+    rows_wanted,
+    signs_are_unique,
+    with_known,
+    with_signs,
+)
+from unweave.methods.relu_pairs.surfaces import Surfaces, SurfacesOptions
 from unweave.methods.shared.kinked.check_rows import CheckOptions, check_points
 from unweave.methods.shared.kinked.deep_polish import (
     DeepPolishOptions,
@@ -23,13 +32,16 @@ from unweave.methods.shared.kinked.deep_polish import (
     enough_rows,
     open_parameters,
     polish,
+    rows_for_open_parameters,
 )
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.reading import Reading, open_reading
 from unweave.methods.shared.refusals import links_to_try
+from unweave.networks.activations import SOFTMAX
 from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.signs import KINKED
+from unweave.numerics.line_kinks import Line
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
@@ -43,19 +55,28 @@ class ReluPairsOptions:
     coarsest: float = 1e-5
     """Noise relative to the spread up to which hyperplanes are grown."""
     first: FirstLayerOptions = field(default_factory=FirstLayerOptions)
+    surfaces: SurfacesOptions = field(default_factory=SurfacesOptions)
+    dry_lines: int = 4
+    """Lines without a new surface that end the search for them."""
+    dry_short_lines: int = 10
+    """The same in a box or behind a link, where a line crosses few of them."""
+    most_lines: int = 40
+    """Lines that surfaces are looked for on at most."""
     second: SecondLayerOptions = field(default_factory=SecondLayerOptions)
     polish: DeepPolishOptions = field(default_factory=lambda: DeepPolishOptions(places=20_000))
     check: CheckOptions = field(default_factory=lambda: CheckOptions(fewest=1000, per_parameter=1.0))
     spreads: tuple[float, ...] = (1.0, 2.0, 3.0)
     """Factors on the region of the rows that layers are fitted to, in turn, without a box."""
+    corner: float = 0.1
+    """Distance from a corner of the box, relative to its half width, of ends between which rows lie."""
     floor: float = 30.0
     """Residual of the second layer's fit, in errors of an answer, that counts as exact."""
     plane_errors: float = 1.0
     """The same in errors of the hyperplanes."""
-    least_floor: float = 3e-5
-    """The same at least, relative to the spread: Gauss-Newton brings the rest, and units are told apart."""
-    lower: float = 0.1
-    """Factor on all of these from fit to fit: units may be weak."""
+    least_floor: float = 1e-3
+    """The same at least, relative to the spread: Gauss-Newton brings the rest."""
+    lower: float = 0.03
+    """Factor on all of these after lines that showed nothing new: least squares adds a unit then."""
     polishable: float = 0.05
     """Residual of the second layer's fit, relative to the spread, from which Gauss-Newton may start."""
     clear: float = 2e-3
@@ -68,8 +89,16 @@ class ReluPairsOptions:
     """Equations per parameter of a polish."""
     agrees: float = 60.0
     """Errors of an answer up to which a row agrees with the polished network."""
-    rounds: int = 2
+    nearly: float = 0.95
+    """Share of the check rows with which a network may be right but for surplus or rare units."""
+    hearings: int = 3
+    """Fits with answers given before that contradict a network."""
+    most_kept: int = 500
+    """Such answers that are kept."""
+    rounds: int = 5
     """Fits of the second layer, each with more rows."""
+    segments: int = 6
+    """Segments between rows that agree and rows that do not, on which what is missing is looked for."""
     growth: float = 1.6
     """Factor on the rows from fit to fit."""
     undetermined: float = 1e-3
@@ -112,6 +141,9 @@ class ReluPairsSearch(Search):
         self._evidence = KinkedEvidence()
         self._notes: list[str] = []
         self._found = 0
+        self._agreed = 0.0  # share of the check rows that the network explained
+        self._towards: list[Line] = []
+        self._kept = np.zeros((0, self._view.n_inputs)), np.zeros((0, self.findings.n_outputs))
         inputs, outputs = self._view.n_inputs, self.findings.n_outputs
         self._points, self._answers = np.zeros((0, inputs)), np.zeros((0, outputs))
 
@@ -152,9 +184,16 @@ class ReluPairsSearch(Search):
             self._evidence = first.evidence
         if not first.planes:
             raise GaveUp(ReluPairsReason.NO_FIRST_LAYER, lines=first.lines)
-        residual, growth = np.inf, 1.0
-        for number in range(options.rounds):
-            pair = self._behind(first, reading, growth, options.lower**number)
+        surfaces = Surfaces(first, self.journal, self.rng, options.surfaces)
+        residual, growth, lowered, known = np.inf, 1.0, 1.0, (0, 0)
+        for _ in range(options.rounds):
+            self._find_surfaces(first, surfaces)
+            if known == (len(first.planes), len(surfaces.found)):
+                lowered *= options.lower
+            known = len(first.planes), len(surfaces.found)
+            if not surfaces.found:
+                raise GaveUp(ReluPairsReason.NOTHING_BEHIND, units=len(first.planes))
+            pair = self._behind(first, surfaces, reading, growth, lowered)
             if pair is None and self._network is not None:
                 return
             if pair is None:
@@ -163,44 +202,65 @@ class ReluPairsSearch(Search):
             if pair.residual <= options.polishable and self._polished(pair):
                 return
             growth *= options.growth
-            before = len(first.planes)
-            first.search()
-            if len(first.planes) > before:
-                self._found = len(first.planes)
         if self._network is None:
             raise GaveUp(ReluPairsReason.NOT_EXPLAINED, units=len(first.planes), residual=residual)
 
-    def _behind(self, first: FirstLayer, reading: Reading, growth: float, lowered: float) -> Pair | None:
+    def _find_surfaces(self, first: FirstLayer, surfaces: Surfaces) -> None:
+        """Search segments towards rows that disagree, then lines until some in a row show nothing new."""
+        options, dry = self._options, 0
+        for line in self._towards:
+            first.search_line(line)
+        surfaces.search()
+        short = first.region.has_box or first.is_limited
+        patience = options.dry_short_lines if short else options.dry_lines
+        for _ in range(options.most_lines if not self._towards else patience):
+            before = len(first.planes), len(surfaces.found)
+            first.search_line(first.draw_line())
+            surfaces.search()
+            self._found = len(first.planes)
+            dry = 0 if (len(first.planes), len(surfaces.found)) != before else dry + 1
+            if dry >= patience:
+                break
+
+    def _segments(self, points: Array, agree: BoolArray) -> list[Line]:
+        """Return segments between points (n, d) that agree with the network and others, near each other."""
+        good, bad = points[agree], points[~agree]
+        if not len(good):
+            return []
+        lines = []
+        for end in bad[self.rng.permutation(len(bad))[: self._options.segments]]:
+            step = end - good[np.argmin(((good - end) ** 2).sum(axis=1))]
+            length = float(np.linalg.norm(step))
+            lines.append(Line(end - step / 2, step / length, -length / 2, length / 2))
+        return lines
+
+    def _behind(
+        self, first: FirstLayer, surfaces: Surfaces, reading: Reading, growth: float, lowered: float
+    ) -> Pair | None:
         """Fit the second layer to rows that are read."""
-        options, layer = self._options, first.layer
-        told = self.request.hidden
-        second = layer.width if told is None else told[1]
-        wanted = int(growth * rows_wanted(layer.width, second, *self._shape, options.second))
+        options, width = self._options, len(first.planes)
+        outputs = self.findings.n_outputs
+        wanted = int(growth * rows_wanted(width, len(surfaces.found), outputs, options.second))
         with self.journal.stage("layer 2") as stage:
             self._ask(self._draw(wanted - len(self._points)))
             values = reading(self._points)
             seen = np.isfinite(values).all(axis=1)
             floor = max(options.floor * reading.error, lowered * options.plane_errors * first.error)
             floor = max(floor, lowered * options.least_floor)
-            stage.figures.update(rows=int(seen.sum()), floor=floor)
             names = KINKED if self.request.activation is None else (self.request.activation,)
-            width = None if told is None else told[1]
-            behind = Behind(self._points[seen], values[seen], width, self.rng, options.second, self.on_step)
-            signed = behind.signed(layer, names)
-            if signed is None:
-                return None
-            known, name, clear = signed
-            stage.figures.update(first=known.width, signs=clear)
-            pair = behind.pair(known, name, clear, floor)
+            signed = with_signs(surfaces.found, names, options.second)
+            if self._network is not None and self._agreed >= options.nearly:
+                signed = with_known(signed, self._network)
+            stage.figures.update(rows=int(seen.sum()), floor=floor, first=signed.layer.width)
+            stage.figures.update(signs=signed.clear)
+            rows = self._points[seen], values[seen]
+            in_box = self._view.region.has_box
+            pair = fit_behind(*rows, signed, floor, self.rng, options.second, self.on_step, in_box)
             if pair is not None:
                 stage.figures.update(units=pair.network.hidden[1], residual=pair.residual)
         if pair is None:
             return None
         return replace(pair, network=_scaled(pair.network, reading))
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self._view.n_inputs, self.findings.n_outputs
 
     def _ask(self, points: Array) -> Array:
         answers: Array = self._view(points)
@@ -209,10 +269,17 @@ class ReluPairsSearch(Search):
         return answers
 
     def _draw(self, count: int) -> Array:
-        """Return points (n, d) from all over the region."""
+        """Return points (n, d) from all over the region; half of those in a box lie between its corners."""
         points: Array = self._view.region.sample(max(count, 0), self.rng)
-        if not self._view.region.has_box:
-            points *= np.resize(self._options.spreads, len(points))[:, None]
+        bounds = self._view.region.normalised_bounds
+        if bounds is None:
+            return np.asarray(points * np.resize(self._options.spreads, len(points))[:, None])
+        places = points[::2]
+        sides = self.rng.choice([-1.0, 1.0], (2, *places.shape))
+        ends = sides * (1 - self._options.corner * self.rng.random(sides.shape))
+        shares = self.rng.random((len(places), 1))
+        middle, half = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
+        places[:] = middle + half * (shares * ends[0] + (1 - shares) * ends[1])
         return points
 
     def _polished(self, pair: Pair) -> bool:
@@ -228,12 +295,49 @@ class ReluPairsSearch(Search):
             stage.figures.update(
                 worst=float(off.max()), rows=len(points), agree=float((off <= options.agrees).mean())
             )
-        if self._network is not None and not (off <= options.agrees).all():
+        agree = off <= options.agrees
+        self._towards = self._segments(points, agree)
+        if agree.mean() < self._agreed:
             return False
-        best = self._without_surplus(self._gauss_newton(best.network, near=True))
+        self._agreed, explained = float(agree.mean()), bool(agree.mean() >= options.nearly)
+        best = self._gauss_newton(best.network, near=True)
+        if explained:
+            best = self._determined(self._without_surplus(best))
+        for _ in range(options.hearings if explained else 0):
+            explained = self._heard(best.network)
+            if explained:
+                break
+            best = self._gauss_newton(best.network, near=True)
         self._network = best.network
-        self._tell(best, pair, spread)
-        return bool((off <= options.agrees).all())
+        self._tell(best, spread)
+        return explained
+
+    def _determined(self, polished: Polished) -> Polished:
+        """Ask rows where parameters act that none determines yet, and fit again."""
+        if polished.network.activations[-1] == SOFTMAX:  # all outputs act on each
+            return polished
+        points = rows_for_open_parameters(polished, self.rng, self._options.polish, self._points)
+        points = points[self._view.region.contains(points)]
+        if not len(points):
+            return polished
+        answers = self._ask(points)
+        self._kept = np.concatenate([self._kept[0], points]), np.concatenate([self._kept[1], answers])
+        return self._gauss_newton(polished.network, near=True)
+
+    def _heard(self, network: Network) -> bool:
+        """Return whether all answers given before agree; keep those for the fits that do not.
+
+        Lines and surfaces led to places that random rows do not see.
+        """
+        inputs, answers = self._view.ledger.witnesses.rows()
+        points = self._view.region.to_normalised(inputs)
+        agree = self._misfits(network, points, answers) <= self._options.agrees
+        bad = np.flatnonzero(~agree)[: self._options.most_kept]
+        kept, said = self._kept
+        self._kept = np.concatenate([kept, points[bad]]), np.concatenate([said, answers[bad]])
+        if len(bad):
+            self._towards = self._segments(points, agree)
+        return not len(bad)
 
     def _gauss_newton(self, network: Network, near: bool = False) -> Polished:
         """Fit all parameters to rows that are clear of kinks, nearer and nearer to them."""
@@ -244,10 +348,11 @@ class ReluPairsSearch(Search):
         best: Polished | None = None
         for _ in range(options.polishes):
             rows = enough_rows(network, self._points, wanted, self.rng, options.polish.rows_per_weight)
-            while clear_of_kinks(network, self._points[rows], clear).sum() < wanted / 2 and clear > least:
+            points = np.concatenate([self._points[rows], self._kept[0]])
+            answers = np.concatenate([self._answers[rows], self._kept[1]])
+            while clear_of_kinks(network, points, clear).sum() < wanted / 2 and clear > least:
                 clear *= options.clearing
-            settings = replace(options.polish, clear=clear)
-            polished = polish(network, self._points[rows], self._answers[rows], settings)
+            polished = polish(network, points, answers, replace(options.polish, clear=clear))
             settled = best is not None and polished.history[-1] > 0.7 * best.history[-1]
             network, best = polished.network, polished
             if clear <= least and settled:
@@ -288,7 +393,7 @@ class ReluPairsSearch(Search):
             return self._draw(count)
         return check_points(network, count, self.rng, check)
 
-    def _tell(self, polished: Polished, pair: Pair, spread: float) -> None:
+    def _tell(self, polished: Polished, spread: float) -> None:
         """Keep what the judge wants to know."""
         undetermined = open_parameters(polished)
         self._ambiguity = None
@@ -298,8 +403,8 @@ class ReluPairsSearch(Search):
                 f"{len(undetermined)} parameters are not determined by the answers (layer, row, unit: "
                 f"{shown}): units are read that are never active together, or hardly ever"
             )
-        elif not pair.signs_solved:
-            self._ambiguity = "no signs of the units explain all of the affine part of what reads them"
+        elif not signs_are_unique(polished.network, self._options.second):
+            self._ambiguity = "the same function with the signs of other units turned"
         finite = polished.error_bars[np.isfinite(polished.error_bars)]
         floor = max(self._sigma, float(np.finfo(np.float64).eps))
         self._evidence = replace(

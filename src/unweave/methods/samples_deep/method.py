@@ -7,7 +7,7 @@ from math import ceil
 from unweave.methods.samples_deep.search import SamplesDeepOptions, SamplesDeepSearch
 from unweave.methods.shared.sample_evidence import SAMPLES_PER_PARAMETER, SampleEvidence
 from unweave.networks.activations.catalogue import CATALOGUE
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Method, Question, Request
 
 

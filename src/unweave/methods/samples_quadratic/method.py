@@ -7,7 +7,7 @@ from math import ceil
 from unweave.methods.samples_quadratic.form_search import SamplesFormOptions, SamplesFormSearch
 from unweave.methods.samples_quadratic.search import SamplesQuadraticSearch
 from unweave.methods.shared.sample_evidence import SAMPLES_PER_PARAMETER, SampleEvidence
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 

@@ -16,7 +16,7 @@ from unweave.methods.samples_relu.search import (
 )
 from unweave.methods.shared.sample_evidence import SAMPLES_PER_PARAMETER
 from unweave.networks.signs import KINKED
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 

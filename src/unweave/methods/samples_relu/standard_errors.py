@@ -8,7 +8,8 @@ J_k the Jacobian of output k and T an orthonormal basis of the directions that c
 incoming weights are fixed at one, because homogeneous units trade them for outer weights. Valid while errors
 are small against the distances between kinks; intervals of +-1.645 standard errors cover nine times in ten.
 
-Cost: n P^2 + P^3 flops.
+T is one block per unit, so that products with it are cheap: the cost is n P^2 flops for the information, P^3
+for its factor and that factor's inverse.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cholesky, lapack
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput, OutOfTime
@@ -26,12 +27,13 @@ from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.clock import check
+from unweave.numerics.lanczos import root_condition
 
 MOST_PARAMETERS = 4000
 """Number of parameters up to which standard errors are computed: P^3 flops are seconds there."""
 _JACOBIAN_BLOCK_ENTRIES = 4_000_000  # rows times parameters taken at once: 32 MB
 
-_FACTOR_FLOPS = 12  # times P^3: products with tangents, eigenvalues, the inverse
+_FACTOR_FLOPS = 2  # times P^3: the factor, and its inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,39 +89,58 @@ def standard_errors(network: Network, x: Array, y: Array) -> StandardErrors | No
         check(_FACTOR_FLOPS * model.size**3)
     except OutOfTime:
         return None
-    tangents = block_diag(_tangents(network.weights[0]), np.eye(model.size - nonlinear))
-    reduced = tangents.T @ information @ tangents
+    tangents = _tangents(network.weights[0])
+    reduced = _projected(_projected(information, tangents).T, tangents)
     scale = np.sqrt(reduced.diagonal())
     if not (scale > 0).all():
         return None
     reduced /= scale[:, None] * scale
     try:
-        factor = cho_factor(reduced)
+        lower = cholesky(reduced, lower=True, check_finite=False)
     except LinAlgError:
         return None
-    eigenvalues = np.linalg.eigvalsh(reduced)
-    directions = tangents / scale
-    variances = np.einsum("ij,ji->i", directions, cho_solve(factor, directions.T))
-    errors = model.from_vector(np.sqrt(np.maximum(variances, 0.0)))
+    inverse = lapack.dtrtri(lower, lower=1)[0] / scale
+    errors = model.from_vector(_lengths(inverse, tangents))
     return StandardErrors(
         network,
         (errors.weights[0], errors.weights[1]),
         (errors.biases[0], errors.biases[1]),
         errors.skip,
         sigma,
-        float(np.sqrt(eigenvalues[-1] / eigenvalues[0])) if eigenvalues[0] > 0 else np.inf,
+        root_condition(reduced, lower),
     )
 
 
 def _tangents(weights: Array) -> Array:
-    """Return an orthonormal basis (m (d+1), m d) of the changes of [W; b] that leave every |w_r| = 1."""
+    """Return for each unit an orthonormal basis (m, d+1, d) of the changes of (w; b) that leave |w| = 1."""
     inputs, width = weights.shape
-    result = np.zeros((inputs + 1, width, width, inputs))
+    result = np.zeros((width, inputs + 1, inputs))
     for unit, direction in enumerate(weights.T):
         full = np.linalg.qr(np.column_stack([direction, np.eye(inputs)]))[0]
-        result[:-1, unit, unit, :-1] = full[:, 1:inputs]
-        result[-1, unit, unit, -1] = 1.0
-    return result.reshape(weights.size + width, -1)
+        result[unit, :-1, :-1] = full[:, 1:inputs]
+        result[unit, -1, -1] = 1.0
+    return result
+
+
+def _projected(matrix: Array, tangents: Array) -> Array:
+    """Return T^T A for A (P, c), whose rows are [W; b] and then the linear parameters."""
+    units, numbers, directions = tangents.shape
+    nonlinear = units * numbers
+    by_unit = matrix[:nonlinear].reshape(numbers, units, -1).transpose(1, 0, 2)
+    moved = (tangents.transpose(0, 2, 1) @ by_unit).reshape(units * directions, -1)
+    return np.vstack([moved, matrix[nonlinear:]])
+
+
+def _lengths(inverse: Array, tangents: Array) -> Array:
+    """Return the lengths of the columns of ``inverse`` T^T (P,): roots of a covariance's diagonal."""
+    units, numbers, directions = tangents.shape
+    squares = np.zeros((numbers, units))
+    for unit, basis in enumerate(tangents):
+        columns = inverse[:, unit * directions : (unit + 1) * directions] @ basis.T
+        squares[:, unit] = np.einsum("ij,ij->j", columns, columns)
+    linear = inverse[:, units * directions :]
+    lengths: Array = np.sqrt(np.concatenate([squares.reshape(-1), np.einsum("ij,ij->j", linear, linear)]))
+    return lengths
 
 
 def _information(model: NetworkParameters, x: Array, sigma: Array) -> Array:

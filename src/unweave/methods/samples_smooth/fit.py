@@ -22,8 +22,8 @@ import numpy as np
 
 from unweave.arrays import Array, IntArray
 from unweave.errors import InvalidInput, OutOfTime
+from unweave.methods.samples_smooth.ending import Runner
 from unweave.methods.samples_smooth.moments import MomentOptions, MomentStarts, active_span, sample_moments
-from unweave.methods.samples_smooth.race import Runner
 from unweave.methods.shared.sample_evidence import LARGEST_SAMPLE_CONDITION, SAMPLES_PER_PARAMETER
 from unweave.networks.activations import Activation, get_activation
 from unweave.networks.network import Network

@@ -12,7 +12,7 @@ from unweave.methods.samples_smooth.search import (
 )
 from unweave.methods.shared.sample_evidence import SAMPLES_PER_PARAMETER
 from unweave.networks.activations import get_activation
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 

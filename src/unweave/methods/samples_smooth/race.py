@@ -5,42 +5,33 @@ For sizes M = 4, 8, 16, ... and every kind that is still in the race:
     1. screen: fit M small random units at a falling ridge (`unweave.networks.ridge_continuation`), on a few
        rows per parameter and only down to a coarse ridge;
     2. drop the kinds that are far behind the best;
-    3. finish the best few: lower the ridge until it limits the fit no more, leave out surplus units, and end
-       with least squares on all rows without ridge. The first that is exact wins.
+    3. settle the best few: lower the ridge until it limits the fit no more, which tells the right kind from
+       the others once there are enough units;
+    4. finish those that keep up: leave out surplus units, and end with least squares on all rows without
+       ridge. The first that is exact wins.
 
 Units of the wrong kind fit about as well as the right ones until there are enough units, so sizes grow while
 that lowers the Bayesian information criterion
 
     BIC = n K log(RSS) + log(n K) (number of parameters),
 
-which also decides between kinds where noise keeps all of them from being exact. What the winner lacks is then
-mended: units fitted to what is left, and new random starts.
+which also decides between kinds where noise keeps all of them from being exact. A kind that leaves the others
+behind, or has no larger size to grow to, is mended: units are fitted to what is left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from unweave.arrays import Array
 from unweave.errors import OutOfTime
-from unweave.methods.shared.sample_evidence import information
-from unweave.methods.shared.value_search import projected_model, smooth_feature
+from unweave.methods.samples_smooth.ending import Ending, Runner
 from unweave.networks.activations import Activation
-from unweave.networks.error_bars import is_homogeneous
-from unweave.networks.mirrored_units import mirror_back
-from unweave.networks.parameters import NetworkParameters
 from unweave.networks.ridge_continuation import OnStep, RidgeFit, RidgeLevel
 from unweave.networks.standardized import StandardizedSamples
-from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.clock import check
-from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
-from unweave.numerics.variable_projection.prune import prune_exact, prune_noisy
-
-_EQUAL_UNITS = 1e-6  # distance of two units (w; b), relative to their length, that are one
-_NO_STEPS = ProjectionOptions(steps=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +57,7 @@ class RaceOptions:
     equations: float = 15.0
     """... and that units are found on."""
     finish_ratio: float = 3.0
-    """Ratio of screening residuals to the best one up to which a kind is finished, ..."""
+    """Ratio of residuals to the best one up to which a kind is settled, and then finished, ..."""
     finished: int = 3
     """... and how many kinds at most."""
     stay_ratio: float = 10.0
@@ -98,24 +89,6 @@ class RaceOptions:
     """Relative difference of the residuals of fits that ended in one minimum."""
     final_entries: int = 6_000_000
     """Entries of the Jacobian of the last fit to noisy samples: it takes that many of the rows."""
-
-
-@dataclass(frozen=True, eq=False)
-class Runner:
-    """The best fit of one kind."""
-
-    model: NetworkParameters
-    """In whitened inputs and standardized answers."""
-    residual: float
-    """Root mean square misfit of all rows over the answers' spread, worst output."""
-    information: float
-    """Bayesian information criterion."""
-    fitted: ValueFitResult
-
-    @property
-    def kind(self) -> str:
-        """Name of the activation."""
-        return self.model.activation.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +136,16 @@ def race_kinds(
     return RaceResult(race.best, race.runners, race.starts, exact, race.settled, late)
 
 
+@dataclass(eq=False)
+class _Finalist:
+    """A fit of one kind at one size that was worth settling."""
+
+    fit: RidgeFit
+    level: RidgeLevel
+    ended: Runner | None = None
+    """The same without ridge, on all rows."""
+
+
 class _Race:
     def __init__(
         self,
@@ -186,6 +169,9 @@ class _Race:
         self.heat: list[Runner] = []
         """Fits of the last size."""
         self.settled = False
+        self._ending = Ending(
+            samples, self.inputs, self.answers, width, floor, options.final_entries, self.on_step
+        )
         self.rival: tuple[float, int] | None = None
         self.starts, self.flops, self.steps = 0, 0.0, 0
 
@@ -257,10 +243,19 @@ class _Race:
             self.behind[level.model.activation.name] += far
         self.kinds = [kind for kind in self.kinds if self.behind[kind.name] < options.patience]
         worth = [level for level in screened if level.residual <= options.finish_ratio * least]
-        for level in worth[: options.finished]:
-            self._finish(level)
+        finalists = sorted(
+            map(self._settled, worth[: options.finished]), key=lambda each: each.level.residual
+        )
+        if not finalists:  # all units ran away
+            return
+        worst = options.finish_ratio * finalists[0].level.residual
+        keeping_up = [each for each in finalists if each.level.residual <= worst]
+        for finalist in keeping_up:
+            self._finish(finalist)
             if self._is_done():
                 return
+        if len(keeping_up) == 1 or size == self._sizes()[-1]:
+            self._mend(finalists[0])
 
     def _fit_on(self, kind: Activation, units: int, equations: float) -> RidgeFit:
         """Return the ridge fit of ``units`` on some ``equations`` per parameter."""
@@ -281,25 +276,38 @@ class _Race:
         self.flops += fit.flops
         return level
 
-    def _finish(self, level: RidgeLevel) -> None:
-        """Take a screened fit to the end, and mend it while it is nearly exact and comes nearer."""
-        options, size = self.options, level.model.width
-        kind, last = level.model.activation, np.inf
-        fit = self._fit_on(kind, size, options.equations)
-        for _ in range(options.mends + 1):
-            check()
-            level = fit.settled(level.model, level.ridge)
-            level = self._without_surplus(fit, level)
-            runner = self._ended(level)
-            self._enter(runner)
-            far = runner.residual > options.near or runner.residual > options.mended * last
-            if far or runner.residual <= self.floor or level.model.width + 2 > self._most():
-                break
-            last = runner.residual
-            count = max(2, level.model.width // 4)
-            count = min(count, self._most() - level.model.width)
-            level = replace(level, model=fit.with_more_units(level.model, count, level.ridge, self.rng))
+    def _settled(self, level: RidgeLevel) -> _Finalist:
+        """Lower the ridge of a screened fit on more rows, until the units limit it."""
+        check()
+        fit = self._fit_on(level.model.activation, level.model.width, self.options.equations)
+        finalist = _Finalist(fit, fit.settled(level.model, level.ridge))
         self.flops += fit.flops
+        return finalist
+
+    def _finish(self, finalist: _Finalist) -> None:
+        """Take a settled fit to the end."""
+        check()
+        fit, spent = finalist.fit, finalist.fit.flops
+        finalist.level = self._without_surplus(fit, finalist.level)
+        finalist.ended = self._ending.end(finalist.level.model)
+        self._enter(finalist.ended)
+        self.flops += fit.flops - spent
+
+    def _mend(self, finalist: _Finalist) -> None:
+        """Add units to a finished fit that is nearly exact, while that brings it nearer."""
+        options, fit, last = self.options, finalist.fit, np.inf
+        for _ in range(options.mends):
+            if finalist.ended is None:
+                return
+            residual, level = finalist.ended.residual, finalist.level
+            far = residual > options.near or residual > options.mended * last
+            if far or residual <= self.floor or level.model.width + 2 > self._most():
+                return
+            last = residual
+            count = min(max(2, level.model.width // 4), self._most() - level.model.width)
+            grown = fit.with_more_units(level.model, count, level.ridge, self.rng)
+            finalist.level = fit.settled(grown, level.ridge)
+            self._finish(finalist)
 
     def _without_surplus(self, fit: RidgeFit, level: RidgeLevel) -> RidgeLevel:
         """Leave out units: where noise limits the fit, by BIC and down to the width that the caller gives."""
@@ -309,56 +317,6 @@ class _Race:
         per_unit = self.inputs.shape[1] + 1 + self.answers.shape[1]
         ratio = float(np.exp(per_unit * np.log(numbers) / (2 * numbers)))
         return fit.without_surplus(level, ratio, self.width or 1)
-
-    def _ended(self, level: RidgeLevel) -> Runner:
-        """Fit without ridge, on all rows if that is cheap or the fit is exact, and leave out the skip."""
-        model = level.model
-        if self.width is not None and model.width > self.width:
-            model = self._cut(model, self.width)
-        rows = max(int(self.options.final_entries / model.size), len(self.inputs) // 100)
-        inputs, answers = self.inputs[:rows], self.answers[:rows]
-        best = self._runner(fit_values(model, inputs, answers, on_step=self.on_step))
-        if best.model.skip is not None:
-            turned = replace(mirror_back(best.model), skip=None)
-            without = self._runner(fit_values(turned, inputs, answers, on_step=self.on_step))
-            if without.information < best.information or without.residual <= self.floor:
-                best = without
-        return self._narrowed(best, inputs, answers) if best.residual <= self.floor else best
-
-    def _cut(self, model: NetworkParameters, width: int) -> NetworkParameters:
-        """Leave out the cheapest units until ``width`` are left."""
-        feature = smooth_feature(model.activation)
-        problem = ProjectedProblem(self.inputs, self.answers, feature)
-        units = np.vstack([model.weights[0], model.biases[0]])
-        try:
-            fewer = prune_noisy(problem, problem.minimise(units, _NO_STEPS), width, self.on_step)
-        except np.linalg.LinAlgError:  # units that ran away
-            return model
-        return projected_model(fewer, feature, self.inputs, self.answers)
-
-    def _narrowed(self, exact: Runner, inputs: Array, answers: Array) -> Runner:
-        """Leave out units as long as the fit stays exact: equal and opposite ones, and idle ones."""
-        model = exact.model
-        feature = smooth_feature(model.activation)
-        problem = ProjectedProblem(inputs, answers, feature)
-        units = np.vstack([model.weights[0], model.biases[0]])
-        kept = _distinct_units(units)
-        found = ProjectedFit(units[:, kept], model.weights[1][kept], exact.residual, ())
-        try:
-            fewer = prune_exact(problem, found, self.floor, self.on_step)
-        except np.linalg.LinAlgError:  # units that ran away
-            return exact
-        if not 0 < fewer.units.shape[1] < units.shape[1]:
-            return exact
-        start = projected_model(fewer, feature, inputs, answers)
-        narrowed = self._runner(fit_values(start, inputs, answers, on_step=self.on_step))
-        return narrowed if narrowed.residual <= self.floor else exact
-
-    def _runner(self, fitted: ValueFitResult) -> Runner:
-        residual, numbers = self.samples.residual(fitted.model), self.samples.answers.size
-        model = fitted.model
-        free = model.size - (model.width if is_homogeneous(model) else 0)
-        return Runner(model, residual, information(residual, free, numbers), fitted)
 
     def _enter(self, runner: Runner) -> None:
         if not np.isfinite(runner.residual):
@@ -398,16 +356,3 @@ def _are_alike(first: Runner, second: Runner, tolerance: float) -> bool:
     """Return whether two fits are one minimum, as far as kind, width and residual tell."""
     same = first.kind == second.kind and first.model.width == second.model.width
     return same and abs(first.residual - second.residual) <= tolerance * first.residual
-
-
-def _distinct_units(units: Array) -> list[int]:
-    """Numbers of the units (w; b) that differ from all before them, in more than their sign."""
-    kept: list[int] = []
-    for number, unit in enumerate(units.T):
-        others = units[:, kept]
-        apart = np.minimum(
-            np.linalg.norm(others - unit[:, None], axis=0), np.linalg.norm(others + unit[:, None], axis=0)
-        )
-        if not (apart <= _EQUAL_UNITS * np.linalg.norm(unit)).any():
-            kept.append(number)
-    return kept

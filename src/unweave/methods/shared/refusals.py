@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Request
 
 PURE_NOISE = 0.3

@@ -28,7 +28,6 @@ class SampleEvidence(Evidence):
 
     residual_over_floor: ClassVar[float] = 1.0
     """The floor of samples is what the answers' precision allows, no estimate of rounding."""
-    checks_weights: ClassVar[bool] = False
     error_bars_decide: ClassVar[bool] = False
     """Standard errors assume that the residual is independent noise, which samples alone cannot show."""
 

@@ -45,6 +45,7 @@ class SpanEvidence(Evidence):
     """Gap at which the width stands out."""
     gap_is_a_ratio: ClassVar[bool] = True
     """Whether the gap is a ratio of singular values, and not of them to their noise."""
+    checks_weights: ClassVar[bool] = True
 
     def checks(self) -> list[Check]:
         """Check the gap and the directions."""

@@ -10,7 +10,7 @@ from unweave.methods.smooth.lattice_route import LatticeOptions
 from unweave.methods.smooth.options import SmoothOptions
 from unweave.methods.smooth.random_slice import ROWS_PER_LINE, SliceCost, slice_parameters
 from unweave.methods.smooth.search import SmoothSearch
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 from unweave.search.cost import fit_seconds, iterated_fit_seconds
 

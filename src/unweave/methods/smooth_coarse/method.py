@@ -11,7 +11,7 @@ from unweave.methods.smooth_coarse.search import (
     SmoothCoarseSearch,
 )
 from unweave.networks.links import LINKS
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Context, Cost, Likelihood, Method, Question, Request, Search
 from unweave.search.cost import fit_seconds
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from unweave.methods.shared.refusals import GROWS_ALONG_RAYS, NOTHING_CURVED, too_coarse
 from unweave.methods.smooth_deep.options import SmoothDeepOptions
 from unweave.methods.smooth_deep.search import DEEP_ACTIVATIONS, SmoothDeepSearch
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 COARSEST_FOR_DEPTH = 1e-11

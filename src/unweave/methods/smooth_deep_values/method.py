@@ -10,7 +10,7 @@ from unweave.methods.smooth_deep_values.search import (
     SmoothDeepValuesOptions,
     SmoothDeepValuesSearch,
 )
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 

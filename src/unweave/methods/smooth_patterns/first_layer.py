@@ -1,4 +1,4 @@
-"""Norms and biases of the first layer, the second being known.
+"""Norms and biases of the first layer, the layers behind it being known.
 
 Where a far point crosses the hyperplane of unit k alone, the answers are F(s with s_k -> g(a_k t + b_k)) with
 F and s known, t the place along its direction: two unknowns, and no freedom besides. Places are chosen where
@@ -15,6 +15,7 @@ import numpy as np
 from unweave.arrays import Array, IntArray
 from unweave.methods.shared.far_field import Ask
 from unweave.methods.smooth_patterns.directions import Hyperplanes
+from unweave.networks.activations import Activation
 from unweave.networks.links import Link
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.clock import check
@@ -66,12 +67,13 @@ class FirstLayer:
 def first_layer(
     ask: Ask,
     planes: Hyperplanes,
-    second: NetworkParameters,
+    kind: Activation,
+    behind: NetworkParameters,
     link: Link,
     rng: np.random.Generator,
     options: ProfileOptions,
 ) -> FirstLayer:
-    """Find norm and bias of every unit; ``second`` is the network behind the signs."""
+    """Find norm and bias of every unit of this ``kind``; ``behind`` is the network behind the signs."""
     count, inputs = planes.directions.shape
     norms, shifts, misfits = np.ones(count), np.zeros(count), np.full(count, np.inf)
     along = np.linspace(-options.half_width, options.half_width, options.samples)
@@ -80,13 +82,14 @@ def first_layer(
         units = np.flatnonzero(~(misfits < options.clean)).astype(np.int64)
         if not len(units):
             break
-        places = np.array([_place(planes, second, int(unit), rng, options) for unit in units])
+        places = np.array([_place(planes, behind, int(unit), rng, options) for unit in units])
         widths, directions = planes.widths[units], planes.directions[units]
         times = widths[:, None] * along
         points = places[:, None] + times[:, :, None] * directions[:, None]
         answers = ask(points.reshape(-1, inputs)).reshape(len(units), options.samples, -1)
         signs, _ = planes.signs(places, 0.0)
-        a, b, misfit = _fitted(_Profiles(units, times, answers, signs, second, link), 2 / widths, options)
+        profiles = _Profiles(units, times, answers, signs, kind, behind, link)
+        a, b, misfit = _fitted(profiles, 2 / widths, options)
         at = np.einsum("ud,ud->u", places, directions)
         # Between two samples any steep unit fits: look closer, around where it switches.
         coarse = a * widths * (along[1] - along[0]) > options.resolved
@@ -100,7 +103,7 @@ def first_layer(
 
 def _place(
     planes: Hyperplanes,
-    second: NetworkParameters,
+    behind: NetworkParameters,
     unit: int,
     rng: np.random.Generator,
     options: ProfileOptions,
@@ -117,14 +120,14 @@ def _place(
             points, signs = (drawn[clear], patterns[clear]) if clear.any() else (drawn, patterns)
         if clear.sum() >= options.enough:
             break
-    heights = _sided(second, signs, unit, 1.0) - _sided(second, signs, unit, -1.0)
+    heights = _sided(behind, signs, unit, 1.0) - _sided(behind, signs, unit, -1.0)
     return np.asarray(points[int(np.abs(heights).max(axis=1).argmax())])
 
 
-def _sided(second: NetworkParameters, signs: Array, unit: int, side: float) -> Array:
+def _sided(behind: NetworkParameters, signs: Array, unit: int, side: float) -> Array:
     moved = signs.copy()
     moved[:, unit] = side
-    return second.values(moved)
+    return behind.values(moved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,19 +138,23 @@ class _Profiles:
     along: Array
     answers: Array
     signs: Array
-    second: NetworkParameters
+    kind: Activation
+    behind: NetworkParameters
     link: Link
 
     def model(self, a: Array, b: Array) -> Array:
         """Return what units of norm ``a`` (u,) and shift ``b`` (u,) would answer."""
-        first, g = self.second.weights[0], self.second.activation
+        first = self.behind.weights[0]
         others = self.signs.copy()
         others[np.arange(len(self.units)), self.units] = 0.0
-        z = others @ first + self.second.biases[0]
-        state = g(a[:, None] * self.along + b[:, None])
-        hidden = g(z[:, None] + state[:, :, None] * first[self.units][:, None])
-        outputs = hidden @ self.second.weights[1] + self.second.biases[1]
-        return self.link.apply(outputs.reshape(-1, outputs.shape[2])).reshape(outputs.shape)
+        z = others @ first + self.behind.biases[0]
+        state = self.kind(a[:, None] * self.along + b[:, None])
+        values = self.behind.activation(z[:, None] + state[:, :, None] * first[self.units][:, None])
+        rest = (self.behind.weights[1:], self.behind.biases[1:], self.behind.activations[1:])
+        for weights, biases, function in zip(*rest, strict=True):
+            values = values @ weights + biases
+            values = values if function is None else function(values)
+        return self.link.apply(values.reshape(-1, values.shape[2])).reshape(values.shape)
 
 
 def _fitted(profiles: _Profiles, suggested: Array, options: ProfileOptions) -> tuple[Array, Array, Array]:

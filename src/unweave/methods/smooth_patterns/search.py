@@ -1,8 +1,9 @@
-"""Two hidden layers of units that level off, of any widths, from queries.
+"""Two hidden layers or more of units that level off, of any widths, from queries.
 
 1. hyperplanes of the first layer from far-field circles (`directions`), and how its units level off;
 2. answers far out, where the first layer is a pattern of signs (`sign_patterns`);
-3. the second layer and the output layer from these, as one hidden layer with known inputs (`second_layer`);
+3. the second layer and the output layer from these, as one hidden layer with known inputs, or the second and
+   the third (`layers_behind`);
 4. norms and biases of the first layer, all else being known (`first_layer`);
 5. all parameters by least squares on values near the origin.
 
@@ -12,8 +13,10 @@ it reads, because the second layer's units live in the m1 dimensions of the sign
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 
 import numpy as np
 
@@ -23,10 +26,15 @@ from unweave.methods.shared.final_fit import corrected_widths, final_fits, point
 from unweave.methods.smooth_patterns.directions import CIRCLES, DirectionSearch, Hyperplanes
 from unweave.methods.smooth_patterns.far_normals import COARSE_CIRCLES, NormalOptions
 from unweave.methods.smooth_patterns.first_layer import ProfileOptions, first_layer
-from unweave.methods.smooth_patterns.second_layer import SecondLayer, SecondLayerOptions, SecondLayerSearch
+from unweave.methods.smooth_patterns.layers_behind import (
+    BehindOptions,
+    BehindSearch,
+    LayersBehind,
+    parameters,
+)
 from unweave.methods.smooth_patterns.sign_patterns import PatternOptions, SignPatterns
 from unweave.methods.smooth_patterns.unit_kind import unit_kind
-from unweave.networks.activations import SOFTMAX
+from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.saturation import ERF, TANH, as_logistic
@@ -42,19 +50,23 @@ class PatternReason(Reason):
     """Why no network with two such layers was found."""
 
     NO_UNITS = "far away no unit of a first hidden layer is seen to switch"
+    TOO_LARGE = (
+        "hidden={hidden}: several layers behind the signs of the first are fitted together, which is not "
+        "tried with so many units"
+    )
     FEW_PATTERNS = (
         "the {units} units of layer 1 show {patterns} sign patterns, too few for the layer behind them; "
         "more inputs would show more"
     )
     NOT_EXACT = (
         "{units} units behind the signs of {first} first-layer units leave a residual of {residual:.2g}: "
-        "more than two hidden layers, units of another kind, or a first-layer unit that was not seen"
+        "more hidden layers, units of another kind, or a first-layer unit that was not seen"
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothPatternsOptions:
-    """How two hidden layers of any widths are searched for."""
+    """How two to four hidden layers of any widths are searched for."""
 
     circles: CircleOptions = field(default_factory=lambda: CIRCLES)
     coarse_circles: CircleOptions = field(default_factory=lambda: COARSE_CIRCLES)
@@ -62,8 +74,16 @@ class SmoothPatternsOptions:
     normals: NormalOptions = field(default_factory=NormalOptions)
     """For answers in float32."""
     patterns: PatternOptions = field(default_factory=PatternOptions)
-    second_layer: SecondLayerOptions = field(default_factory=SecondLayerOptions)
+    behind: BehindOptions = field(default_factory=BehindOptions)
+    most_layers: int = 4
+    """Hidden layers that are searched for, where their number is not told."""
+    starts_alone: int = 2
+    """Starts of one layer behind the signs, before starts of two take turns with them, and so on."""
     profiles: ProfileOptions = field(default_factory=ProfileOptions)
+    most_parameters: int = 3000
+    """Parameters, without surplus, up to which several layers behind the signs are fitted: a minute."""
+    kinds: tuple[str, ...] = ("tanh", "erf", "sine")
+    """Activations of the second layer, where it is not that of the first."""
     fewest_patterns: int = 12
     """Sign patterns without which nothing is fitted."""
     first_patterns: int = 60
@@ -111,21 +131,23 @@ class SmoothPatternsSearch(Search):
         sent = self._ask.sent
         planes, activation = self._first_directions()
         self._doing = f"the layer behind {planes.count} units was being looked for"
-        second, link = self._second_layer(planes, activation)
-        assert second.model is not None
+        found, link = self._layers_behind(planes, activation)
+        assert found.model is not None
         seen = self._ask.sent
-        self._note_layer(2, second.units, second.residual, second.starts, seen - sent)
+        for number, units in enumerate(found.units, 2):
+            self._note_layer(number, units, found.residual, found.starts, seen - sent)
         self._doing = "norms and biases of the first hidden layer were being looked for"
         with self.journal.stage("layer 1 norms and biases") as stage:
-            first = first_layer(self._ask, planes, second.model, link, self.rng, self._options.profiles)
+            kind = get_activation(activation)
+            first = first_layer(self._ask, planes, kind, found.model, link, self.rng, self._options.profiles)
             misfit = float(first.misfits.max())
             stage.figures.update(misfit=misfit)
         self._note_layer(1, planes.count, misfit, 1, self._ask.sent - seen)
-        behind = second.model
+        behind = found.model
         self._network = Network(
             [first.weights, *behind.weights],
             [first.biases, *behind.biases],
-            [activation, activation, link.name],
+            [activation, *[behind.activation.name] * (behind.depth - 1), link.name],
         )
         self._polish()
 
@@ -152,47 +174,86 @@ class SmoothPatternsSearch(Search):
             stage.figures.update(activation=kind.name)
         return planes, kind.name
 
-    def _second_layer(self, planes: Hyperplanes, activation: str) -> tuple[SecondLayer, Link]:
-        """Return the layer behind the signs, and the output activation behind which it was found."""
-        hidden, options = self.request.hidden, self._options
-        expected = planes.count if hidden is None else hidden[1]
-        noise = self.findings.noise.relative
+    def _layers_behind(self, planes: Hyperplanes, activation: str) -> tuple[LayersBehind, Link]:
+        """Return the layers behind the signs, and the output activation behind which they were found."""
+        options, where = self._options, self._options.patterns
+        if self.findings.noise.kind == "float32":
+            where = replace(where, radius=where.coarse_radius, least_angle=where.coarse_angle)
         with self.journal.stage("layer 2") as stage:
-            where = options.patterns
-            if self.findings.noise.kind == "float32":
-                where = replace(where, radius=where.coarse_radius, least_angle=where.coarse_angle)
             patterns = SignPatterns(self._ask, planes, self.findings.n_outputs, self.rng, where)
             patterns.extend(options.first_patterns)
             if len(patterns.signs) < options.fewest_patterns:
                 raise GaveUp(PatternReason.FEW_PATTERNS, units=planes.count, patterns=len(patterns.signs))
-            searches = {
-                link.name: SecondLayerSearch(
-                    partial(patterns.rows, link),
-                    activation,
-                    (planes.count, expected, self.findings.n_outputs),
-                    noise,
-                    self.rng,
-                    options.second_layer,
-                    self.on_step,
+            best, chosen = LayersBehind(None, np.inf, (), 0, 0), Link("identity")
+            for link, found in self._starts(patterns, activation, planes.count):
+                if found.model is not None or found.residual < best.residual:
+                    best, chosen = found, link
+                stage.figures.update(
+                    units="-".join(map(str, best.units)),
+                    residual=best.residual,
+                    starts=best.starts,
+                    patterns=best.rows,
+                    output=chosen.name,
                 )
+                if best.model is not None:
+                    return best, chosen
+        units = " and ".join(map(str, best.units))
+        raise GaveUp(PatternReason.NOT_EXACT, units=units, first=planes.count, residual=best.residual)
+
+    def _starts(
+        self, patterns: SignPatterns, activation: str, first: int
+    ) -> Iterator[tuple[Link, LayersBehind]]:
+        """Yield what single starts find: one layer behind the signs, after some starts more in turn."""
+        groups = [
+            [
+                (link, self._behind(patterns, link, kind, (first, *widths)))
+                for kind in kinds
                 for link in self._links(patterns.answers)
-            }
-            best, chosen = SecondLayer(None, np.inf, 0, 0, 0), Link("identity")
-            while any(search.goes_on for search in searches.values()) and best.model is None:
-                for name, search in searches.items():
-                    if search.goes_on and best.model is None:
-                        found = search.advance()
-                        if found.residual < best.residual:
-                            best, chosen = found, Link(name)
-            stage.figures.update(
-                units=best.units, residual=best.residual, starts=best.starts, patterns=best.rows
-            )
-            stage.figures.update(output=chosen.name)
-        if best.model is None:
-            raise GaveUp(
-                PatternReason.NOT_EXACT, units=best.units, first=planes.count, residual=best.residual
-            )
-        return best, chosen
+            ]
+            for kinds, widths in self._expected(activation, first)
+        ]
+        for number in count():
+            tried = groups[: 1 + number // self._options.starts_alone]
+            searches = [pair for group in tried for pair in group if pair[1].goes_on]
+            if not searches and len(tried) == len(groups):
+                return
+            for link, search in searches:
+                yield link, search.advance()
+
+    def _expected(self, activation: str, first: int) -> list[tuple[tuple[str, ...], tuple[int, ...]]]:
+        """Return activations and widths of the layers behind ``first`` signs, the likeliest first."""
+        told, options = self.request, self._options
+        same = (activation,)
+        if told.hidden is None:
+            widths = [(first,) * layers for layers in range(1, options.most_layers)]
+        else:
+            widths = [told.hidden[1:]]
+        result: list[tuple[tuple[str, ...], tuple[int, ...]]] = [(same, each) for each in widths]
+        if told.activation is None:
+            others = tuple(name for name in options.kinds if name != activation)
+            result[1:1] = [(others, widths[0])]
+        outputs = self.findings.n_outputs
+        small = [
+            (kinds, each)
+            for kinds, each in result
+            if len(each) == 1 or parameters((first, *each, outputs)) <= options.most_parameters
+        ]
+        if not small:
+            raise GaveUp(PatternReason.TOO_LARGE, hidden=[first, *widths[0]])
+        return small
+
+    def _behind(
+        self, patterns: SignPatterns, link: Link, activation: str, widths: tuple[int, ...]
+    ) -> BehindSearch:
+        return BehindSearch(
+            partial(patterns.rows, link),
+            activation,
+            (*widths, self.findings.n_outputs),
+            self.findings.noise.relative,
+            self.rng,
+            self._options.behind,
+            self.on_step,
+        )
 
     def _links(self, answers: Array) -> list[Link]:
         """Output activations whose range holds all ``answers`` (n, K), the likeliest first."""

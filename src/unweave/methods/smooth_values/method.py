@@ -5,7 +5,7 @@ from __future__ import annotations
 from unweave.methods.shared.refusals import refuses_smooth, too_coarse
 from unweave.methods.shared.value_search import MOST_INPUTS
 from unweave.methods.smooth_values.search import SmoothValuesOptions, SmoothValuesSearch
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 COARSEST_FOR_VALUES = 1e-12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unweave.methods.shared.refusals import refuses_smooth, too_coarse
 from unweave.methods.smooth_wide.search import SmoothWideSearch, WideOptions
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
 
 COARSEST = 1e-12

@@ -14,7 +14,7 @@ import numpy as np
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.trees.thresholds import Thresholds
 from unweave.networks.links import Link
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.search import GaveUp, Reason
 from unweave.targets.region import NormalisedQueries
 

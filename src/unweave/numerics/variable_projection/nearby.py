@@ -43,6 +43,9 @@ class NearbyOptions:
     """... and such repairs in a row after which the search is given up."""
     steps: int = 40
     """Steps of a fit between two repairs at most."""
+    gram_parameters: int = 1500
+    """Parameters of the units up to which J^T J is formed: many units in few inputs are so nearly alike that
+    conjugate gradients in single precision come to no end."""
     trial_steps: int = 8
     """Steps of a fit that shows whether units can be left out."""
     twins: float = 0.05
@@ -104,7 +107,13 @@ class _Nearby:
     def repaired(self, start: Array) -> ProjectedFit:
         """Fit, and add units where that stalls above the floor."""
         options, idle = self._options, 0
-        settings = ProjectionOptions(steps=options.steps, floor=0.0, patience=3, worthwhile=0.03)
+        settings = ProjectionOptions(
+            steps=options.steps,
+            floor=0.0,
+            patience=5,
+            worthwhile=0.03,
+            gram_parameters=options.gram_parameters,
+        )
         fit = self._fitted(start, settings)
         while fit.residual > self._floor and self._repairs < options.repairs and idle < options.patience:
             check()
@@ -137,7 +146,13 @@ class _Nearby:
     def _without(self, fit: ProjectedFit, units: IntArray) -> ProjectedFit:
         """Return a fit as good as ``fit`` without ``units``, or without half of them, or ``fit``."""
         problem, bound = self._problem, information(self._problem, fit)
-        settings = ProjectionOptions(steps=self._options.trial_steps, floor=0.0, patience=2, worthwhile=0.1)
+        settings = ProjectionOptions(
+            steps=self._options.trial_steps,
+            floor=0.0,
+            patience=2,
+            worthwhile=0.1,
+            gram_parameters=self._options.gram_parameters,
+        )
         while len(units) and not out_of_time():
             trial = self._fitted(np.delete(fit.units, units, axis=1), settings)
             if information(problem, trial) <= bound:

@@ -84,6 +84,20 @@ def without_idle(problem: ProjectedProblem, fit: ProjectedFit) -> Array:
     return _without_cheap(problem, fit.units, min(np.sqrt(fit.residual), _LARGEST_LITTLE))
 
 
+def without_useless(problem: ProjectedProblem, units: Array, share: float) -> Array:
+    """``units`` (d+1, m) less the cheapest one while it costs at most ``share`` of what all of them leave.
+
+    Units that are roughly right leave much, and each is needed for more than that; those that are nowhere
+    near a true one are not.
+    """
+    while units.shape[1] > 1 and not out_of_time():
+        costs = removal_costs(problem, units)
+        if costs.min() > share * problem.at(units).size:
+            break
+        units = np.delete(units, int(costs.argmin()), axis=1)
+    return units
+
+
 def _without_cheap(problem: ProjectedProblem, units: Array, most: float) -> Array:
     """``units`` (d+1, m) less the cheapest one while its relative residual is at most ``most``."""
     while units.shape[1] > 1 and not out_of_time() and (costs := removal_costs(problem, units)).min() <= most:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -165,6 +166,9 @@ class FarRows:
     sigma: Array
     """(K,)"""
 
+    near: ClassVar[float] = 10.0
+    """Largest normalised input of a row nearby."""
+
     @classmethod
     def behind(cls, link: Link, points: Array, z: Array, errors: Array, sigma: Array) -> FarRows:
         """Take rows (n, D) at which ``z`` (n, K) with ``errors`` (n, K) was read behind ``link``."""
@@ -172,16 +176,36 @@ class FarRows:
         off = errors * np.abs(link.slope(answers))
         return cls(points, answers, (sigma / np.maximum(off, sigma)).min(axis=1), sigma)
 
+    def joined(self, other: FarRows) -> FarRows:
+        """Return these rows and the ``other`` ones after them."""
+        return FarRows(
+            np.concatenate([self.points, other.points]),
+            np.concatenate([self.answers, other.answers]),
+            np.concatenate([self.precision, other.precision]),
+            self.sigma,
+        )
+
     def at(self, chosen: IntArray) -> tuple[Array, Array, Array]:
         """Return points, answers and precision of the ``chosen`` rows."""
         return self.points[chosen], self.answers[chosen], self.precision[chosen]
 
-    def missed(self, model: NetworkParameters, most: float) -> IntArray:
-        """Return the rows that ``model`` misses by more than ``most`` errors, the worst first."""
-        off = np.abs(model.values(self.points) - self.answers) / self.sigma
-        worst = off.max(axis=1, initial=0.0) * self.precision
+    def distances(self) -> Array:
+        """Return the largest normalised input (n,) of every row."""
+        return np.asarray(np.abs(self.points).max(axis=1, initial=0.0))
+
+    def missed(self, model: NetworkParameters, most: float, share: float = 0.0) -> IntArray:
+        """Return the rows that ``model`` misses by more than ``most`` errors, the worst first.
+
+        An error of ``share`` times the distance of the row, relative to the answer or to the largest one
+        nearby, is excused.
+        """
+        off, size = np.abs(model.values(self.points) - self.answers), np.abs(self.answers)
+        nearby = size[self.distances() <= self.near].max(initial=0.0)
+        excused = share * self.distances() * np.maximum(nearby, size.max(axis=1, initial=0.0))
+        worst = (off / self.sigma).max(axis=1, initial=0.0) * self.precision
         order = np.argsort(-worst)
-        return np.asarray(order[worst[order] > most], dtype=np.int64)
+        counts = (worst > most) & (off.max(axis=1, initial=0.0) > excused)
+        return np.asarray(order[counts[order]], dtype=np.int64)
 
 
 def link_of(model: NetworkParameters) -> Link:

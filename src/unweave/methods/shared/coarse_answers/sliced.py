@@ -23,7 +23,7 @@ from unweave.methods.shared.coarse_answers.refinement import CoarseOptions, Refi
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows, link_of
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.clock import check
-from unweave.probing.look import Findings
+from unweave.probing.findings import Findings
 from unweave.probing.noise import Noise
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.region import NormalisedQueries, Region

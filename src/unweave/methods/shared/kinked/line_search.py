@@ -81,7 +81,12 @@ class LineSearchOptions:
     few_kinks: int = 3
     """New kinks on a further line without ends that one hidden layer may always leave."""
     share_of_kinks: float = 0.25
-    """New kinks among all of a further line that it may leave; with more, there are more layers."""
+    """New kinks among all of a further line that it may leave; with more, there are more layers. In a box:
+    crossings of known hyperplanes at which lines may have no kink, among all of them."""
+    fewest_crossings_in_box: int = 30
+    """Crossings from which on that share says something."""
+    missed_in_box: float = 1e-3
+    """Distance of a crossing to the next kink, over the length of the line, at which it has none."""
     spare_rows: int = 10
     """Rows of the completeness check beyond its unknowns."""
     spare_rows_in_box: int = 60
@@ -90,6 +95,13 @@ class LineSearchOptions:
     """Lines that are searched where one is followed over a part of its length."""
     dry_short_lines: int = 4
     """Those of them without a new unit after which no more are searched."""
+    worthwhile: float = 0.0
+    """Ratio of residuals after and before a line, up to which it has brought something. Answers that are too
+    coarse show two units as one where their kinks are close together, and other lines tell them apart, ..."""
+    idle_lines: int = 0
+    """... so that as many lines that bring nothing are searched though all is explained, ..."""
+    crowded: int = 20
+    """... if a line has more kinks than this."""
     most_units_per_kink: float = 4.0
     """Units over kinks on a short line, beyond which units are not those that lines cross."""
     dry_rounds: int = 1
@@ -141,12 +153,16 @@ class UnitsOnLines:
     ) -> None:
         self._told = told
         self._drawn = 0  # rows of the completeness check
+        self._crossed = self._missed = (
+            0  # known hyperplanes on lines in a box, and those without a kink there
+        )
         self._reading, self._region, self._options = reading, reading.region, options
         self._journal, self._rng, self._line_rng = journal, rng, line_stream(rng)
         self._on_form = on_form
         lines = options.lines
         if reading.is_limited:  # lines are chosen for equal answers, which are one spread per scale elsewhere
-            lines = replace(lines, least_growth=1.0)
+            slope = self._region.n_inputs**-0.5 if options.coarse else 1.0  # the usual one, or the steepest
+            lines = replace(lines, least_growth=slope)
         self._line_options = lines
         self._error = 0.0  # of the worst refined unit
         outputs = len(reading.spread)
@@ -168,6 +184,18 @@ class UnitsOnLines:
         """Rows (n, d) on coarse lines, what was read there (n, K), and its error (n,)."""
         none = self.rows[:0], self.answers[:0], np.zeros(0)
         points, values, errors = (np.concatenate(each) for each in zip(none, *self._on_lines, strict=True))
+        return self._with_rounding(points, values, errors)
+
+    def read_far_out(self, count: int, reach: float) -> tuple[Array, Array, Array]:
+        """Read ``count`` rows in all directions, up to ``reach`` far out; see `far_rows`."""
+        points = self._region.sample(count, self._rng)
+        farthest = reach / points.shape[1] ** 0.5
+        points *= np.geomspace(1.0, max(farthest, 1.0), count)[:, None]
+        values, errors = self._reading.with_errors(points)
+        return self._with_rounding(points, values, errors.max(axis=1))
+
+    def _with_rounding(self, points: Array, values: Array, errors: Array) -> tuple[Array, Array, Array]:
+        """Return the rows that were read, with errors that grow far out."""
         read = np.isfinite(values).all(axis=1)
         # Rounding grows with the terms that an answer is summed from, behind a link, too.
         distance = np.linalg.norm(points, axis=1) / points.shape[1] ** 0.5
@@ -236,6 +264,7 @@ class UnitsOnLines:
         elif self._is_short:
             most, patience = options.most_short_lines, options.dry_short_lines
         form: AbsoluteForm | None = None
+        least, idle = np.inf, 0
         for _ in range(most):
             drawn = self._draw_line(form)
             before = self.units.width
@@ -253,8 +282,7 @@ class UnitsOnLines:
             if not found.piecewise_linear:
                 raise GaveUp(LineReason.NOT_PIECEWISE_LINEAR)
             kinks = found.positions
-            all_cross = not (in_box or self._is_short)
-            if form is not None and all_cross and self._is_layered(line, kinks):
+            if form is not None and not self._is_short and self._is_layered(line, kinks):
                 break
             if options.coarse and self.units.width > options.most_units_per_kink * max(len(kinks), 1):
                 break  # hardly any unit is met again: their normals are wrong
@@ -275,7 +303,10 @@ class UnitsOnLines:
             with self._journal.stage("completeness") as stage:
                 form, self.residual = self._fit(self.units)
                 stage.figures.update(residual=self.residual, units=self.units.width)
-            if self.residual <= options.explained and dry >= enough:
+            idle = 0 if self.residual <= options.worthwhile * least else idle + 1
+            least = min(least, self.residual)
+            told = idle >= options.idle_lines or len(kinks) <= options.crowded
+            if self.residual <= options.explained and dry >= enough and told:
                 self.evidence = replace(self.evidence, width=self.units.width, found=self.units.width)
                 return form
             if dry >= patience:
@@ -303,9 +334,18 @@ class UnitsOnLines:
     def _is_layered(self, line: Line, kinks: Array) -> bool:
         """Return whether a further line has so many new kinks that they cannot all be on hyperplanes.
 
-        A line without ends crosses the hyperplanes of all units, those of the lines before among them.
+        A line without ends crosses the hyperplanes of all units, those of the lines before among them. In a
+        box it crosses a part of them, and has a kink at every crossing unless surfaces are bent.
         """
         options = self._options
+        if self._region.has_box:
+            inside = self.units.crossings(line)
+            inside = inside[(inside > line.low) & (inside < line.high)]
+            reach = options.missed_in_box * (line.high - line.low)
+            self._crossed += len(inside)
+            self._missed += int((np.abs(inside[:, None] - kinks).min(axis=1, initial=np.inf) > reach).sum())
+            often = self._crossed >= options.fewest_crossings_in_box
+            return often and self._missed > options.share_of_kinks * self._crossed
         new = len(unexplained(kinks, self.units.crossings(line), options.lines.same_place))
         return new > max(options.few_kinks, options.share_of_kinks * len(kinks))
 
@@ -509,5 +549,8 @@ def coarse_line_options(precision: float) -> LineSearchOptions:
         lines=lines,
         reach=100.0,
         explained=3e-3,
-        most_short_lines=12,
+        worthwhile=0.7,
+        idle_lines=2,
+        spare_rows=100,
+        most_short_lines=16,
     )

@@ -7,7 +7,7 @@ down to any small answer, but up to answers near one only. A row that tells z to
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,7 +31,24 @@ _NARROWINGS = 6  # halvings of the region until they are
 _SMALL = 1e-3  # probability below which a complement 1 - p lacks digits
 _STRETCH_RATIO = 3.0  # between the rows that show how far a line is read
 _LEAST_STRETCH = 1.0  # of a line in normalised inputs, either way
-_COMPLEMENT_STEPS = 2.0**53  # per unit: numbers near one are multiples of its inverse
+_COMPLEMENT_STEPS = 2 / float(np.finfo(np.float64).eps)  # per unit, of numbers near one
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortLines:
+    """Lines on which roundings are measured."""
+
+    lines: int = 16
+    """How many."""
+    rows: int = 8
+    """Rows on each."""
+    length: float = 1e-4
+    """Their length in normalised inputs: few of them have a kink."""
+    over_median: float = 1.3
+    """Roundings that are counted, over what is typical."""
+
+
+DEFAULT_SHORT_LINES = ShortLines()
 
 
 class Reading:
@@ -46,6 +63,28 @@ class Reading:
         number = noise.number_format
         self._rounding = noise.relative if number is None else float(number.eps)
         self._complement = np.zeros(len(spread), dtype=np.bool_)
+        self._roundings = _ROUNDINGS
+
+    def measure_roundings(self, rng: np.random.Generator, options: ShortLines = DEFAULT_SHORT_LINES) -> None:
+        """Measure by how many roundings of an answer z is off behind a link: short lines are straight."""
+        if not self.is_limited or self._noise.number_format is None:
+            return
+        t = np.linspace(0.0, 1.0, options.rows)
+        straight = np.linalg.qr(np.column_stack([np.ones_like(t), t]))[0]
+        ratios = []
+        for start in self.region.sample(options.lines, rng):
+            direction = rng.standard_normal(len(start))
+            line = Line(start, direction / np.linalg.norm(direction), 0.0, 1.0)
+            z, errors = self.with_errors(line.points(options.length * t))
+            if np.isfinite(z).all():
+                left = z - straight @ (straight.T @ z)
+                free = len(t) - straight.shape[1]
+                ratios.append(float((np.sqrt((left**2).sum(axis=0) / free) / errors.mean(axis=0)).max()))
+        if len(ratios) < _FEWEST_PILOTS:
+            return
+        measured = min(1.0, options.over_median * float(np.median(ratios)))
+        self._roundings *= measured
+        self.error *= measured
 
     @property
     def answer_sigma(self) -> Array | None:
@@ -126,7 +165,7 @@ class Reading:
                 errors = self.link.undone_errors(answers, noise.sigma_per_output, None)
             else:
                 no_other = np.zeros(len(self.spread))
-                errors = _ROUNDINGS * self.link.undone_errors(answers, no_other, noise.number_format)
+                errors = self._roundings * self.link.undone_errors(answers, no_other, noise.number_format)
             if self._complement.any():
                 rounding = 1 / (_COMPLEMENT_STEPS * answers)
                 errors = np.where(self._complement, np.maximum(errors, rounding), errors)

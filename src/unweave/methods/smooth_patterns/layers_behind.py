@@ -1,26 +1,33 @@
-"""One hidden layer on sign patterns, its width found: a ridge that falls, from surplus units.
+"""Hidden layers on sign patterns, their widths found: a ridge that falls, from surplus units.
 
 1. small random units, more than are expected, under a ridge from 1e-3 down (`networks.ridge_continuation`);
    where much is left then, there are too few of them, or the start was a bad one;
 2. units are left out while a refit at the same ridge explains as much: the ridge still keeps surplus units
    from sharing one unit among them, which they do where it is lower;
 3. at a ridge a hundred times lower the residual falls in proportion if nothing is missing, and a fit without
-   ridge is exact; else weak units are missing. Some are added, and fitted to what is left.
+   ridge is exact; else weak units are missing, mostly of the last layer. Some are added there, and fitted to
+   what is left.
+
+Two layers behind the signs are found like one: strong units drop in first, in either layer.
 
 A fit counts as exact only on more equations than it has parameters, and if it is well conditioned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.networks.activations import Activation, get_activation
+from unweave.methods.shared.layered_starts import random_layers
+from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
-from unweave.networks.ridge_continuation import OnStep, RidgeFit, RidgeLevel
+from unweave.networks.ridge_continuation import ContinuationOptions, OnStep, RidgeFit, RidgeLevel
+from unweave.networks.surplus_units import without_surplus
 from unweave.networks.value_fit import fit_values
 from unweave.numerics.clock import check
 
@@ -29,18 +36,35 @@ Rows = Callable[[int], tuple[Array, Array]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecondLayerOptions:
+class BehindOptions:
     """How many units, from how many rows."""
 
     surplus: float = 1.25
     """Units of the first start, over those expected."""
-    rows_per_parameter: float = 2.0
-    """Equations of a fit per parameter."""
+    rows_per_parameter: tuple[float, float] = (2.0, 5.0)
+    """Equations of a fit per parameter; the second for several layers."""
     redundancy: float = 1.15
     """Least equations per parameter of a fit that counts as exact."""
     scarce: tuple[float, ...] = (1.5, 1.2)
     """Least equations per parameter of the starts in turn, where there are few rows: with too few, wrong
     units explain nearly as much; with too few units, right ones are not found."""
+    continuation: ContinuationOptions = field(
+        default_factory=lambda: ContinuationOptions(stalls=6, together=1 / 16)
+    )
+    """Wide layers behind few inputs lie in long valleys, and have many surplus units."""
+    patient: ContinuationOptions = field(
+        default_factory=lambda: ContinuationOptions(
+            stalls=8, worthwhile=1e-3, steps=300, refit_steps=60, together=1 / 16
+        )
+    )
+    """The same after a start that came near and was not exact: nearly straight units, such as logistic ones
+    that were trained, lie in longer valleys still."""
+    most_patient: int = 3000
+    """Parameters up to which a start may be so long, ..."""
+    patient_units: float = 1.2
+    """... with so many times the units ..."""
+    patient_rows: float = 3.0
+    """... and this many equations per parameter at least."""
     ridges: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
     """Levels of the ridge before units are left out, ..."""
     pruning_ridge: float = 1e-8
@@ -74,39 +98,46 @@ class SecondLayerOptions:
     """... or there are no further starts after missing it so often."""
 
 
+def parameters(widths: Sequence[float]) -> int:
+    """Return the number of weights and biases, inputs and outputs being among the ``widths``."""
+    return int(sum((read + 1) * width for read, width in pairwise(widths)))
+
+
 @dataclass(frozen=True, eq=False)
-class SecondLayer:
-    """Units behind the signs: z = A^T g(W^T s + b) + c."""
+class LayersBehind:
+    """Layers behind the signs: z = A^T g(W^T s + b) + c, or more of them."""
 
     model: NetworkParameters | None
     """None if no fit was exact."""
     residual: float
     """Relative root mean square misfit of the best fit."""
-    units: int
+    units: tuple[int, ...]
+    """Widths of its hidden layers."""
     starts: int
     rows: int
 
 
-class SecondLayerSearch:
+class BehindSearch:
     """Starts, one after the other, until a fit is exact or more units gain little.
 
-    ``widths`` are the number of signs, of units to expect and of outputs.
+    ``widths`` are the number of signs, the units to expect in each layer, and the outputs; ``activation`` is
+    that of all these layers.
     """
 
     def __init__(
         self,
         rows: Rows,
         activation: str,
-        widths: tuple[int, int, int],
+        widths: tuple[int, ...],
         floor: float,
         rng: np.random.Generator,
-        options: SecondLayerOptions,
+        options: BehindOptions,
         on_step: OnStep | None,
     ) -> None:
-        self._rows, self._activation, self._floor = rows, activation, floor
-        self._inputs, expected, self._outputs = widths
+        self._rows, self._activation, self._floor = rows, get_activation(activation), floor
+        self._inputs, *expected, self._outputs = widths
         self._rng, self._options, self._on_step = rng, options, on_step
-        self._units = max(int(np.ceil(options.surplus * expected)), expected + 2)
+        self._units = tuple(max(int(np.ceil(options.surplus * each)), each + 2) for each in expected)
         self._starts, self._misses, self._stuck, self._flops, self._left = 0, 0, 0, 0.0, np.inf
         self._found = False
 
@@ -117,7 +148,7 @@ class SecondLayerSearch:
         wanted = self._starts < fewest or (self._starts < most and self._flops < self._options.work)
         return wanted and not self._found and self._misses < self._options.misses
 
-    def advance(self) -> SecondLayer:
+    def advance(self) -> LayersBehind:
         """Make one start, with more units than the last one if that left too much."""
         check()
         options = self._options
@@ -128,41 +159,52 @@ class SecondLayerSearch:
         if min(found.residual, self._left) > options.hopeless and units == self._units:
             # What is no such layer needs ever more units.
             self._misses += found.residual > options.gain * self._left
-            self._units = int(options.growth * units)
+            self._units = _scaled(options.growth, units)
         elif found.model is None and found.residual > options.near:
             # A bad start, or too few units: the latter after two of them.
             self._stuck += 1
             if self._stuck % 2 == 0 and units == self._units:
-                self._units = int(options.growth * units)
+                self._units = _scaled(options.growth, units)
         self._left, self._found = min(found.residual, self._left), found.model is not None
         return found
 
-    def _prepared(self, units: int) -> tuple[_StandardFit, int]:
+    def _prepared(self, units: tuple[int, ...]) -> tuple[_StandardFit, tuple[int, ...]]:
         """Ask rows for so many units; fewer units if there are fewer rows."""
         options = self._options
-        per_unit = self._inputs + 1 + self._outputs
-        wanted = int(options.rows_per_parameter * units * per_unit / self._outputs) + 20
+        per_parameter, how = options.rows_per_parameter[len(units) > 1], options.continuation
+        if self._left < options.near and self._size(units) <= options.most_patient:
+            units, how = _scaled(options.patient_units, units), options.patient
+            per_parameter = max(per_parameter, options.patient_rows)
+        wanted = int(per_parameter * (self._size(units) - self._outputs) / self._outputs) + 20
         signs, values = self._rows(wanted)
         scarce = options.scarce[self._starts % len(options.scarce)]
-        most = int((values.size / scarce - self._outputs) / per_unit)
-        fit = _StandardFit(signs, values, get_activation(self._activation), self._on_step)
-        return fit, max(1, min(units, most))
+        fewer = units
+        while max(fewer) > 1 and scarce * self._size(fewer) > values.size:
+            fewer = tuple(max(1, each - 1) for each in fewer)
+        fit = partial(RidgeFit, activation=self._activation, options=how, on_step=self._on_step)
+        return _StandardFit(signs, values, fit), fewer
 
-    def _attempt(self, standard: _StandardFit, units: int) -> SecondLayer:
+    def _size(self, units: tuple[int, ...]) -> int:
+        return parameters((self._inputs, *units, self._outputs))
+
+    def _attempt(self, standard: _StandardFit, units: tuple[int, ...]) -> LayersBehind:
         """Fit from one random start."""
         options, fit = self._options, standard.fit
-        model = fit.random(units, self._rng)
+        if len(units) == 1:
+            model = fit.random(units[0], self._rng)
+        else:
+            model = random_layers((self._inputs, *units, self._outputs), self._activation, self._rng)
         for ridge in options.ridges:
             level = fit.fit(model, ridge)
             model = level.model
             if ridge <= options.pruning_ridge and level.residual < options.near:
                 break
         if level.residual > options.hopeless:
-            return SecondLayer(None, level.residual, units, 1, 0)
+            return LayersBehind(None, level.residual, units, 1, 0)
         least = level.residual
         for _ in range(options.repairs + 1):
             check()
-            level = fit.without_surplus(level)
+            level = standard.without_surplus(level)
             closer = fit.fit(level.model, level.ridge / 100)
             least = min(least, closer.residual)
             if closer.residual < max(options.proportional * level.residual, 10 * self._floor):
@@ -170,57 +212,89 @@ class SecondLayerSearch:
                 least = min(least, found.residual)
                 if found.model is not None:
                     return found
-            more = max(2, level.model.width // 8)
-            if not self._allows(standard, level.model.width + more):
+            if closer.residual > options.near:
+                break  # a bad start: more units would not mend it
+            more = max(2, level.model.biases[-2].size // 8)
+            grown = standard.with_more_units(closer.model, more, level.ridge, self._rng)
+            if not self._allows(standard, grown):
                 break
-            grown = fit.with_more_units(closer.model, more, level.ridge, self._rng)
             level = fit.fit(grown, max(level.ridge / fit.options.fall, options.least_ridge))
-        return SecondLayer(None, least, level.model.width, 1, 0)
+        return LayersBehind(None, least, _units(level.model), 1, 0)
 
-    def _allows(self, standard: _StandardFit, units: int) -> bool:
+    def _allows(self, standard: _StandardFit, model: NetworkParameters) -> bool:
         """Whether there are rows enough for so many units."""
-        outputs = standard.answers.shape[1]
-        parameters = units * (self._inputs + 1 + outputs) + outputs
-        return bool(self._options.redundancy * parameters <= standard.answers.size)
+        return bool(self._options.redundancy * model.size <= standard.answers.size)
 
-    def _leanest(self, standard: _StandardFit, level: RidgeLevel) -> SecondLayer:
+    def _leanest(self, standard: _StandardFit, level: RidgeLevel) -> LayersBehind:
         """Fit without ridge; where that is nearly exact only, surplus units share others among them."""
         while True:
             fitted = fit_values(level.model, standard.signs, standard.answers, self._floor, self._on_step)
-            residual, width = fitted.history[-1], fitted.model.width
-            exact = residual <= max(self._options.exact, 3 * self._floor) and self._allows(standard, width)
+            residual, units = fitted.history[-1], _units(fitted.model)
+            exact = residual <= max(self._options.exact, 3 * self._floor)
+            exact = exact and self._allows(standard, fitted.model)
             sound = exact and fitted.condition < self._options.largest_condition
-            result = SecondLayer(standard.in_values(fitted.model) if sound else None, residual, width, 1, 0)
+            result = LayersBehind(standard.in_values(fitted.model) if sound else None, residual, units, 1, 0)
             # Units that fit the rounding of float32 answers are surplus, too.
             rounded = exact and residual > self._options.exact
             if not rounded and (exact or residual > self._options.nearly):
                 return result
             ridge = level.ridge / 100
-            level = standard.fit.without_surplus(RidgeLevel(ridge, fitted.model, residual, 0))
-            if level.model.width == width:
+            level = standard.without_surplus(RidgeLevel(ridge, fitted.model, residual, 0))
+            if _units(level.model) == units:
                 return result
 
 
 class _StandardFit:
     """A ridge fit to answers of mean 0 and spread 1."""
 
-    def __init__(self, signs: Array, values: Array, activation: Activation, on_step: OnStep | None) -> None:
+    def __init__(self, signs: Array, values: Array, fit: Callable[[Array, Array], RidgeFit]) -> None:
         self._center, spread = values.mean(axis=0), values.std(axis=0)
         self._spread = np.where(spread > 0, spread, 1.0)
         self.signs, self.answers = signs, (values - self._center) / self._spread
-        self.fit = RidgeFit(self.signs, self.answers, activation, on_step=on_step)
+        self._fit_to, self.fit = fit, fit(self.signs, self.answers)
 
     @property
     def rows(self) -> int:
         """Number of patterns."""
         return len(self.signs)
 
+    def without_surplus(self, level: RidgeLevel) -> RidgeLevel:
+        """Leave out units as long as the others explain as much."""
+        if level.model.depth == 2:
+            return self.fit.without_surplus(level)
+        return without_surplus(self.fit, level)
+
+    def with_more_units(
+        self, model: NetworkParameters, count: int, ridge: float, rng: np.random.Generator
+    ) -> NetworkParameters:
+        """Add units to the last hidden layer, fitted to what the others leave."""
+        if model.depth == 2:
+            return self.fit.with_more_units(model, count, ridge, rng)
+        read = model.forward(self.signs).inputs[-2]
+        last = replace(
+            model, activations=model.activations[-2:], weights=model.weights[-2:], biases=model.biases[-2:]
+        )
+        fit = self._fit_to(read, self.answers)
+        grown = fit.with_more_units(last, count, ridge, rng)
+        self.fit.flops += fit.flops
+        return replace(
+            model,
+            weights=(*model.weights[:-2], *grown.weights),
+            biases=(*model.biases[:-2], *grown.biases),
+        )
+
     def in_values(self, model: NetworkParameters) -> NetworkParameters:
         """Return ``model`` in the values' own units."""
-        return NetworkParameters.shallow(
-            model.activation,
-            model.weights[0],
-            model.biases[0],
-            model.weights[1] * self._spread,
-            model.biases[1] * self._spread + self._center,
+        return replace(
+            model,
+            weights=(*model.weights[:-1], model.weights[-1] * self._spread),
+            biases=(*model.biases[:-1], model.biases[-1] * self._spread + self._center),
         )
+
+
+def _units(model: NetworkParameters) -> tuple[int, ...]:
+    return tuple(bias.size for bias in model.biases[:-1])
+
+
+def _scaled(factor: float, units: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(factor * each) for each in units)

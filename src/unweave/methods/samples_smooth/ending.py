@@ -1,0 +1,122 @@
+"""How a fit under a ridge ends: least squares without ridge, and without what is not needed.
+
+A unit too many, a skip that mirrored units explain, equal and opposite units: all of them are left out as
+long as the fit stays exact, or by the Bayesian information criterion where noise limits it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.methods.shared.sample_evidence import information
+from unweave.methods.shared.value_search import projected_model, smooth_feature
+from unweave.networks.error_bars import is_homogeneous
+from unweave.networks.mirrored_units import mirror_back
+from unweave.networks.parameters import NetworkParameters
+from unweave.networks.ridge_continuation import OnStep
+from unweave.networks.standardized import StandardizedSamples
+from unweave.networks.value_fit import ValueFitResult, fit_values
+from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
+from unweave.numerics.variable_projection.prune import prune_exact, prune_noisy
+
+_EQUAL_UNITS = 1e-6  # distance of two units (w; b), relative to their length, that are one
+_NO_STEPS = ProjectionOptions(steps=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Runner:
+    """The best fit of one kind."""
+
+    model: NetworkParameters
+    """In whitened inputs and standardized answers."""
+    residual: float
+    """Root mean square misfit of all rows over the answers' spread, worst output."""
+    information: float
+    """Bayesian information criterion."""
+    fitted: ValueFitResult
+
+    @property
+    def kind(self) -> str:
+        """Name of the activation."""
+        return self.model.activation.name
+
+
+@dataclass(frozen=True, eq=False)
+class Ending:
+    """Rows to end on, in an order of their own, and what counts as exact."""
+
+    samples: StandardizedSamples
+    inputs: Array
+    answers: Array
+    width: int | None
+    """Width that the caller gives."""
+    floor: float
+    """Root mean square misfit, relative to the answers' spread, that counts as exact."""
+    entries: int
+    """Entries of the Jacobian of the last fit: it takes that many of the rows."""
+    on_step: OnStep | None
+
+    def end(self, model: NetworkParameters) -> Runner:
+        """Fit without ridge, on all rows if that is cheap or the fit is exact, and leave out the skip."""
+        if self.width is not None and model.width > self.width:
+            model = self._cut(model, self.width)
+        rows = max(int(self.entries / model.size), len(self.inputs) // 100)
+        inputs, answers = self.inputs[:rows], self.answers[:rows]
+        best = self._runner(fit_values(model, inputs, answers, on_step=self.on_step))
+        if best.model.skip is not None:
+            turned = replace(mirror_back(best.model), skip=None)
+            without = self._runner(fit_values(turned, inputs, answers, on_step=self.on_step))
+            if without.information < best.information or without.residual <= self.floor:
+                best = without
+        return self._narrowed(best, inputs, answers) if best.residual <= self.floor else best
+
+    def _cut(self, model: NetworkParameters, width: int) -> NetworkParameters:
+        """Leave out the cheapest units until ``width`` are left."""
+        feature = smooth_feature(model.activation)
+        problem = ProjectedProblem(self.inputs, self.answers, feature)
+        units = np.vstack([model.weights[0], model.biases[0]])
+        try:
+            fewer = prune_noisy(problem, problem.minimise(units, _NO_STEPS), width, self.on_step)
+        except np.linalg.LinAlgError:  # units that ran away
+            return model
+        return projected_model(fewer, feature, self.inputs, self.answers)
+
+    def _narrowed(self, exact: Runner, inputs: Array, answers: Array) -> Runner:
+        """Leave out units as long as the fit stays exact: equal and opposite ones, and idle ones."""
+        model = exact.model
+        feature = smooth_feature(model.activation)
+        problem = ProjectedProblem(inputs, answers, feature)
+        units = np.vstack([model.weights[0], model.biases[0]])
+        kept = _distinct_units(units)
+        found = ProjectedFit(units[:, kept], model.weights[1][kept], exact.residual, ())
+        try:
+            fewer = prune_exact(problem, found, self.floor, self.on_step)
+        except np.linalg.LinAlgError:  # units that ran away
+            return exact
+        if not 0 < fewer.units.shape[1] < units.shape[1]:
+            return exact
+        start = projected_model(fewer, feature, inputs, answers)
+        narrowed = self._runner(fit_values(start, inputs, answers, on_step=self.on_step))
+        return narrowed if narrowed.residual <= self.floor else exact
+
+    def _runner(self, fitted: ValueFitResult) -> Runner:
+        residual, numbers = self.samples.residual(fitted.model), self.samples.answers.size
+        model = fitted.model
+        free = model.size - (model.width if is_homogeneous(model) else 0)
+        return Runner(model, residual, information(residual, free, numbers), fitted)
+
+
+def _distinct_units(units: Array) -> list[int]:
+    """Numbers of the units (w; b) that differ from all before them, in more than their sign."""
+    kept: list[int] = []
+    for number, unit in enumerate(units.T):
+        others = units[:, kept]
+        apart = np.minimum(
+            np.linalg.norm(others - unit[:, None], axis=0), np.linalg.norm(others + unit[:, None], axis=0)
+        )
+        if not (apart <= _EQUAL_UNITS * np.linalg.norm(unit)).any():
+            kept.append(number)
+    return kept
