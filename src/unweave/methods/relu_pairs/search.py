@@ -2,7 +2,7 @@
 
 1. hyperplanes of the first layer from lines (`first_layer`), each grown over the whole region (`planes`);
 2. the second layer and the output as one hidden layer behind them (`second_layer`), from rows anywhere;
-3. Gauss-Newton on all parameters, clear of all kinks, until the rounding of the answers is left;
+3. Gauss-Newton on all parameters, until the rounding of the answers is left (`joint_fit`);
 4. fresh rows, many where a missing unit would show; those that disagree join the rows, and 2 begins again.
 """
 
@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import Array
 from unweave.methods.relu_pairs.first_layer import FirstLayer, FirstLayerOptions
+from unweave.methods.relu_pairs.joint_fit import JointFit, JointFitOptions
+from unweave.methods.relu_pairs.rows import PairRows, RowOptions, segments_between
 from unweave.methods.relu_pairs.second_layer import (
     Pair,
     SecondLayerOptions,
@@ -25,19 +27,10 @@ from unweave.methods.relu_pairs.second_layer import (
 )
 from unweave.methods.relu_pairs.surfaces import Surfaces, SurfacesOptions
 from unweave.methods.shared.kinked.check_rows import CheckOptions, check_points
-from unweave.methods.shared.kinked.deep_polish import (
-    DeepPolishOptions,
-    Polished,
-    clear_of_kinks,
-    enough_rows,
-    open_parameters,
-    polish,
-    rows_for_open_parameters,
-)
+from unweave.methods.shared.kinked.deep_polish import Polished, open_parameters
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.reading import Reading, open_reading
 from unweave.methods.shared.refusals import links_to_try
-from unweave.networks.activations import SOFTMAX
 from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.signs import KINKED
@@ -63,12 +56,9 @@ class ReluPairsOptions:
     most_lines: int = 40
     """Lines that surfaces are looked for on at most."""
     second: SecondLayerOptions = field(default_factory=SecondLayerOptions)
-    polish: DeepPolishOptions = field(default_factory=lambda: DeepPolishOptions(places=20_000))
+    joint: JointFitOptions = field(default_factory=JointFitOptions)
     check: CheckOptions = field(default_factory=lambda: CheckOptions(fewest=1000, per_parameter=1.0))
-    spreads: tuple[float, ...] = (1.0, 2.0, 3.0)
-    """Factors on the region of the rows that layers are fitted to, in turn, without a box."""
-    corner: float = 0.1
-    """Distance from a corner of the box, relative to its half width, of ends between which rows lie."""
+    rows: RowOptions = field(default_factory=RowOptions)
     floor: float = 30.0
     """Residual of the second layer's fit, in errors of an answer, that counts as exact."""
     plane_errors: float = 1.0
@@ -79,14 +69,6 @@ class ReluPairsOptions:
     """Factor on all of these after lines that showed nothing new: least squares adds a unit then."""
     polishable: float = 0.05
     """Residual of the second layer's fit, relative to the spread, from which Gauss-Newton may start."""
-    clear: float = 2e-3
-    """Distance from every kink of rows of the first Gauss-Newton step, relative to 1 + |x|."""
-    clearing: float = 0.2
-    """Factor on that distance from step to step."""
-    polishes: int = 8
-    """Times that Gauss-Newton is begun anew."""
-    equations: float = 6.0
-    """Equations per parameter of a polish."""
     agrees: float = 60.0
     """Errors of an answer up to which a row agrees with the polished network."""
     nearly: float = 0.95
@@ -101,14 +83,6 @@ class ReluPairsOptions:
     """Segments between rows that agree and rows that do not, on which what is missing is looked for."""
     growth: float = 1.6
     """Factor on the rows from fit to fit."""
-    undetermined: float = 1e-3
-    """Standard error of a parameter from which units may be surplus."""
-    most_surplus: int = 8
-    """Units that are left out at most ..."""
-    tried_surplus: int = 4
-    """... each one of so many that add least."""
-    as_good: float = 1.5
-    """Factor on the residual with which a network is as good without a unit."""
     settled: float = 3.0
     """Roundings of the answers that a finished polish may leave."""
 
@@ -143,9 +117,13 @@ class ReluPairsSearch(Search):
         self._found = 0
         self._agreed = 0.0  # share of the check rows that the network explained
         self._towards: list[Line] = []
-        self._kept = np.zeros((0, self._view.n_inputs)), np.zeros((0, self.findings.n_outputs))
-        inputs, outputs = self._view.n_inputs, self.findings.n_outputs
-        self._points, self._answers = np.zeros((0, inputs)), np.zeros((0, outputs))
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget rows: those behind another link lie in another region."""
+        noise, options = self.findings.noise, self._options
+        self._rows = PairRows(self._view, noise.sigma_per_output, self.rng, options.rows)
+        self._joint = JointFit(self._rows, self.rng, options.joint)
 
     def candidate(self) -> Candidate:
         """Return the network once there is one."""
@@ -168,6 +146,7 @@ class ReluPairsSearch(Search):
                 if reading is None:
                     raise GaveUp(ReluPairsReason.NOT_READ, link=name)
                 self._view = reading.view
+                self._begin()
                 self._search(reading)
                 return
             except GaveUp:
@@ -222,18 +201,6 @@ class ReluPairsSearch(Search):
             if dry >= patience:
                 break
 
-    def _segments(self, points: Array, agree: BoolArray) -> list[Line]:
-        """Return segments between points (n, d) that agree with the network and others, near each other."""
-        good, bad = points[agree], points[~agree]
-        if not len(good):
-            return []
-        lines = []
-        for end in bad[self.rng.permutation(len(bad))[: self._options.segments]]:
-            step = end - good[np.argmin(((good - end) ** 2).sum(axis=1))]
-            length = float(np.linalg.norm(step))
-            lines.append(Line(end - step / 2, step / length, -length / 2, length / 2))
-        return lines
-
     def _behind(
         self, first: FirstLayer, surfaces: Surfaces, reading: Reading, growth: float, lowered: float
     ) -> Pair | None:
@@ -242,8 +209,8 @@ class ReluPairsSearch(Search):
         outputs = self.findings.n_outputs
         wanted = int(growth * rows_wanted(width, len(surfaces.found), outputs, options.second))
         with self.journal.stage("layer 2") as stage:
-            self._ask(self._draw(wanted - len(self._points)))
-            values = reading(self._points)
+            self._rows.ask(self._rows.draw(wanted - len(self._rows.points)))
+            values = reading(self._rows.points)
             seen = np.isfinite(values).all(axis=1)
             floor = max(options.floor * reading.error, lowered * options.plane_errors * first.error)
             floor = max(floor, lowered * options.least_floor)
@@ -253,7 +220,7 @@ class ReluPairsSearch(Search):
                 signed = with_known(signed, self._network)
             stage.figures.update(rows=int(seen.sum()), floor=floor, first=signed.layer.width)
             stage.figures.update(signs=signed.clear)
-            rows = self._points[seen], values[seen]
+            rows = self._rows.points[seen], values[seen]
             in_box = self._view.region.has_box
             pair = fit_behind(*rows, signed, floor, self.rng, options.second, self.on_step, in_box)
             if pair is not None:
@@ -262,135 +229,55 @@ class ReluPairsSearch(Search):
             return None
         return replace(pair, network=_scaled(pair.network, reading))
 
-    def _ask(self, points: Array) -> Array:
-        answers: Array = self._view(points)
-        self._points = np.concatenate([self._points, points])
-        self._answers = np.concatenate([self._answers, answers])
-        return answers
-
-    def _draw(self, count: int) -> Array:
-        """Return points (n, d) from all over the region; half of those in a box lie between its corners."""
-        points: Array = self._view.region.sample(max(count, 0), self.rng)
-        bounds = self._view.region.normalised_bounds
-        if bounds is None:
-            return np.asarray(points * np.resize(self._options.spreads, len(points))[:, None])
-        places = points[::2]
-        sides = self.rng.choice([-1.0, 1.0], (2, *places.shape))
-        ends = sides * (1 - self._options.corner * self.rng.random(sides.shape))
-        shares = self.rng.random((len(places), 1))
-        middle, half = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
-        places[:] = middle + half * (shares * ends[0] + (1 - shares) * ends[1])
-        return points
-
     def _polished(self, pair: Pair) -> bool:
         """Fit all parameters; return whether that explains all rows and fresh ones."""
         options, network = self._options, pair.network
         spread = float(self.findings.spread.max())
         with self.journal.stage("polish") as stage:
-            best = self._gauss_newton(network)
-            stage.figures.update(residual=best.history[-1] / spread, rows=len(self._points))
+            best = self._joint.fit(network)
+            stage.figures.update(residual=best.history[-1] / spread, rows=len(self._rows.points))
         with self.journal.stage("check") as stage:
             points = self._check_points(best.network)
-            off = self._misfits(best.network, points, self._ask(points))
+            off = self._rows.misfits(best.network, points, self._rows.ask(points))
             stage.figures.update(
                 worst=float(off.max()), rows=len(points), agree=float((off <= options.agrees).mean())
             )
         agree = off <= options.agrees
-        self._towards = self._segments(points, agree)
+        self._towards = segments_between(points, agree, options.segments, self.rng)
         if agree.mean() < self._agreed:
             return False
         self._agreed, explained = float(agree.mean()), bool(agree.mean() >= options.nearly)
-        best = self._gauss_newton(best.network, near=True)
+        best = self._joint.fit(best.network, near=True)
         if explained:
-            best = self._determined(self._without_surplus(best))
+            best = self._joint.determined(self._joint.without_surplus(best))
         for _ in range(options.hearings if explained else 0):
             explained = self._heard(best.network)
             if explained:
                 break
-            best = self._gauss_newton(best.network, near=True)
+            best = self._joint.fit(best.network, near=True)
         self._network = best.network
         self._tell(best, spread)
         return explained
-
-    def _determined(self, polished: Polished) -> Polished:
-        """Ask rows where parameters act that none determines yet, and fit again."""
-        if polished.network.activations[-1] == SOFTMAX:  # all outputs act on each
-            return polished
-        points = rows_for_open_parameters(polished, self.rng, self._options.polish, self._points)
-        points = points[self._view.region.contains(points)]
-        if not len(points):
-            return polished
-        answers = self._ask(points)
-        self._kept = np.concatenate([self._kept[0], points]), np.concatenate([self._kept[1], answers])
-        return self._gauss_newton(polished.network, near=True)
 
     def _heard(self, network: Network) -> bool:
         """Return whether all answers given before agree; keep those for the fits that do not.
 
         Lines and surfaces led to places that random rows do not see.
         """
-        inputs, answers = self._view.ledger.witnesses.rows()
-        points = self._view.region.to_normalised(inputs)
-        agree = self._misfits(network, points, answers) <= self._options.agrees
-        bad = np.flatnonzero(~agree)[: self._options.most_kept]
-        kept, said = self._kept
-        self._kept = np.concatenate([kept, points[bad]]), np.concatenate([said, answers[bad]])
-        if len(bad):
-            self._towards = self._segments(points, agree)
-        return not len(bad)
-
-    def _gauss_newton(self, network: Network, near: bool = False) -> Polished:
-        """Fit all parameters to rows that are clear of kinks, nearer and nearer to them."""
-        options, outputs = self._options, min(*network.hidden, network.n_outputs)
-        wanted = int(options.equations * network.n_parameters / outputs)
-        least = options.polish.clear
-        clear = least if near else options.clear
-        best: Polished | None = None
-        for _ in range(options.polishes):
-            rows = enough_rows(network, self._points, wanted, self.rng, options.polish.rows_per_weight)
-            points = np.concatenate([self._points[rows], self._kept[0]])
-            answers = np.concatenate([self._answers[rows], self._kept[1]])
-            while clear_of_kinks(network, points, clear).sum() < wanted / 2 and clear > least:
-                clear *= options.clearing
-            polished = polish(network, points, answers, replace(options.polish, clear=clear))
-            settled = best is not None and polished.history[-1] > 0.7 * best.history[-1]
-            network, best = polished.network, polished
-            if clear <= least and settled:
-                break
-            clear = max(clear * options.clearing, least)
-        assert best is not None
-        return best
-
-    def _without_surplus(self, polished: Polished) -> Polished:
-        """Leave out units of the second layer, the weakest first, that others make up for.
-
-        A fit that is not exact may use more units than there are; where it is, they do nothing, or the same.
-        """
         options = self._options
-        for _ in range(options.most_surplus):
-            if polished.error_bar <= options.undetermined or polished.network.hidden[1] < 2:
-                break
-            adds = _contributions(polished.network, self._points)
-            for unit in np.argsort(adds)[: options.tried_surplus]:
-                fewer = self._gauss_newton(_without(polished.network, int(unit)), near=True)
-                if fewer.history[-1] <= options.as_good * polished.history[-1]:
-                    polished = fewer
-                    break
-            else:
-                break
-        return polished
-
-    def _misfits(self, network: Network, points: Array, answers: Array) -> Array:
-        """Return errors (n,) at rows in errors of an answer, which grow with the length of x."""
-        size = 1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1])
-        errors = np.abs(network(points) - answers) / self.findings.noise.sigma_per_output
-        return np.asarray(errors.max(axis=1) / size)
+        points, answers = self._rows.given_before()
+        agree = self._rows.misfits(network, points, answers) <= options.agrees
+        bad = np.flatnonzero(~agree)[: options.most_kept]
+        self._rows.keep(points[bad], answers[bad])
+        if len(bad):
+            self._towards = segments_between(points, agree, options.segments, self.rng)
+        return not len(bad)
 
     def _check_points(self, network: Network) -> Array:
         check = self._options.check
         count = max(check.fewest, int(check.per_parameter * network.n_parameters))
         if self._view.region.has_box or network.activations[-1] != "identity":
-            return self._draw(count)
+            return self._rows.draw(count)
         return check_points(network, count, self.rng, check)
 
     def _tell(self, polished: Polished, spread: float) -> None:
@@ -422,20 +309,4 @@ def _scaled(network: Network, reading: Reading) -> Network:
         [*network.weights[:-1], network.weights[-1] * reading.spread],
         [*network.biases[:-1], network.biases[-1] * reading.spread],
         [*network.activations[:-1], reading.link.name],
-    )
-
-
-def _contributions(network: Network, points: Array) -> Array:
-    """Return the standard deviation (m,) of what each unit of the second layer adds before the link."""
-    below = Network(network.weights[:2], network.biases[:2], network.activations[:2])
-    return np.asarray(below(points).std(axis=0) * np.linalg.norm(network.weights[2], axis=1))
-
-
-def _without(network: Network, unit: int) -> Network:
-    """Return the network without a unit of its second layer."""
-    kept = np.arange(network.hidden[1]) != unit
-    first, second, outer = network.weights
-    biases = network.biases
-    return Network(
-        [first, second[:, kept], outer[kept]], [biases[0], biases[1][kept], biases[2]], network.activations
     )
