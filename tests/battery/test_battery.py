@@ -32,6 +32,7 @@ def test_sample(index: int) -> None:
 ONCE_BAD = (
     493,  # float32 answers of which a fit of differences had used half the digits
     1112,  # one kink in the first layer of a search for several: it had no next one
+    1334,  # two softplus units that rounded samples hardly tell from one
     1673,  # a skip that only the error of a direction in float32 had left: wrong far out
 )
 """Cases that failed once."""

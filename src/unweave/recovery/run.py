@@ -31,6 +31,7 @@ from unweave.recovery.result import Certificate, Recovery, Status
 from unweave.recovery.resume import Resumption
 from unweave.recovery.ridges import RidgeSearch
 from unweave.recovery.rivals import PARALLEL_UNITS, are_parallel, rival_of, smaller_rival
+from unweave.recovery.rounded_rows import NOT_KEPT, keeps_rounding
 from unweave.recovery.sources import Place, Source
 from unweave.recovery.trial import NO_TRIAL
 from unweave.search import Candidate, Context, GaveUp, Journal, Method, Progress, Request, Search
@@ -258,9 +259,14 @@ class Run:
 
     def _challenged(self, candidate: Candidate, place: Place) -> Candidate:
         """Let other kinds of units try to explain coarse answers as well, unless the user told the kind."""
-        if self._request.activation is not None or not place.findings.is_noisy:
+        if not place.findings.is_noisy:
             return candidate
         if not isinstance(candidate.network, Network) or candidate.evidence.from_exact_equations:
+            return candidate
+        rounded = self._source.rounded_answers()
+        if rounded is not None and not keeps_rounding(candidate.network, *rounded):
+            return replace(candidate, objection=candidate.objection or NOT_KEPT)
+        if self._request.activation is not None:
             return candidate
         x, y, sigma = self._source.answers(candidate, place)
         region = place.findings.region

@@ -20,6 +20,7 @@ from unweave.probing.samples_look import look_at_samples
 from unweave.recovery.choose import question_of
 from unweave.recovery.fresh_rows import demands
 from unweave.recovery.hearing import NEAR
+from unweave.recovery.rounded_rows import HALF_A_DIGIT
 from unweave.recovery.thrift import look_size
 from unweave.recovery.trial import Trial, fresh_trial, held_out_trial
 from unweave.search import Candidate, Method, Request
@@ -86,6 +87,13 @@ class Source(ABC):
     @abstractmethod
     def answers(self, candidate: Candidate, place: Place) -> tuple[Array, Array, Array]:
         """Return rows (n, D) of the region, their answers (n, K) and standard deviations (K,) of these."""
+
+    def rounded_answers(self) -> tuple[Array, Array, Array] | None:
+        """Return all rows (n, D), their answers (n, K) and half a digit (K,) of these.
+
+        None if the answers are not rounded, or can be bisected, which tells more.
+        """
+        return None
 
 
 class QueriedTarget(Source):
@@ -208,3 +216,10 @@ class SampledTarget(Source):
         """Return the rows that were fitted."""
         assert isinstance(place.view, FittedRows)
         return place.view.x, place.view.y, place.view.precision.sigma
+
+    def rounded_answers(self) -> tuple[Array, Array, Array] | None:
+        """Return the rows, those that were held out among them, if all answers have few decimals."""
+        precision = self._samples.precision()
+        if precision.kind != "decimals":
+            return None
+        return self._samples.x, self._samples.y, HALF_A_DIGIT * precision.sigma
