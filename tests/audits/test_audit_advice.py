@@ -16,7 +16,7 @@ from unweave.audits.advice import Advice, advise, fewest_answers
 from unweave.audits.curve import best_point, distinct
 from unweave.audits.findings import findings, leaks
 from unweave.audits.trace import TraceFigures
-from unweave.audits.words import about, listed, percent, plural
+from unweave.recovery.wording import about, counted, listed, percent
 
 CASES = range(40)
 
@@ -233,4 +233,4 @@ def test_counts_and_lists():
     assert (about(123_456), about(98), about(100)) == ("120,000", "98", "100")
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert (listed(["a"]), listed([])) == ("a", "")
-    assert (plural(1, "query", "queries"), plural(2_000, "row")) == ("1 query", "2,000 rows")
+    assert (counted(1, "query", "queries"), counted(2_000, "row")) == ("1 query", "2,000 rows")

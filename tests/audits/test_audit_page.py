@@ -14,7 +14,7 @@ from planted_attacks import ALARM, BUDGETS, LEVELS, random_points, summary
 import unweave
 from unweave.audits.curve import EXACT
 from unweave.audits.level import Level
-from unweave.audits.words import percent
+from unweave.recovery.wording import percent
 from unweave.report.facts import Facts, text_of
 
 

@@ -17,10 +17,10 @@ from unweave.audits.curve import LevelSummary, Point, distinct
 from unweave.audits.findings import leaks
 from unweave.audits.level import Level, OwnPrecision
 from unweave.audits.result import Defence
-from unweave.audits.words import about, listed, percent, plural
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.network import Network
 from unweave.recovery.result import Recovery, Status
+from unweave.recovery.wording import about, counted, listed, percent
 
 _CAVEAT = (
     "These are the attacks of this program. A level that held against them is not proven safe: a better "
@@ -81,9 +81,9 @@ def advise(
 
 
 def _found(recovery: Recovery, network: Network) -> str:
-    here = f"{_shape(network)} network ({plural(network.n_parameters, 'parameter')})"
+    here = f"{_shape(network)} network ({counted(network.n_parameters, 'parameter')})"
     agree = f"fresh answers agree to {percent(recovery.error)}"
-    cost = plural(recovery.queries, "query", "queries")
+    cost = counted(recovery.queries, "query", "queries")
     if recovery.status is Status.RECOVERED_UP_TO_AMBIGUITY:
         return (
             f"Yes: {cost} gave away the function of this {here}, and its weights up to an ambiguity "
@@ -112,7 +112,7 @@ def _recommendation(
         how = f"{limit[0].upper()}{limit[1:]}" if finest == Level() else f"{_measure(finest)} and {limit}"
         return f"{how}: no attack took the weights or the function within that."
     return (
-        f"Allow each client fewer than {plural(fewest_answers(network), 'query', 'queries')} over its "
+        f"Allow each client fewer than {counted(fewest_answers(network), 'query', 'queries')} over its "
         "lifetime: every level that was tried gave away the weights or the function within "
         f"{min(budgets):,} queries."
     )
@@ -127,7 +127,7 @@ def _measure(level: Level) -> str:
 def _other_kind(recovery: Recovery) -> str:
     """Say that a model that is no network was recovered; leakage curves are for networks."""
     return (
-        f"Yes: {plural(recovery.queries, 'query', 'queries')} gave away this model, a "
+        f"Yes: {counted(recovery.queries, 'query', 'queries')} gave away this model, a "
         f"{recovery.network.describe()}; fresh answers agree to {percent(recovery.error)}."
     )
 
@@ -141,7 +141,7 @@ def may_stand_in(recovery: Recovery, check: LogCheck | None) -> bool:
 def _cut_short(recovery: Recovery) -> str:
     return (
         "Not decided: the audit was interrupted during the recovery of the target, after "
-        f"{plural(recovery.queries, 'query', 'queries')}."
+        f"{counted(recovery.queries, 'query', 'queries')}."
     )
 
 
@@ -153,7 +153,7 @@ def _not_found(recovery: Recovery, check: LogCheck | None) -> str:
         )
     return (
         f"Not shown: this program did not recover the target within "
-        f"{plural(recovery.queries, 'query', 'queries')} ({recovery.message or recovery.status.value})."
+        f"{counted(recovery.queries, 'query', 'queries')} ({recovery.message or recovery.status.value})."
     )
 
 

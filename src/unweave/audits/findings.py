@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from unweave.audits.curve import Leak, Point, best_point
 from unweave.audits.level import Level
 from unweave.audits.trace import CLOSE, FAR, TraceFigures
-from unweave.audits.words import listed, percent, plural
+from unweave.recovery.wording import counted, listed, percent
 
 TECHNIQUE = "MITRE ATLAS AML.T0024.002 Extract AI Model"
 QUERY_LIMITS = (
@@ -74,7 +74,7 @@ def _limits(budgets: Sequence[int], points: Sequence[Point], alarm: float) -> Fi
             f" A limit of {max(held):,} queries per client stopped all attacks on the answers as they are."
         )
     else:
-        result += f" Even {plural(min(tried), 'query', 'queries')} per client are too many."
+        result += f" Even {counted(min(tried), 'query', 'queries')} per client are too many."
     return Finding(QUERY_LIMITS, result, False)
 
 
@@ -96,7 +96,8 @@ def _precision(
 
 def _patterns(trace: TraceFigures) -> Finding:
     result = (
-        f"Not tested. The recovery sent {plural(trace.rows, 'row')} in {plural(trace.requests, 'request')}: "
+        f"Not tested. The recovery sent {counted(trace.rows, 'row')} in "
+        f"{counted(trace.requests, 'request')}: "
         f"{percent(trace.close_share)} of the rows differ from the row before by at most {percent(CLOSE)} of "
         f"their size, and {percent(trace.far_share)} are at least {FAR:g} times as large as the median row. "
         "Export the trace and replay it through your detector."

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from unweave.audits.curve import ALIKE, EXACT, Point, distinct
 from unweave.audits.level import Level
 from unweave.audits.result import Audit
-from unweave.audits.words import percent
+from unweave.recovery.wording import percent
 from unweave.report.facts import Facts
 from unweave.report.picture import ACCENT, INK, PAPER, QUIET, TEXT, WIDE, Picture, draw, logarithmic
 from unweave.report.repeat import python_call

@@ -12,12 +12,12 @@ from unweave.audits.curve import ALIKE, EXACT, LevelSummary, Point, best_point
 from unweave.audits.findings import TECHNIQUE, Finding
 from unweave.audits.level import Level, OwnPrecision
 from unweave.audits.trace import Trace, TraceFigures
-from unweave.audits.words import percent, plural
 from unweave.errors import InvalidInput
 from unweave.files.atomic import write_file
 from unweave.networks.html_tables import html_figures, html_table
 from unweave.networks.network import Network
 from unweave.recovery.result import Recovery
+from unweave.recovery.wording import counted, percent
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ class Audit:
             leaking = [point for point in found if point.leak(self.alarm) == leak]
             if leaking:
                 return so_far + _worst(max(leaking, key=lambda point: point.level.sigma), leak)
-        return f"{so_far}HELD within {plural(most, 'query', 'queries')}"
+        return f"{so_far}HELD within {counted(most, 'query', 'queries')}"
 
     def _without_curve(self) -> str:
         if not self.recovery.status.is_recovered:
             return "NOT RECOVERED"
         if isinstance(self.recovery.network, Network):
             return "NOT DECIDED"
-        return f"LEAKS as it is: the model after {plural(self.recovery.queries, 'query', 'queries')}"
+        return f"LEAKS as it is: the model after {counted(self.recovery.queries, 'query', 'queries')}"
 
     def __repr__(self) -> str:
         return f"Audit({self.recovery.status.name}, {len(self.points)} points, {self.target_queries} queries)"
@@ -186,7 +186,7 @@ def _worst(point: Point, leak: str) -> str:
     where = point.level.label if point.level == Level() else f"at {point.level.label}"
     if point.level.noise > 0:
         where = f"with {point.level.label}"
-    cost = f"after {plural(point.queries, 'query', 'queries')}"
+    cost = f"after {counted(point.queries, 'query', 'queries')}"
     if leak == "weights":
         return f"LEAKS {where}: weights to {percent(point.median_weight_error)} {cost}"
     return f"COPIED {where}: {percent(point.share_alike)} of fresh rows answered alike {cost}"

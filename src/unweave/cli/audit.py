@@ -16,7 +16,6 @@ from unweave.audits import Audit, audit
 from unweave.audits.curve import Point
 from unweave.audits.run import ALARM, DECIMALS
 from unweave.audits.trace import ENDINGS as TRACE_ENDINGS
-from unweave.audits.words import percent, plural
 from unweave.cli.arguments import PAGE_ENDINGS, check_outputs
 from unweave.cli.exits import EXIT_OF_STATUS, INTERRUPTED, NOT_EXACT, USAGE
 from unweave.cli.option_groups import TargetOptions
@@ -26,6 +25,7 @@ from unweave.cli.output.document import print_json
 from unweave.cli.output.progress import watching
 from unweave.cli.typed_command import named_spec, typed_command
 from unweave.errors import InvalidInput, UnweaveError
+from unweave.recovery.wording import counted, percent
 
 DEFAULT_OUT = "audit.html"
 """Page that is written where no other name is given."""
@@ -202,7 +202,7 @@ def _show(options: AuditOptions, found: Audit, written: dict[str, Path]) -> None
 
 def summary(found: Audit) -> str:
     """Return the last line: ``LEAKS at 2 decimals: weights to 2e-15 after 5,418 queries; ...``."""
-    asked = plural(found.target_queries, "query", "queries")
+    asked = counted(found.target_queries, "query", "queries")
     return f"{found.headline}; {asked} to the target, {found.cpu_seconds:.0f} CPU s"
 
 

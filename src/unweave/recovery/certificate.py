@@ -14,12 +14,18 @@ from unweave.search import Candidate, Check
 _LARGEST_GRAM_CONDITION = 1e8  # of the units' squares: beyond, rounding mixes them
 _LARGEST_COHERENCE = 1 - 1e-6  # |cos| of the closest pair of units that counts as two directions
 
+AGREEING = "agreeing rows"
+"""Name of the check that says what an approximate network is worth."""
+
 
 def certify(candidate: Candidate, verdict: Verdict | None, findings: Findings) -> Certificate:
     """List the grounds of the verdict, then all else that was measured on the way."""
     evidence = candidate.evidence
     verdict = verdict or unverified(Status.FAILED, "")
     checks = list(verdict.grounds)
+    if not verdict.trial.precise and np.isfinite(verdict.trial.agreeing):
+        implies = f"share of the {verdict.trial.rows} rows of the check that the network explains"
+        checks.append(Check.figure(AGREEING, verdict.trial.agreeing, implies))
     if verdict.trial.drawn:
         checks.append(_bound(verdict.trial.drawn))
     if verdict.trial.corners:

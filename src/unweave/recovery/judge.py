@@ -26,6 +26,7 @@ UNDETERMINED_FLOAT64 = 1e-5
 """The same for float64 answers, of which more can be asked."""
 NOTHING_HELD_OUT = "no sample could be held out, so that nothing verifies the fit"
 _LEAST_OVER_NOISE = 0.1  # root mean square error over the noise: a network is no better than its answers
+_MOST = 0.5  # share of the rows: a network that explains them is of use, wrong as it is on others
 _UNSETTLED = 300.0  # times its floor: a fit that stopped above has not come to its minimum
 
 
@@ -166,8 +167,9 @@ def _doubts(candidate: Candidate, trial: Trial, findings: Findings) -> list[str]
 
 
 def _refused(trial: Trial, reason: str) -> tuple[Status, str]:
-    """Fail what predicts no better than the mean of the answers."""
-    if not trial.rows or trial.share < 1:
+    """Fail what predicts no better than the mean of the answers, unless most rows agree."""
+    useful = trial.error > trial.threshold and trial.agreeing >= _MOST  # and noise does not hide the rest
+    if not trial.rows or trial.share < 1 or useful:
         return Status.APPROXIMATE, reason
     if trial.kind == "held-out":
         reason = f"no network was found that predicts held-out rows better than their mean does ({reason})"

@@ -81,6 +81,13 @@ class Trial:
         """Whether the errors are what the precision allows; False without rows."""
         return self.rows > 0 and self.error <= self.threshold and self.share <= self.largest_share
 
+    @property
+    def agreeing(self) -> float:
+        """Share of the rows whose error is within the threshold; nan where single rows were not compared."""
+        if self.errors is None or not len(self.errors):
+            return np.nan
+        return float(np.mean(self.errors <= self.threshold))
+
     def agreement(self) -> str:
         """Say that the rows agree."""
         return f"{self.kind} rows agree to {self.error:.2g}"

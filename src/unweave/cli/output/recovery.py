@@ -14,9 +14,10 @@ from rich.text import Text
 
 from unweave.cli.output.console import Cell, print_heading, print_line, print_pairs, print_table, sentence
 from unweave.recovery import wording
+from unweave.recovery.certificate import AGREEING
 from unweave.recovery.describe import describe
 from unweave.recovery.result import FRESH_CHECKS, Recovery, Status
-from unweave.recovery.wording import counted
+from unweave.recovery.wording import counted, percent
 
 STATUS_STYLE: dict[Status, str] = {
     Status.RECOVERED: "bold green",
@@ -126,7 +127,10 @@ def _error(recovery: Recovery) -> str:
         return "not measured"
     checks = [recovery.certificate[name] for name in FRESH_CHECKS if name in recovery.certificate]
     allowed = [f" ({figure(check.threshold)} allowed)" for check in checks if check.threshold is not None]
-    return f"{recovery.error:.2g} of the largest answer, on fresh rows{''.join(allowed[:1])}"
+    said = f"{recovery.error:.2g} of the largest answer, on fresh rows{''.join(allowed[:1])}"
+    if AGREEING in recovery.certificate:
+        said += f"; {percent(recovery.certificate[AGREEING].value)} of the rows agree"
+    return said
 
 
 def _error_bars(recovery: Recovery) -> str:
