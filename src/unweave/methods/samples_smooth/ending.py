@@ -73,6 +73,11 @@ class Ending:
                 best = without
         return self._narrowed(best, inputs, answers) if best.residual <= self.floor else best
 
+    def as_it_is(self, model: NetworkParameters) -> Runner:
+        """Return a fit that there is no time to end."""
+        residual = self.samples.residual(model)
+        return self._runner(ValueFitResult(model, (residual,), 0.0, 0.0, np.inf, None))
+
     def _cut(self, model: NetworkParameters, width: int) -> NetworkParameters:
         """Leave out the cheapest units until ``width`` are left."""
         feature = smooth_feature(model.activation)
