@@ -205,9 +205,12 @@ class _Race:
             level = self.screening.screen(kind, heat)
             evident = kind.name in heat.limited and level.residual <= options.evident * before
             if evident and self.floor <= options.precise:
-                self._finish(self.screening.settle(level, heat))
+                if not self._end_boldly(level):
+                    self._finish(self.screening.settle(level, heat))
                 if self._is_done():
                     return heat
+        if self.floor <= options.precise and self._end_boldly(heat.best):
+            return heat
         least = max(heat.best.residual, self.floor)
         for level in heat.levels:
             self.behind[level.model.activation.name] += level.residual > options.stay_ratio * least
@@ -257,8 +260,18 @@ class _Race:
         if len(keeping_up) == 1 or heat.size == self._sizes()[-1]:
             self._mend(finalists[0])
 
+    def _end_boldly(self, level: RidgeLevel) -> bool:
+        """Return whether the fit is exact once all units that are worth little are left out, and enter it."""
+        check()
+        ended = self._ending.end_boldly(level.model) if level.residual <= self.options.near else None
+        if ended is not None:
+            self._enter(ended)
+        return ended is not None
+
     def _finish(self, finalist: Finalist) -> None:
         """Take a settled fit to the end."""
+        if self._end_boldly(finalist.level):
+            return
         check()
         fit, spent = finalist.fit, finalist.fit.flops
         finalist.level = self._without_surplus(fit, finalist.level)
