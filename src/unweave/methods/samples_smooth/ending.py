@@ -86,7 +86,7 @@ class Ending:
             return None
         if self.width is not None and few.units.shape[1] > self.width:
             return None
-        ended = self.end(projected_model(few, problem.feature, self.inputs, self.answers))
+        ended = self.end(projected_model(few, smooth_feature(model.activation), self.inputs, self.answers))
         return ended if ended.residual <= self.floor else None
 
     def as_it_is(self, model: NetworkParameters) -> Runner:
@@ -101,7 +101,7 @@ class Ending:
             fewer = prune_noisy(problem, problem.minimise(units, _NO_STEPS), width, self.on_step)
         except np.linalg.LinAlgError:  # units that ran away
             return model
-        return projected_model(fewer, problem.feature, self.inputs, self.answers)
+        return projected_model(fewer, smooth_feature(model.activation), self.inputs, self.answers)
 
     def _narrowed(self, exact: Runner, inputs: Array, answers: Array) -> Runner:
         """Leave out units as long as the fit stays exact: equal and opposite ones, and idle ones."""
@@ -115,7 +115,7 @@ class Ending:
             return exact
         if not 0 < fewer.units.shape[1] < units.shape[1]:
             return exact
-        start = projected_model(fewer, problem.feature, inputs, answers)
+        start = projected_model(fewer, smooth_feature(model.activation), inputs, answers)
         narrowed = self._runner(fit_values(start, inputs, answers, on_step=self.on_step))
         return narrowed if narrowed.residual <= self.floor else exact
 

@@ -260,19 +260,19 @@ class _Race:
         if len(keeping_up) == 1 or heat.size == self._sizes()[-1]:
             self._mend(finalists[0])
 
-    def _end_boldly(self, level: RidgeLevel) -> bool:
-        """Return whether the fit is exact once all units that are worth little are left out, and enter it."""
+    def _end_boldly(self, level: RidgeLevel) -> Runner | None:
+        """Return and enter the fit without all units that are worth little, if it is exact."""
         check()
         ended = self._ending.end_boldly(level.model) if level.residual <= self.options.near else None
         if ended is not None:
             self._enter(ended)
-        return ended is not None
+        return ended
 
     def _finish(self, finalist: Finalist) -> None:
         """Take a settled fit to the end."""
-        if self._end_boldly(finalist.level):
+        finalist.ended = self._end_boldly(finalist.level)
+        if finalist.ended is not None:
             return
-        check()
         fit, spent = finalist.fit, finalist.fit.flops
         finalist.level = self._without_surplus(fit, finalist.level)
         finalist.ended = self._ending.end(finalist.level.model)

@@ -13,9 +13,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.errors import InvalidInput
+from unweave.errors import InvalidInput, OutOfTime
 from unweave.methods.samples_smooth.fit import SmoothSampleFit, SmoothSampleOptions, fit_smooth_samples
-from unweave.methods.samples_smooth.race import RaceOptions, race_kinds
+from unweave.methods.samples_smooth.ending import Ending, Runner
+from unweave.methods.samples_smooth.race import race_kinds
+from unweave.methods.samples_smooth.race_options import RaceOptions
+from unweave.methods.samples_smooth.shrinking import ShrinkingOptions, is_structured, shrink_starts
 from unweave.methods.shared.sample_evidence import (
     LARGEST_SAMPLE_CONDITION,
     SAMPLES_PER_PARAMETER,
@@ -49,6 +52,8 @@ class SamplesSmoothOptions(ValueSearchOptions):
 
     race: RaceOptions = field(default_factory=RaceOptions)
     """Sizes and starts of the race of kinds."""
+    shrinking: ShrinkingOptions = field(default_factory=ShrinkingOptions)
+    """Starts with many surplus units in few inputs."""
     told: SmoothSampleOptions = field(default_factory=SmoothSampleOptions)
     """Starts from moments when the caller gives the activation."""
     straight: float = 8.0
@@ -168,6 +173,8 @@ class SamplesSmoothSearch(Search):
             return self._from_moments(names[0], floor)
         if not large:
             best = self._raced(samples, names, floor)
+        if best is not None and not (best.exact or best.out_of_time) and rank <= MOST_INPUTS:
+            best = self._shrunk(samples, names, floor, best)
         if best is not None and (best.exact or best.out_of_time or best.settled):
             return best
         name = names[0] if best is None else best.network.activations[0]
@@ -179,6 +186,36 @@ class SamplesSmoothSearch(Search):
         if best.exact or best.out_of_time or beaten or rank > MOST_INPUTS:
             return best
         return self._better(best, self._from_random_starts(name, floor, best))
+
+    def _shrunk(
+        self, samples: StandardizedSamples, names: list[str], floor: float, known: SmoothSampleFit
+    ) -> SmoothSampleFit:
+        """Return an exact fit from starts with many surplus units, else what is ``known``."""
+        options, x, y = self._options, self._rows.x, self._rows.y
+        left = (y - known.network(x)) / np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
+        if floor > options.race.precise or not is_structured(samples.inputs, left, options.shrinking):
+            return known
+        order = self.rng.permutation(len(x))
+        inputs, answers = samples.inputs[order], samples.answers[order]
+        entries = options.race.final_entries
+        ending = Ending(samples, inputs, answers, self._width, floor, entries, self.on_step)
+        kinds = [get_activation(name) for name in names]
+        try:
+            found = shrink_starts(
+                kinds, ending, rng=self.rng, options=options.shrinking, on_step=self.on_step
+            )
+        except OutOfTime:
+            return replace(known, out_of_time=True)
+        if found is None:
+            return replace(known, settled=False)  # what it leaves is not noise
+        rivals = {**known.rivals, found.kind: found}
+        return self._of_runner(samples, found, replace(known, exact=True, settled=False, rivals=rivals))
+
+    @staticmethod
+    def _of_runner(samples: StandardizedSamples, runner: Runner, known: SmoothSampleFit) -> SmoothSampleFit:
+        """Return ``known`` with the network of ``runner``."""
+        network = samples.network(runner.model)
+        return replace(known, network=network, residual=runner.residual, fitted=runner.fitted)
 
     def _raced(self, samples: StandardizedSamples, names: list[str], floor: float) -> SmoothSampleFit | None:
         """Return the winner of the race; None if there are too few rows for any."""
