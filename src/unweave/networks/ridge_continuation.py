@@ -130,7 +130,7 @@ class RidgeFit:
         )
 
     def imitating(self, model: NetworkParameters, sharpness: float, ridge: float) -> NetworkParameters:
-        """Return units of this kind in place of those of ``model``, with ``sharpness`` times their weights."""
+        """Return units of this kind in place of those of ``model``, ``sharpness`` times as steep."""
         inputs, outputs = self.inputs.shape[1], self._answers.shape[1]
         units = NetworkParameters.shallow(
             self._activation,

@@ -30,10 +30,10 @@ class RaceOptions:
     kin: float = 0.15
     """Misfit of one kind's units as an imitation of another's, up to which they begin with those."""
     evident: float = 0.1
-    """Ratio of a screening residual to the best one of the size before, below which a kind that only the ridge
-    limits is finished before the others are screened, ..."""
+    """Ratio of a screening residual to the best one of the size before, below which a kind that only the
+    ridge limits is finished before the others are screened, ..."""
     precise: float = 1e-8
-    """... and the floor up to which an exact fit ends the race: coarser answers may agree with several kinds."""
+    """... and the floor up to which this is so: coarser answers may agree with several kinds."""
     finish_ratio: float = 3.0
     """Ratio of residuals to the best one up to which a kind is settled, and then finished, ..."""
     finished: int = 3

@@ -14,8 +14,8 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput, OutOfTime
-from unweave.methods.samples_smooth.fit import SmoothSampleFit, SmoothSampleOptions, fit_smooth_samples
 from unweave.methods.samples_smooth.ending import Ending, Runner
+from unweave.methods.samples_smooth.fit import SmoothSampleFit, SmoothSampleOptions, fit_smooth_samples
 from unweave.methods.samples_smooth.race import race_kinds
 from unweave.methods.samples_smooth.race_options import RaceOptions
 from unweave.methods.samples_smooth.shrinking import ShrinkingOptions, is_structured, shrink_starts
@@ -187,13 +187,20 @@ class SamplesSmoothSearch(Search):
             return best
         return self._better(best, self._from_random_starts(name, floor, best))
 
+    def _race_options(self, inputs: int) -> RaceOptions:
+        """Return the options of the race; in few inputs other starts follow, so that all sizes race once."""
+        options = self._options.race
+        return replace(options, rounds=1) if inputs <= MOST_INPUTS else options
+
     def _shrunk(
         self, samples: StandardizedSamples, names: list[str], floor: float, known: SmoothSampleFit
     ) -> SmoothSampleFit:
         """Return an exact fit from starts with many surplus units, else what is ``known``."""
         options, x, y = self._options, self._rows.x, self._rows.y
         left = (y - known.network(x)) / np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
-        if floor > options.race.precise or not is_structured(samples.inputs, left, options.shrinking):
+        if floor > options.race.precise:
+            return known
+        if known.settled and not is_structured(samples.inputs, left, options.shrinking):
             return known
         order = self.rng.permutation(len(x))
         inputs, answers = samples.inputs[order], samples.answers[order]
@@ -225,7 +232,7 @@ class SamplesSmoothSearch(Search):
             [get_activation(name) for name in names],
             floor=floor,
             rng=self.rng,
-            options=self._options.race,
+            options=self._race_options(samples.whitening.rank),
             on_step=self.on_step,
             rival=self._rival(),
         )

@@ -6,8 +6,8 @@ four if it is not. From there an eighth of the units is left out at a time, the 
 others adapt (variable projection): the residual hardly rises, and on the way down the fit falls into the
 true units about every second time, where the same width from a random start does so once in forty.
 
-    1. one start of every kind; kinds whose residual is far above the best one leave;
-    2. shrink the starts that came near, best kind first; the first that is exact ends it;
+    1. a few starts of every kind; kinds whose residual is far above the best one leave;
+    2. shrink the best start of each, best kind first; the first that is exact ends it;
     3. further starts of the kinds that are left.
 """
 
@@ -39,8 +39,10 @@ class ShrinkingOptions:
     """Units of a start."""
     length: float = 1.0
     """Length of their weights, in inputs of unit variance."""
-    starts: int = 6
-    """Starts of every kind at most."""
+    starts: int = 3
+    """Starts of a kind, of which the best one is shrunk, ..."""
+    rounds: int = 4
+    """... and how often."""
     rows_per_parameter: float = 8.0
     """Rows that a start is fitted to, per parameter and divided by the outputs."""
     fewest_equations: float = 1.5
@@ -61,10 +63,10 @@ class ShrinkingOptions:
     """Ratio of residuals after and before, above which true units were left out."""
     rival_ratio: float = 10.0
     """Ratio of residuals to the best kind's, above which a kind leaves."""
-    work: float = 12.0
-    """Seconds that all fits take, roughly. They are counted in steps and flops, so that the search ends at the
-    same fit on every machine."""
-    step_seconds: float = 1e-3
+    work: float = 6.0
+    """Seconds that all fits take, roughly. They are counted in steps and flops, so that the search ends at
+    the same fit on every machine."""
+    step_seconds: float = 1.5e-3
     """Seconds that one step takes besides its arithmetic ..."""
     flops_per_second: float = 1e10
     """... and the speed of that, measured on one thread."""
@@ -126,13 +128,11 @@ class _Shrinking:
     def run(self, kinds: list[Activation]) -> Runner | None:
         """Try all kinds, then those that are left."""
         least: dict[str, float] = {}
-        for _ in range(self.options.starts):
-            starts = []
-            for kind in kinds:
-                if self.spent > self.options.work:
-                    break
-                starts.append(self._started(kind))
-                least[kind.name] = min(starts[-1].residual, least.get(kind.name, np.inf))
+        for _ in range(self.options.rounds):
+            starts = [self._best_started(kind) for kind in kinds if self.spent <= self.options.work]
+            for start in starts:
+                name = start.kind.name
+                least[name] = min(start.residual, least.get(name, np.inf))
             worst = self.options.rival_ratio * min(least.values())
             kinds = [kind for kind in kinds if least.get(kind.name, np.inf) <= worst]
             for start in sorted(starts, key=lambda each: each.residual):
@@ -141,6 +141,11 @@ class _Shrinking:
             if self.spent > self.options.work:
                 return None
         return None
+
+    def _best_started(self, kind: Activation) -> _Start:
+        """Return the best of some starts: those that end in a poor minimum do so within a few steps."""
+        starts = (self._started(kind) for _ in range(self.options.starts))
+        return min(starts, key=lambda start: start.residual)
 
     def _started(self, kind: Activation) -> _Start:
         """Fit units of length one."""
