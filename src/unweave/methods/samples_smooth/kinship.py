@@ -14,13 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unweave.arrays import Array
 from unweave.networks.activations import Activation
 from unweave.networks.mirrored_units import may_be_mirrored
-
-_REACH = 3.0  # largest |z| that the kinds are compared at
-_SPREAD = 1.4  # standard deviation of z there
-_POINTS = 121
-_SHARPNESS = 2.0 ** np.arange(-3, 3.1, 0.25)  # values of c that are tried
 
 
 class Imitation(NamedTuple):
@@ -33,19 +29,25 @@ class Imitation(NamedTuple):
 
 
 @cache
-def imitation(imitated: Activation, kind: Activation) -> Imitation:
-    """Return the best imitation of units of ``imitated`` by units of ``kind``."""
-    z = np.linspace(-_REACH, _REACH, _POINTS)
-    weights = np.exp(-(z**2) / (4 * _SPREAD**2))
+def imitation(
+    imitated: Activation, kind: Activation, *, reach: float = 3.0, spread: float = 1.4
+) -> Imitation:
+    """Return the best imitation of units of ``imitated`` by units of ``kind``.
+
+    Arguments z of the units are normal with standard deviation ``spread``, cut off at ``reach``.
+    """
+    z = np.linspace(-reach, reach, 121)
+    weights = np.exp(-(z**2) / (4 * spread**2))
     affine = [weights, weights * z][: 1 + (may_be_mirrored(imitated) or may_be_mirrored(kind))]
     target = imitated(z) * weights
     size = _left(target, affine)
-    misfits = [_left(target, [*affine, kind(c * z) * weights]) / size for c in _SHARPNESS]
+    ratios = 2.0 ** np.arange(-3, 3.1, 0.25)
+    misfits = [_left(target, [*affine, kind(c * z) * weights]) / size for c in ratios]
     best = int(np.argmin(misfits))
-    return Imitation(float(_SHARPNESS[best]), misfits[best])
+    return Imitation(float(ratios[best]), misfits[best])
 
 
-def _left(target: np.ndarray, columns: list[np.ndarray]) -> float:
+def _left(target: Array, columns: list[Array]) -> float:
     """Return the size of what ``columns`` leave of ``target``."""
     design = np.column_stack(columns)
     solution = np.linalg.lstsq(design, target, rcond=None)[0]

@@ -28,8 +28,6 @@ from unweave.numerics.clock import check
 from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
 from unweave.numerics.variable_projection.prune import random_units, removal_costs
 
-_NEIGHBOUR_ROWS = 2000  # rows that are compared with their neighbours at most
-
 
 @dataclass(frozen=True, kw_only=True)
 class ShrinkingOptions:
@@ -71,7 +69,9 @@ class ShrinkingOptions:
     flops_per_second: float = 1e10
     """... and the speed of that, measured on one thread."""
     correlation: float = 0.5
-    """Correlation of what a fit leaves at neighbouring inputs, above which it is not noise."""
+    """Correlation of what a fit leaves at neighboring inputs, above which it is not noise, ..."""
+    compared: int = 2000
+    """... and rows that are compared with their neighbors at most."""
 
 
 def shrink_starts(
@@ -92,8 +92,8 @@ def shrink_starts(
 
 
 def is_structured(inputs: Array, left: Array, options: ShrinkingOptions) -> bool:
-    """Return whether ``left`` (n, K) at ``inputs`` (n, d) is alike at neighbouring inputs: noise is not."""
-    inputs, left = inputs[:_NEIGHBOUR_ROWS], left[:_NEIGHBOUR_ROWS]
+    """Return whether ``left`` (n, K) at ``inputs`` (n, d) is alike at neighboring inputs: noise is not."""
+    inputs, left = inputs[: options.compared], left[: options.compared]
     if len(inputs) < 2:
         return False
     nearest = cKDTree(inputs).query(inputs, k=2)[1][:, 1]
