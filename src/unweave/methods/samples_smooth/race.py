@@ -129,7 +129,7 @@ class _Race:
         for _ in range(self.options.rounds):
             self.kinds, self.behind, self.last = everything, dict.fromkeys(self.behind, 0), None
             ended = self._grow()
-            if self.waiting and self.last is not None and not self._is_done():
+            if self.waiting and self.last is not None and not self._is_exact():
                 self._conclude(self.last)
             if ended:
                 return
@@ -146,15 +146,15 @@ class _Race:
         for size in self._sizes():
             before = self.best
             last, heat = self.last, self._screened(size)
-            if self._is_done():
+            if self._is_exact():
                 return True
-            self.waiting = self._may_wait(heat, last)
+            self.waiting = self._may_wait(heat, last) and not self._is_done()
             if self.waiting:
                 continue
-            if last is not None and before is None:
+            if last is not None and before is None and not self._is_done():
                 self._conclude(last)
                 before = self.best
-            if not self._is_done():
+            if not self._is_exact():
                 self._conclude(heat)
             useless = 0 if self._fell_since(before) else useless + 1
             if self._is_done() or self._is_beaten(size) or self.settled:
@@ -163,10 +163,12 @@ class _Race:
                 return self.settled
         return False
 
+    def _is_exact(self) -> bool:
+        return self.best is not None and self.best.residual <= self.floor
+
     def _is_done(self) -> bool:
-        exact = self.best is not None and self.best.residual <= self.floor
         spent = self.options.step_seconds * self.steps + self.screening.flops / self.options.flops_per_second
-        return exact or spent > self.options.work or not self.kinds
+        return self._is_exact() or spent > self.options.work or not self.kinds
 
     def _is_beaten(self, size: int) -> bool:
         """Return whether what was found before explains more with far fewer units."""
@@ -186,7 +188,8 @@ class _Race:
             return False
         near = self.options.same_minimum
         self.settled = any(
-            _are_alike(before, each, near) and _are_alike(best, each, near) for each in self.ended
+            each is not before and _are_alike(before, each, near) and _are_alike(best, each, near)
+            for each in self.ended
         )
         if self.settled or self.width is not None:
             return self.settled
@@ -207,7 +210,7 @@ class _Race:
             if evident and self.floor <= options.precise:
                 if not self._end_boldly(level):
                     self._finish(self.screening.settle(level, heat))
-                if self._is_done():
+                if self._is_exact():
                     return heat
         if self.floor <= options.precise and self._end_boldly(heat.best):
             return heat

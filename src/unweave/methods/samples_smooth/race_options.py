@@ -38,7 +38,7 @@ class RaceOptions:
     """Ratio of residuals to the best one up to which a kind is settled, and then finished, ..."""
     finished: int = 3
     """... and how many kinds at most."""
-    stay_ratio: float = 10.0
+    stay_ratio: float = 4.0
     """Ratio of screening residuals above which a kind is far behind, ..."""
     patience: int = 2
     """... and sizes after which it leaves the race: a start may have ended in a local minimum."""
