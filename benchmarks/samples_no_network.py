@@ -93,9 +93,7 @@ def main() -> None:
     arguments = parser.parse_args()
     wrong: list[Status] = []
     seconds: list[float] = []
-    print(
-        "| samples | not called recovered | wrong | of them up to an ambiguity | CPU s |\n|---|---|---|---|---|"
-    )
+    print("| samples | not called recovered | wrong | of these ambiguous | CPU s |\n|---|---|---|---|---|")
     for number in range(arguments.first, arguments.first + arguments.seeds):
         what, x, y = samples_of(number)
         began = time.process_time()

@@ -176,6 +176,7 @@ class RidgeFit:
             inner_steps=options.inner_steps,
             solver="levenberg" if iterative else "auto",
             small_entries=0,
+            fresh_gram=True,
         )
         pull = np.sqrt(ridge * self._answers.size) * self._pulled(model)
         descent = SolvedSteps(

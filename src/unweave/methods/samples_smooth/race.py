@@ -204,7 +204,10 @@ class _Race:
         before = self.screening.left_by_affine if last is None else last.best.residual
         self.last = heat = Heat(size)
         self.ended = []
-        for kind in self._in_order(last):
+        waiting = self._in_order(last)
+        while waiting:
+            kind = self.screening.next_of(waiting, heat)
+            waiting.remove(kind)
             level = self.screening.screen(kind, heat)
             evident = kind.name in heat.limited and level.residual <= options.evident * before
             if evident and self.floor <= options.precise:
@@ -223,7 +226,7 @@ class _Race:
     def _in_order(self, last: Heat | None) -> list[Activation]:
         """Return the kinds that are still in the race, those first that explained most at the last size."""
         if last is None:
-            return self.kinds
+            return list(self.kinds)
         ranks = {level.model.activation.name: rank for rank, level in enumerate(last.ranked())}
         return sorted(self.kinds, key=lambda kind: ranks[kind.name])
 

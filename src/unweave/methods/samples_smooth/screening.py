@@ -12,7 +12,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.samples_smooth.ending import Runner
-from unweave.methods.samples_smooth.kinship import imitation
+from unweave.methods.samples_smooth.kinship import Imitation, imitation
 from unweave.methods.samples_smooth.race_options import RaceOptions
 from unweave.networks.activations import Activation
 from unweave.networks.parameters import NetworkParameters
@@ -109,17 +109,34 @@ class Screening:
         """Return the scale of ridges: an affine part beside the units leaves less to them."""
         return self.left_by_affine**2 if model.skip is not None else 1.0
 
+    def next_of(self, waiting: list[Activation], heat: Heat) -> Activation:
+        """Return who is screened next: the first without kin in ``heat``, else the kin of the best fit there.
+
+        Kin come nearly as far as each other, so that one of them tells which of the families is worth most.
+        """
+        best, least = waiting[0], np.inf
+        for kind in waiting:
+            nearest = self._nearest(kind, heat)
+            if nearest is None:
+                return kind
+            if nearest[1].residual < least:
+                best, least = kind, nearest[1].residual
+        return best
+
+    def _nearest(self, kind: Activation, heat: Heat) -> tuple[Imitation, RidgeLevel] | None:
+        """Return the fit of the kind that this one imitates best, if it does."""
+        kin = [(imitation(level.model.activation, kind), level) for level in heat.levels]
+        nearest = min(kin, key=lambda pair: pair[0].misfit, default=None)
+        return nearest if nearest is not None and nearest[0].misfit <= self.options.kin else None
+
     def _from_kin(
         self, fit: RidgeFit, kind: Activation, heat: Heat, ridge: float
     ) -> NetworkParameters | None:
-        """Return the units of the kind that this one imitates best, if it does."""
-        kin = [(imitation(level.model.activation, kind), level.model) for level in heat.levels]
-        if not kin:
+        """Return units in place of those of the kind that this one imitates best, if it does."""
+        nearest = self._nearest(kind, heat)
+        if nearest is None:
             return None
-        nearest, model = min(kin, key=lambda pair: pair[0].misfit)
-        if nearest.misfit > self.options.kin:
-            return None
-        return fit.imitating(model, nearest.sharpness, ridge)
+        return fit.imitating(nearest[1].model, nearest[0].sharpness, ridge)
 
     def _fit_on(self, kind: Activation, units: int, equations: float) -> RidgeFit:
         """Return the ridge fit of ``units`` on some ``equations`` per parameter."""
