@@ -3,11 +3,15 @@
 For sizes M = 4, 8, 16, ... and every kind that is still in the race:
 
     1. screen: fit M small random units at a falling ridge (`unweave.networks.ridge_continuation`), on a few
-       rows per parameter and only down to a coarse ridge;
-    2. drop the kinds that are far behind the best;
-    3. settle the best few: lower the ridge until it limits the fit no more, which tells the right kind from
-       the others once there are enough units;
-    4. finish those that keep up: leave out surplus units, and end with least squares on all rows without
+       rows per parameter and only down to a coarse ridge. A kind that imitates another begins with the units
+       of that one (`kinship`), at a fraction of the steps;
+    2. where answers are precise, leave out at once what is worth little in the best fit, and in any that lies
+       far below what fewer units explained; least squares without ridge tells in a few steps whether the rest
+       is exact. That ends the race: no rival can do better;
+    3. drop the kinds that are far behind the best;
+    4. go on to the next size while more units explain much more. Else settle the best few: lower the ridge
+       until it limits the fit no more, which tells the right kind once there are enough units;
+    5. finish those that keep up: leave out surplus units, and end with least squares on all rows without
        ridge. The first that is exact wins.
 
 Units of the wrong kind fit about as well as the right ones until there are enough units, so sizes grow while
@@ -215,7 +219,7 @@ class _Race:
                     self._finish(self.screening.settle(level, heat))
                 if self._is_exact():
                     return heat
-        if self.floor <= options.precise and self._end_boldly(heat.best):
+        if self._end_boldly(heat.best):
             return heat
         least = max(heat.best.residual, self.floor)
         for level in heat.levels:
@@ -267,9 +271,14 @@ class _Race:
             self._mend(finalists[0])
 
     def _end_boldly(self, level: RidgeLevel) -> Runner | None:
-        """Return and enter the fit without all units that are worth little, if it is exact."""
+        """Return and enter the fit without all units that are worth little, if it is exact.
+
+        Behind coarse answers the information criterion decides which units stay.
+        """
         check()
-        ended = self._ending.end_boldly(level.model) if level.residual <= self.options.near else None
+        if self.floor > self.options.precise or level.residual > self.options.near:
+            return None
+        ended = self._ending.end_boldly(level.model)
         if ended is not None:
             self._enter(ended)
         return ended

@@ -58,7 +58,9 @@ class ShrinkingOptions:
     ready: float = 1e-4
     """Residual from which on units that are worth little are left out all at once, as a trial."""
     rise: float = 3.0
-    """Ratio of residuals after and before, above which true units were left out."""
+    """Ratio of residuals after and before, above which true units were left out, ..."""
+    sure: float = 1e-6
+    """... unless the residual is still so small: then a fit has not ended, and goes on with fewer units."""
     rival_ratio: float = 10.0
     """Ratio of residuals to the best kind's, above which a kind leaves."""
     work: float = 6.0
@@ -178,7 +180,7 @@ class _Shrinking:
                 return None
             units = self._without_some(start)
             fewer = self._fitted(start.kind, start.problem, units, options.refit_steps)
-            if fewer.residual > options.rise * start.residual:
+            if fewer.residual > max(options.rise * start.residual, options.sure):
                 return None
             start = fewer
         return None
