@@ -36,6 +36,7 @@ from unweave.methods.samples_smooth.race_options import RaceOptions
 from unweave.methods.samples_smooth.screening import Finalist, Heat, Screening
 from unweave.methods.shared.sample_evidence import information
 from unweave.networks.activations import Activation
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.ridge_continuation import OnStep, RidgeFit, RidgeLevel
 from unweave.networks.standardized import StandardizedSamples
 from unweave.numerics.clock import check
@@ -215,11 +216,11 @@ class _Race:
             level = self.screening.screen(kind, heat)
             evident = kind.name in heat.limited and level.residual <= options.evident * before
             if evident and self.floor <= options.precise:
-                if not self._end_boldly(level):
+                if not self._end_boldly(level.model, level.residual):
                     self._finish(self.screening.settle(level, heat))
                 if self._is_exact():
                     return heat
-        if self._end_boldly(heat.best):
+        if self._end_boldly(heat.best.model, heat.best.residual):
             return heat
         least = max(heat.best.residual, self.floor)
         for level in heat.levels:
@@ -244,7 +245,7 @@ class _Race:
             return heat.size < self.options.growth * self.rival[1]
         if last is None:
             return True
-        falls = heat.best.residual < self.options.falling * last.best.residual
+        falls = heat.best.residual < self.options.awaited * last.best.residual
         return falls and information < self._information(last.best)
 
     def _information(self, level: RidgeLevel) -> float:
@@ -267,31 +268,35 @@ class _Race:
                 self._finish(finalist)
             if self._is_done():
                 return
-        if len(keeping_up) == 1 or heat.size == self._sizes()[-1]:
-            self._mend(finalists[0])
+        precise = self.floor <= options.precise  # then what is left is no noise: a weak unit may be missing
+        if precise or len(keeping_up) == 1 or heat.size == self._sizes()[-1]:
+            self._mend(min(keeping_up, key=_left))
 
-    def _end_boldly(self, level: RidgeLevel) -> Runner | None:
+    def _end_boldly(self, model: NetworkParameters, residual: float) -> Runner | None:
         """Return and enter the fit without all units that are worth little, if it is exact.
 
         Behind coarse answers the information criterion decides which units stay.
         """
         check()
-        if self.floor > self.options.precise or level.residual > self.options.near:
+        if self.floor > self.options.precise or residual > self.options.near:
             return None
-        ended = self._ending.end_boldly(level.model)
+        ended = self._ending.end_boldly(model)
         if ended is not None:
             self._enter(ended)
         return ended
 
     def _finish(self, finalist: Finalist) -> None:
         """Take a settled fit to the end."""
-        finalist.ended = self._end_boldly(finalist.level)
+        finalist.ended = self._end_boldly(finalist.level.model, finalist.level.residual)
         if finalist.ended is not None:
             return
         fit, spent = finalist.fit, finalist.fit.flops
         finalist.level = self._without_surplus(fit, finalist.level)
-        finalist.ended = self._ending.end(finalist.level.model)
-        self._enter(finalist.ended)
+        ended = self._ending.end(finalist.level.model)
+        self._enter(ended)
+        if self.floor < ended.residual <= self.options.nearly:
+            ended = self._end_boldly(ended.model, ended.residual) or ended
+        finalist.ended = ended
         self.screening.flops += fit.flops - spent
 
     def _mend(self, finalist: Finalist) -> None:
@@ -347,6 +352,11 @@ class _Race:
             sizes.append(int(size))
             size *= options.growth
         return [*sizes, most] if not sizes or sizes[-1] < most / 1.2 else sizes
+
+
+def _left(finalist: Finalist) -> float:
+    """Return the residual of a finished fit."""
+    return np.inf if finalist.ended is None else finalist.ended.residual
 
 
 def _are_alike(first: Runner, second: Runner, tolerance: float) -> bool:

@@ -50,6 +50,11 @@ class RaceOptions:
     """Times that all sizes are tried."""
     near: float = 1e-2
     """Residual below which a fit is near enough to be mended."""
+    nearly: float = 1e-4
+    """Residual of a finished fit below which surplus units may be all that keeps it from being exact."""
+    awaited: float = 0.3
+    """Ratio of screening residuals after and before the units double, up to which the next size is awaited
+    before a fit is finished."""
     falling: float = 0.6
     """Ratio of residuals after and before the units double, above which that was of no use ..."""
     useless: int = 2

@@ -173,8 +173,8 @@ class SamplesSmoothSearch(Search):
             return self._from_moments(names[0], floor)
         if not large:
             best = self._raced(samples, names, floor)
-        if best is not None and not (best.exact or best.out_of_time) and rank <= MOST_INPUTS:
-            best = self._shrunk(samples, names, floor, best)
+        if best is not None and not (best.exact or best.out_of_time):
+            best = self._shrunk(samples, names if rank <= MOST_INPUTS else [], floor, best)
         if best is not None and (best.exact or best.out_of_time or best.settled):
             return best
         name = names[0] if best is None else best.network.activations[0]
@@ -195,10 +195,14 @@ class SamplesSmoothSearch(Search):
     def _shrunk(
         self, samples: StandardizedSamples, names: list[str], floor: float, known: SmoothSampleFit
     ) -> SmoothSampleFit:
-        """Return an exact fit from starts with many surplus units, else what is ``known``."""
+        """Return an exact fit from starts with many surplus units, else what is ``known``.
+
+        What is known is such a start where it is nearly exact; ``names`` are the kinds of others.
+        """
         options, x, y = self._options, self._rows.x, self._rows.y
         left = (y - known.network(x)) / np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
-        if floor > options.race.precise:
+        nearly = known.residual <= options.race.nearly and known.fitted is not None
+        if floor > options.race.precise or not (names or nearly):
             return known
         if known.settled and not is_structured(samples.inputs, left, options.shrinking):
             return known
@@ -209,7 +213,12 @@ class SamplesSmoothSearch(Search):
         kinds = [get_activation(name) for name in names]
         try:
             found = shrink_starts(
-                kinds, ending, rng=self.rng, options=options.shrinking, on_step=self.on_step
+                kinds,
+                ending,
+                rng=self.rng,
+                options=options.shrinking,
+                on_step=self.on_step,
+                known=known.fitted.model if nearly and known.fitted is not None else None,
             )
         except OutOfTime:
             return replace(known, out_of_time=True)

@@ -23,6 +23,7 @@ from unweave.arrays import Array
 from unweave.methods.samples_smooth.ending import Ending, Runner
 from unweave.methods.shared.value_search import projected_model, smooth_feature
 from unweave.networks.activations import Activation
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.ridge_continuation import OnStep
 from unweave.numerics.clock import check
 from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
@@ -83,14 +84,19 @@ def shrink_starts(
     rng: np.random.Generator,
     options: ShrinkingOptions | None = None,
     on_step: OnStep | None = None,
+    known: NetworkParameters | None = None,
 ) -> Runner | None:
     """Return an exact fit of one of ``kinds`` to the rows of ``ending``; None if no start leads to one.
 
-    ``kinds`` come in the order in which they are tried. Raises `OutOfTime` where ``on_step`` does.
+    ``kinds`` come in the order in which they are tried. ``known`` is a fit to begin with, if there is one.
+    Raises `OutOfTime` where ``on_step`` does.
     """
     search = _Shrinking(ending, rng, options or ShrinkingOptions(), on_step)
     with np.errstate(all="ignore"):  # units that run away are given up
-        return search.run(list(kinds)) if search.units > 1 else None
+        found = None if known is None else search.shrink(known)
+        if found is not None or search.units <= 1 or not kinds:
+            return found
+        return search.run(list(kinds))
 
 
 def is_structured(inputs: Array, left: Array, options: ShrinkingOptions) -> bool:
@@ -144,6 +150,12 @@ class _Shrinking:
                 return None
         return None
 
+    def shrink(self, known: NetworkParameters) -> Runner | None:
+        """Shrink a fit that is known."""
+        problem = self._problem(known.activation, known.width)
+        units = np.vstack([known.weights[0], known.biases[0]])
+        return self._shrunk(self._fitted(known.activation, problem, units, self.options.refit_steps))
+
     def _best_started(self, kind: Activation) -> _Start:
         """Return the best of some starts: those that end in a poor minimum do so within a few steps."""
         starts = (self._started(kind) for _ in range(self.options.starts))
@@ -151,12 +163,16 @@ class _Shrinking:
 
     def _started(self, kind: Activation) -> _Start:
         """Fit units of length one."""
-        inputs, answers = self.ending.inputs, self.ending.answers
-        rows = int(self.options.rows_per_parameter * self.units * self.per_unit / answers.shape[1])
-        problem = ProjectedProblem(inputs[:rows], answers[:rows], smooth_feature(kind))
+        problem = self._problem(kind, self.units)
         units = random_units(problem, self.units, self.rng)
         units *= self.options.length / np.linalg.norm(units[:-1], axis=0)
         return self._fitted(kind, problem, units, self.options.steps)
+
+    def _problem(self, kind: Activation, units: int) -> ProjectedProblem:
+        """Return the problem of finding ``units`` on some rows per parameter."""
+        inputs, answers = self.ending.inputs, self.ending.answers
+        rows = int(self.options.rows_per_parameter * units * self.per_unit / answers.shape[1])
+        return ProjectedProblem(inputs[:rows], answers[:rows], smooth_feature(kind))
 
     def _fitted(self, kind: Activation, problem: ProjectedProblem, units: Array, steps: int) -> _Start:
         check()
