@@ -75,6 +75,7 @@ TABLES = {
     "mixed_columns": ["--rows", "logistic"],
     "trees": ["--rows", "tree:breast_cancer:examples"],
     "deep_any_width": ["--rows", "tanh:4-8-6-1"],
+    "samples_no_network": ["--first", "1000"],
     "samples_kinds": ["--case", "exact:tanh:4-2-1:20"],
 }
 """Scripts that only print a table, and what makes it small."""

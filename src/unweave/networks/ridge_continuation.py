@@ -129,6 +129,19 @@ class RidgeFit:
             np.zeros((inputs, outputs)) if self._projected.feature.degree else None,
         )
 
+    def imitating(self, model: NetworkParameters, sharpness: float, ridge: float) -> NetworkParameters:
+        """Return units of this kind in place of those of ``model``, ``sharpness`` times as steep."""
+        inputs, outputs = self.inputs.shape[1], self._answers.shape[1]
+        units = NetworkParameters.shallow(
+            self._activation,
+            sharpness * model.weights[0],
+            sharpness * model.biases[0],
+            np.zeros((model.width, outputs)),
+            np.zeros(outputs),
+            np.zeros((inputs, outputs)) if self._projected.feature.degree else None,
+        )
+        return self._with_best_outgoing(units, ridge)
+
     def settled(self, model: NetworkParameters, ridge: float) -> RidgeLevel:
         """Fit at ``ridge`` and lower ones, until the units limit the fit and no more the ridge."""
         options = self.options
@@ -163,6 +176,8 @@ class RidgeFit:
             inner_steps=options.inner_steps,
             solver="levenberg" if iterative else "auto",
             small_entries=0,
+            fresh_gram=model.size
+            < options.many,  # of more parameters J^T J costs more than the steps it saves
         )
         pull = np.sqrt(ridge * self._answers.size) * self._pulled(model)
         descent = SolvedSteps(

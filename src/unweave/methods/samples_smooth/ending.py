@@ -20,7 +20,7 @@ from unweave.networks.ridge_continuation import OnStep
 from unweave.networks.standardized import StandardizedSamples
 from unweave.networks.value_fit import ValueFitResult, fit_values
 from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
-from unweave.numerics.variable_projection.prune import prune_exact, prune_noisy
+from unweave.numerics.variable_projection.prune import prune_exact, prune_noisy, without_idle
 
 _EQUAL_UNITS = 1e-6  # distance of two units (w; b), relative to their length, that are one
 _NO_STEPS = ProjectionOptions(steps=0)
@@ -73,23 +73,40 @@ class Ending:
                 best = without
         return self._narrowed(best, inputs, answers) if best.residual <= self.floor else best
 
+    def end_boldly(self, model: NetworkParameters) -> Runner | None:
+        """Leave out all units that are worth little at once, and end; None if that is not exact.
+
+        A fit with surplus units converges slowly, one without them in a few steps.
+        """
+        problem, units = self._problem(model, self.inputs, self.answers)
+        known = ProjectedFit(units, model.weights[1], self.samples.residual(model), ())
+        try:
+            few = problem.minimise(without_idle(problem, known), _NO_STEPS)
+        except np.linalg.LinAlgError:  # units that ran away
+            return None
+        if self.width is not None and few.units.shape[1] > self.width:
+            return None
+        ended = self.end(projected_model(few, smooth_feature(model.activation), self.inputs, self.answers))
+        return ended if ended.residual <= self.floor else None
+
+    def as_it_is(self, model: NetworkParameters) -> Runner:
+        """Return a fit that there is no time to end."""
+        residual = self.samples.residual(model)
+        return self._runner(ValueFitResult(model, (residual,), 0.0, 0.0, np.inf, None))
+
     def _cut(self, model: NetworkParameters, width: int) -> NetworkParameters:
         """Leave out the cheapest units until ``width`` are left."""
-        feature = smooth_feature(model.activation)
-        problem = ProjectedProblem(self.inputs, self.answers, feature)
-        units = np.vstack([model.weights[0], model.biases[0]])
+        problem, units = self._problem(model, self.inputs, self.answers)
         try:
             fewer = prune_noisy(problem, problem.minimise(units, _NO_STEPS), width, self.on_step)
         except np.linalg.LinAlgError:  # units that ran away
             return model
-        return projected_model(fewer, feature, self.inputs, self.answers)
+        return projected_model(fewer, smooth_feature(model.activation), self.inputs, self.answers)
 
     def _narrowed(self, exact: Runner, inputs: Array, answers: Array) -> Runner:
         """Leave out units as long as the fit stays exact: equal and opposite ones, and idle ones."""
         model = exact.model
-        feature = smooth_feature(model.activation)
-        problem = ProjectedProblem(inputs, answers, feature)
-        units = np.vstack([model.weights[0], model.biases[0]])
+        problem, units = self._problem(model, inputs, answers)
         kept = _distinct_units(units)
         found = ProjectedFit(units[:, kept], model.weights[1][kept], exact.residual, ())
         try:
@@ -98,9 +115,16 @@ class Ending:
             return exact
         if not 0 < fewer.units.shape[1] < units.shape[1]:
             return exact
-        start = projected_model(fewer, feature, inputs, answers)
+        start = projected_model(fewer, smooth_feature(model.activation), inputs, answers)
         narrowed = self._runner(fit_values(start, inputs, answers, on_step=self.on_step))
         return narrowed if narrowed.residual <= self.floor else exact
+
+    def _problem(
+        self, model: NetworkParameters, inputs: Array, answers: Array
+    ) -> tuple[ProjectedProblem, Array]:
+        """Return the problem of finding units like those of ``model``, and these (w; b)."""
+        problem = ProjectedProblem(inputs, answers, smooth_feature(model.activation))
+        return problem, np.vstack([model.weights[0], model.biases[0]])
 
     def _runner(self, fitted: ValueFitResult) -> Runner:
         residual, numbers = self.samples.residual(fitted.model), self.samples.answers.size

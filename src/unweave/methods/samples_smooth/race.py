@@ -3,11 +3,15 @@
 For sizes M = 4, 8, 16, ... and every kind that is still in the race:
 
     1. screen: fit M small random units at a falling ridge (`unweave.networks.ridge_continuation`), on a few
-       rows per parameter and only down to a coarse ridge;
-    2. drop the kinds that are far behind the best;
-    3. settle the best few: lower the ridge until it limits the fit no more, which tells the right kind from
-       the others once there are enough units;
-    4. finish those that keep up: leave out surplus units, and end with least squares on all rows without
+       rows per parameter and only down to a coarse ridge. A kind that imitates another begins with the units
+       of that one (`kinship`), at a fraction of the steps;
+    2. where answers are precise, leave out at once what is worth little in the best fit, and in any that lies
+       far below what fewer units explained; least squares without ridge tells in a few steps whether the rest
+       is exact. That ends the race: no rival can do better;
+    3. drop the kinds that are far behind the best;
+    4. go on to the next size while more units explain much more. Else settle the best few: lower the ridge
+       until it limits the fit no more, which tells the right kind once there are enough units;
+    5. finish those that keep up: leave out surplus units, and end with least squares on all rows without
        ridge. The first that is exact wins.
 
 Units of the wrong kind fit about as well as the right ones until there are enough units, so sizes grow while
@@ -28,67 +32,14 @@ import numpy as np
 
 from unweave.errors import OutOfTime
 from unweave.methods.samples_smooth.ending import Ending, Runner
+from unweave.methods.samples_smooth.race_options import RaceOptions
+from unweave.methods.samples_smooth.screening import Finalist, Heat, Screening
+from unweave.methods.shared.sample_evidence import information
 from unweave.networks.activations import Activation
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.ridge_continuation import OnStep, RidgeFit, RidgeLevel
 from unweave.networks.standardized import StandardizedSamples
 from unweave.numerics.clock import check
-
-
-@dataclass(frozen=True, kw_only=True)
-class RaceOptions:
-    """Sizes, rows, and when a kind is dropped."""
-
-    first_units: int = 4
-    """Units of the first size when the caller gives no width."""
-    growth: float = 2.0
-    """Ratio of one size to the next."""
-    most_units: int = 64
-    """Units of the largest size."""
-    surplus: tuple[float, ...] = (1.25, 1.5, 2.0)
-    """Units of a start over the width that the caller gives."""
-    fewest_equations: float = 1.5
-    """Equations per parameter of the largest start."""
-    screen_ridges: tuple[float, ...] = (1e-3, 1e-4, 1e-5)
-    """Ridges of the screening fit, over the squared share that an affine part beside the units leaves, ..."""
-    least_screened: float = 1e-8
-    """... and the least one: it falls on while the ridge and not the kind of unit limits the fit."""
-    screen_equations: float = 5.0
-    """Equations per parameter that kinds are screened on, ..."""
-    equations: float = 15.0
-    """... and that units are found on."""
-    finish_ratio: float = 3.0
-    """Ratio of residuals to the best one up to which a kind is settled, and then finished, ..."""
-    finished: int = 3
-    """... and how many kinds at most."""
-    stay_ratio: float = 10.0
-    """Ratio of screening residuals above which a kind is far behind, ..."""
-    patience: int = 2
-    """... and sizes after which it leaves the race: a start may have ended in a local minimum."""
-    mends: int = 3
-    """Rounds that add units to a fit that is nearly exact, while the residual falls."""
-    mended: float = 0.7
-    """Ratio of residuals of one round to the one before that makes another one worthwhile."""
-    rounds: int = 2
-    """Times that all sizes are tried."""
-    near: float = 1e-2
-    """Residual below which a fit is near enough to be mended."""
-    falling: float = 0.6
-    """Ratio of residuals after and before the units double, above which that was of no use ..."""
-    useless: int = 2
-    """... and sizes in a row of no use that end the growth."""
-    work: float = 8.0
-    """Seconds that all fits take, roughly. They are counted in steps and flops, so that the race ends at the
-    same fit on every machine."""
-    step_seconds: float = 1e-3
-    """Seconds that one step of a fit takes besides its arithmetic ..."""
-    flops_per_second: float = 2e10
-    """... and the speed of that, measured on one thread."""
-    least_curved: float = 1e-3
-    """Share of the answers that an affine part leaves, below which the ridge falls no lower."""
-    same_minimum: float = 1e-3
-    """Relative difference of the residuals of fits that ended in one minimum."""
-    final_entries: int = 6_000_000
-    """Entries of the Jacobian of the last fit to noisy samples: it takes that many of the rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,18 +83,9 @@ def race_kinds(
             race.run()
     except OutOfTime:
         late = True
-    exact = race.best is not None and race.best.residual <= floor
-    return RaceResult(race.best, race.runners, race.starts, exact, race.settled, late)
-
-
-@dataclass(eq=False)
-class _Finalist:
-    """A fit of one kind at one size that was worth settling."""
-
-    fit: RidgeFit
-    level: RidgeLevel
-    ended: Runner | None = None
-    """The same without ridge, on all rows."""
+    winner = race.unfinished()
+    exact = winner is not None and winner.residual <= floor
+    return RaceResult(winner, race.runners, race.screening.starts, exact, race.settled, late)
 
 
 class _Race:
@@ -161,19 +103,24 @@ class _Race:
         self.rng, self.options, self._told = rng, options, on_step
         order = rng.permutation(len(samples.inputs))
         self.inputs, self.answers = samples.inputs[order], samples.answers[order]
-        self._left_by_affine = max(samples.affine_residual, options.least_curved)
+        curved = max(samples.affine_residual, options.least_curved)
+        self.screening = Screening(self.inputs, self.answers, curved, rng, options, self.on_step)
         self.runners: dict[str, Runner] = {}
         self.best: Runner | None = None
         self.behind = {kind.name: 0 for kind in kinds}
         """Sizes at which a kind was far behind."""
-        self.heat: list[Runner] = []
-        """Fits of the last size."""
+        self.last: Heat | None = None
+        """Fits of the last size, ..."""
+        self.waiting = False
+        """... and whether they wait for those of the next one before they are finished."""
+        self.ended: list[Runner] = []
+        """Fits that were finished at this size."""
         self.settled = False
         self._ending = Ending(
             samples, self.inputs, self.answers, width, floor, options.final_entries, self.on_step
         )
         self.rival: tuple[float, int] | None = None
-        self.starts, self.flops, self.steps = 0, 0.0, 0
+        self.steps = 0
 
     def on_step(self, steps: int, residual: float) -> None:
         """Count a step, and pass it on."""
@@ -185,16 +132,35 @@ class _Race:
         """Let sizes grow; start again with all kinds where nothing is exact and nothing has settled."""
         everything = self.kinds
         for _ in range(self.options.rounds):
-            self.kinds, self.behind = everything, dict.fromkeys(self.behind, 0)
-            if self._grow():
+            self.kinds, self.behind, self.last = everything, dict.fromkeys(self.behind, 0), None
+            ended = self._grow()
+            if self.waiting and self.last is not None and not self._is_exact():
+                self._conclude(self.last)
+            if ended:
                 return
+
+    def unfinished(self) -> Runner | None:
+        """Return the best fit so far, as it is if none has been finished."""
+        if self.best is not None or self.last is None or not self.last.levels:
+            return self.best
+        return self._ending.as_it_is(self.last.best.model)
 
     def _grow(self) -> bool:
         """Go through all sizes; return whether further starts are of no use."""
         useless = 0
         for size in self._sizes():
             before = self.best
-            self._heat(size)
+            last, heat = self.last, self._screened(size)
+            if self._is_exact():
+                return True
+            self.waiting = self._may_wait(heat, last) and not self._is_done()
+            if self.waiting:
+                continue
+            if last is not None and before is None and not self._is_done():
+                self._conclude(last)
+                before = self.best
+            if not self._is_exact():
+                self._conclude(heat)
             useless = 0 if self._fell_since(before) else useless + 1
             if self._is_done() or self._is_beaten(size) or self.settled:
                 return True
@@ -202,10 +168,12 @@ class _Race:
                 return self.settled
         return False
 
+    def _is_exact(self) -> bool:
+        return self.best is not None and self.best.residual <= self.floor
+
     def _is_done(self) -> bool:
-        exact = self.best is not None and self.best.residual <= self.floor
-        spent = self.options.step_seconds * self.steps + self.flops / self.options.flops_per_second
-        return exact or spent > self.options.work or not self.kinds
+        spent = self.options.step_seconds * self.steps + self.screening.flops / self.options.flops_per_second
+        return self._is_exact() or spent > self.options.work or not self.kinds
 
     def _is_beaten(self, size: int) -> bool:
         """Return whether what was found before explains more with far fewer units."""
@@ -225,75 +193,113 @@ class _Race:
             return False
         near = self.options.same_minimum
         self.settled = any(
-            _are_alike(before, each, near) and _are_alike(best, each, near) for each in self.heat
+            each is not before and _are_alike(before, each, near) and _are_alike(best, each, near)
+            for each in self.ended
         )
         if self.settled or self.width is not None:
             return self.settled
         return best is before and best.model.width <= size / self.options.growth
 
-    def _heat(self, size: int) -> None:
-        """Screen all kinds at one size, drop those far behind once more, and finish the best."""
-        options, self.heat = self.options, []
-        screened = sorted(
-            (self._screened(kind, size) for kind in self.kinds), key=lambda level: level.residual
-        )
-        least = screened[0].residual
-        for level in screened:
-            far = level.residual > options.stay_ratio * max(least, self.floor)
-            self.behind[level.model.activation.name] += far
+    def _screened(self, size: int) -> Heat:
+        """Screen all kinds at one size, and drop those that are far behind once more.
+
+        One that only the ridge limits, far below all that fewer units have explained, is finished at once.
+        """
+        options, last = self.options, self.last
+        before = self.screening.left_by_affine if last is None else last.best.residual
+        self.last = heat = Heat(size)
+        self.ended = []
+        waiting = self._in_order(last)
+        while waiting:
+            kind = self.screening.next_of(waiting, heat)
+            waiting.remove(kind)
+            level = self.screening.screen(kind, heat)
+            evident = kind.name in heat.limited and level.residual <= options.evident * before
+            if evident and self.floor <= options.precise:
+                if not self._end_boldly(level.model, level.residual):
+                    self._finish(self.screening.settle(level, heat))
+                if self._is_exact():
+                    return heat
+        if self._end_boldly(heat.best.model, heat.best.residual):
+            return heat
+        least = max(heat.best.residual, self.floor)
+        for level in heat.levels:
+            self.behind[level.model.activation.name] += level.residual > options.stay_ratio * least
         self.kinds = [kind for kind in self.kinds if self.behind[kind.name] < options.patience]
-        worth = [level for level in screened if level.residual <= options.finish_ratio * least]
+        return heat
+
+    def _in_order(self, last: Heat | None) -> list[Activation]:
+        """Return the kinds that are still in the race, those first that explained most at the last size."""
+        if last is None:
+            return list(self.kinds)
+        ranks = {level.model.activation.name: rank for rank, level in enumerate(last.ranked())}
+        return sorted(self.kinds, key=lambda kind: ranks[kind.name])
+
+    def _may_wait(self, heat: Heat, last: Heat | None) -> bool:
+        """Return whether more units still explain so much more that it is too early to finish a fit."""
+        ready = heat.best.model.activation.name in heat.limited  # it has units enough: only the ridge is left
+        if ready or heat.size == self._sizes()[-1] or self.width is not None:
+            return False
+        information = self._information(heat.best)
+        if self.rival is not None and information > self.rival[0]:
+            return heat.size < self.options.growth * self.rival[1]
+        if last is None:
+            return True
+        falls = heat.best.residual < self.options.awaited * last.best.residual
+        return falls and information < self._information(last.best)
+
+    def _information(self, level: RidgeLevel) -> float:
+        return information(level.residual, level.model.size, self.answers.size)
+
+    def _conclude(self, heat: Heat) -> None:
+        """Finish the best fits of one size."""
+        options, ranked = self.options, heat.ranked()
+        worst = options.finish_ratio * ranked[0].residual
+        worth = [level for level in ranked if level.residual <= worst][: options.finished]
         finalists = sorted(
-            map(self._settled, worth[: options.finished]), key=lambda each: each.level.residual
+            (self.screening.settle(level, heat) for level in worth), key=lambda each: each.level.residual
         )
         if not finalists:  # all units ran away
             return
         worst = options.finish_ratio * finalists[0].level.residual
         keeping_up = [each for each in finalists if each.level.residual <= worst]
         for finalist in keeping_up:
-            self._finish(finalist)
+            if finalist.ended is None:
+                self._finish(finalist)
             if self._is_done():
                 return
-        if len(keeping_up) == 1 or size == self._sizes()[-1]:
-            self._mend(finalists[0])
+        precise = self.floor <= options.precise  # then what is left is no noise: a weak unit may be missing
+        if precise or len(keeping_up) == 1 or heat.size == self._sizes()[-1]:
+            self._mend(min(keeping_up, key=_left))
 
-    def _fit_on(self, kind: Activation, units: int, equations: float) -> RidgeFit:
-        """Return the ridge fit of ``units`` on some ``equations`` per parameter."""
-        rows = min(len(self.inputs), int(equations * self._parameters(units) / self.answers.shape[1]))
-        return RidgeFit(self.inputs[:rows], self.answers[:rows], kind, on_step=self.on_step)
+    def _end_boldly(self, model: NetworkParameters, residual: float) -> Runner | None:
+        """Return and enter the fit without all units that are worth little, if it is exact.
 
-    def _screened(self, kind: Activation, size: int) -> RidgeLevel:
+        Behind coarse answers the information criterion decides which units stay.
+        """
         check()
-        self.starts += 1
-        fit = self._fit_on(kind, size, self.options.screen_equations)
-        model = fit.random(size, self.rng)
-        curved = self._left_by_affine**2 if model.skip is not None else 1.0
-        for ridge in self.options.screen_ridges:
-            level = fit.fit(model, curved * ridge)
-            model = level.model
-        while fit.is_limited(level) and level.ridge > self.options.least_screened:
-            level = fit.fit(level.model, level.ridge / fit.options.fall)
-        self.flops += fit.flops
-        return level
+        if self.floor > self.options.precise or residual > self.options.near:
+            return None
+        ended = self._ending.end_boldly(model)
+        if ended is not None:
+            self._enter(ended)
+        return ended
 
-    def _settled(self, level: RidgeLevel) -> _Finalist:
-        """Lower the ridge of a screened fit on more rows, until the units limit it."""
-        check()
-        fit = self._fit_on(level.model.activation, level.model.width, self.options.equations)
-        finalist = _Finalist(fit, fit.settled(level.model, level.ridge))
-        self.flops += fit.flops
-        return finalist
-
-    def _finish(self, finalist: _Finalist) -> None:
+    def _finish(self, finalist: Finalist) -> None:
         """Take a settled fit to the end."""
-        check()
+        finalist.ended = self._end_boldly(finalist.level.model, finalist.level.residual)
+        if finalist.ended is not None:
+            return
         fit, spent = finalist.fit, finalist.fit.flops
         finalist.level = self._without_surplus(fit, finalist.level)
-        finalist.ended = self._ending.end(finalist.level.model)
-        self._enter(finalist.ended)
-        self.flops += fit.flops - spent
+        ended = self._ending.end(finalist.level.model)
+        self._enter(ended)
+        if self.floor < ended.residual <= self.options.nearly:
+            ended = self._end_boldly(ended.model, ended.residual) or ended
+        finalist.ended = ended
+        self.screening.flops += fit.flops - spent
 
-    def _mend(self, finalist: _Finalist) -> None:
+    def _mend(self, finalist: Finalist) -> None:
         """Add units to a finished fit that is nearly exact, while that brings it nearer."""
         options, fit, last = self.options, finalist.fit, np.inf
         for _ in range(options.mends):
@@ -321,16 +327,12 @@ class _Race:
     def _enter(self, runner: Runner) -> None:
         if not np.isfinite(runner.residual):
             return
-        self.heat.append(runner)
+        self.ended.append(runner)
         known = self.runners.get(runner.kind)
         if known is None or runner.information < known.information:
             self.runners[runner.kind] = runner
         if self.best is None or runner.information < self.best.information:
             self.best = runner
-
-    def _parameters(self, units: int) -> int:
-        inputs, outputs = int(self.inputs.shape[1]), int(self.answers.shape[1])
-        return units * (inputs + 1 + outputs) + (inputs + 1) * outputs
 
     def _most(self) -> int:
         """Return the number of units of the largest fit that the rows allow."""
@@ -350,6 +352,11 @@ class _Race:
             sizes.append(int(size))
             size *= options.growth
         return [*sizes, most] if not sizes or sizes[-1] < most / 1.2 else sizes
+
+
+def _left(finalist: Finalist) -> float:
+    """Return the residual of a finished fit."""
+    return np.inf if finalist.ended is None else finalist.ended.residual
 
 
 def _are_alike(first: Runner, second: Runner, tolerance: float) -> bool:

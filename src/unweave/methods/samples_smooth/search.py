@@ -13,9 +13,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unweave.arrays import Array
-from unweave.errors import InvalidInput
+from unweave.errors import InvalidInput, OutOfTime
+from unweave.methods.samples_smooth.ending import Ending, Runner
 from unweave.methods.samples_smooth.fit import SmoothSampleFit, SmoothSampleOptions, fit_smooth_samples
-from unweave.methods.samples_smooth.race import RaceOptions, race_kinds
+from unweave.methods.samples_smooth.race import race_kinds
+from unweave.methods.samples_smooth.race_options import RaceOptions
+from unweave.methods.samples_smooth.shrinking import ShrinkingOptions, is_structured, shrink_starts
 from unweave.methods.shared.sample_evidence import (
     LARGEST_SAMPLE_CONDITION,
     SAMPLES_PER_PARAMETER,
@@ -49,6 +52,8 @@ class SamplesSmoothOptions(ValueSearchOptions):
 
     race: RaceOptions = field(default_factory=RaceOptions)
     """Sizes and starts of the race of kinds."""
+    shrinking: ShrinkingOptions = field(default_factory=ShrinkingOptions)
+    """Starts with many surplus units in few inputs."""
     told: SmoothSampleOptions = field(default_factory=SmoothSampleOptions)
     """Starts from moments when the caller gives the activation."""
     straight: float = 8.0
@@ -168,6 +173,8 @@ class SamplesSmoothSearch(Search):
             return self._from_moments(names[0], floor)
         if not large:
             best = self._raced(samples, names, floor)
+        if best is not None and not (best.exact or best.out_of_time):
+            best = self._shrunk(samples, names if rank <= MOST_INPUTS else [], floor, best)
         if best is not None and (best.exact or best.out_of_time or best.settled):
             return best
         name = names[0] if best is None else best.network.activations[0]
@@ -180,6 +187,52 @@ class SamplesSmoothSearch(Search):
             return best
         return self._better(best, self._from_random_starts(name, floor, best))
 
+    def _race_options(self, inputs: int) -> RaceOptions:
+        """Return the options of the race; in few inputs other starts follow, so that all sizes race once."""
+        options = self._options.race
+        return replace(options, rounds=1) if inputs <= MOST_INPUTS else options
+
+    def _shrunk(
+        self, samples: StandardizedSamples, names: list[str], floor: float, known: SmoothSampleFit
+    ) -> SmoothSampleFit:
+        """Return an exact fit from starts with many surplus units, else what is ``known``.
+
+        What is known is such a start where it is nearly exact; ``names`` are the kinds of others.
+        """
+        options, x, y = self._options, self._rows.x, self._rows.y
+        left = (y - known.network(x)) / np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
+        nearly = known.residual <= options.race.nearly and known.fitted is not None
+        if floor > options.race.precise or not (names or nearly):
+            return known
+        if known.settled and not is_structured(samples.inputs, left, options.shrinking):
+            return known
+        order = self.rng.permutation(len(x))
+        inputs, answers = samples.inputs[order], samples.answers[order]
+        entries = options.race.final_entries
+        ending = Ending(samples, inputs, answers, self._width, floor, entries, self.on_step)
+        kinds = [get_activation(name) for name in names]
+        try:
+            found = shrink_starts(
+                kinds,
+                ending,
+                rng=self.rng,
+                options=options.shrinking,
+                on_step=self.on_step,
+                known=known.fitted.model if nearly and known.fitted is not None else None,
+            )
+        except OutOfTime:
+            return replace(known, out_of_time=True)
+        if found is None:
+            return replace(known, settled=False)  # what it leaves is not noise
+        rivals = {**known.rivals, found.kind: found}
+        return self._of_runner(samples, found, replace(known, exact=True, settled=False, rivals=rivals))
+
+    @staticmethod
+    def _of_runner(samples: StandardizedSamples, runner: Runner, known: SmoothSampleFit) -> SmoothSampleFit:
+        """Return ``known`` with the network of ``runner``."""
+        network = samples.network(runner.model)
+        return replace(known, network=network, residual=runner.residual, fitted=runner.fitted)
+
     def _raced(self, samples: StandardizedSamples, names: list[str], floor: float) -> SmoothSampleFit | None:
         """Return the winner of the race; None if there are too few rows for any."""
         race = race_kinds(
@@ -188,7 +241,7 @@ class SamplesSmoothSearch(Search):
             [get_activation(name) for name in names],
             floor=floor,
             rng=self.rng,
-            options=self._options.race,
+            options=self._race_options(samples.whitening.rank),
             on_step=self.on_step,
             rival=self._rival(),
         )

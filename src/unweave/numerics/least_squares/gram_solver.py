@@ -38,11 +38,13 @@ class GramSolver(Solver):
     """Conjugate gradients with a Cholesky factor of J^T J as preconditioner, renewed when it is worn out.
 
     Begins with J^T J in float32, ``gram``, taken at ``linear``. Makes at most ``steps`` iterations, to the
-    relative residual ``tolerance`` of the normal equations.
+    relative residual ``tolerance`` of the normal equations. ``fresh`` renews the factor at every point.
     """
 
-    def __init__(self, linear: Linearisation, gram: RealArray, steps: int, tolerance: float) -> None:
-        self._steps, self._tolerance = steps, tolerance
+    def __init__(
+        self, linear: Linearisation, gram: RealArray, steps: int, tolerance: float, fresh: bool = False
+    ) -> None:
+        self._steps, self._tolerance, self._fresh = steps, tolerance, fresh
         self._home, self._gram = linear, gram
         self._single = True
         self._factor: CholeskyFactor | None = None
@@ -53,6 +55,8 @@ class GramSolver(Solver):
         if scale == 0.0:
             return np.zeros(len(self._gram))
         right = residual / scale  # so that float32 neither under- nor overflows
+        if self._fresh and self._home is not linear:
+            self._renew(linear, damping)
         if self._factor is None:
             self._factor = cholesky_factor(self._gram, damping)
         while True:

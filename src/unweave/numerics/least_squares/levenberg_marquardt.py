@@ -92,6 +92,9 @@ class LevenbergMarquardtOptions:
     """Entries of J up to which "auto" forms it even if the problem has a cheap J^T J."""
     gram_parameters: int = 12_000
     """Rows of J^T J up to which "auto" forms it (two of 1.2 GB, half that in float32)."""
+    fresh_gram: bool = False
+    """Form J^T J anew at every point: for far starts, where it changes fast, and few parameters, where it
+    costs no more than some iterations."""
     max_memory: int | None = None
     """Bytes that matrices may take; "auto" forms none that needs more. None: no limit but those above."""
 

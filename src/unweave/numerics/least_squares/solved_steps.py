@@ -173,7 +173,7 @@ def _solver(linear: Linearisation, rows: int, size: int, options: LevenbergMarqu
     if name == "gram" or (name == "auto" and worthwhile and _GRAM_COPIES * size**2 <= numbers):
         gram = linear.in_single_precision().gram()
         if gram is not None:
-            return GramSolver(linear, gram, *inner)
+            return GramSolver(linear, gram, *inner, fresh=options.fresh_gram)
         if name == "gram":
             raise InvalidInput(
                 'solver must be one that the problem supports. Got "gram" for one without a cheap J^T J '

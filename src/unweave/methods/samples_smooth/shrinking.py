@@ -1,0 +1,215 @@
+"""More units than few inputs tell apart: starts with many surplus units, left out a few at a time.
+
+In two or three inputs many networks agree with the samples to five digits, and a start of the right width
+ends in one of them. A start of 20 units of length one comes to six or seven digits if the kind is right, to
+four if it is not. From there an eighth of the units is left out at a time, the cheapest first, and the
+others adapt (variable projection): the residual hardly rises, and on the way down the fit falls into the
+true units about every second time, where the same width from a random start does so once in forty.
+
+    1. a few starts of every kind; kinds whose residual is far above the best one leave;
+    2. shrink the best start of each, best kind first; the first that is exact ends it;
+    3. further starts of the kinds that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from unweave.arrays import Array
+from unweave.methods.samples_smooth.ending import Ending, Runner
+from unweave.methods.shared.value_search import projected_model, smooth_feature
+from unweave.networks.activations import Activation
+from unweave.networks.parameters import NetworkParameters
+from unweave.networks.ridge_continuation import OnStep
+from unweave.numerics.clock import check
+from unweave.numerics.variable_projection.problem import ProjectedFit, ProjectedProblem, ProjectionOptions
+from unweave.numerics.variable_projection.prune import random_units, removal_costs
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShrinkingOptions:
+    """Starts, and how they shrink."""
+
+    units: int = 20
+    """Units of a start."""
+    length: float = 1.0
+    """Length of their weights, in inputs of unit variance."""
+    starts: int = 3
+    """Starts of a kind, of which the best one is shrunk, ..."""
+    rounds: int = 4
+    """... and how often."""
+    rows_per_parameter: float = 8.0
+    """Rows that a start is fitted to, per parameter and divided by the outputs."""
+    fewest_equations: float = 1.5
+    """Equations per parameter of a start at least."""
+    steps: int = 150
+    """Steps of a start at most, ..."""
+    refit_steps: int = 80
+    """... and of each fit with fewer units."""
+    patience: int = 8
+    """Steps without progress that end a fit."""
+    share: float = 0.12
+    """Share of the units that are left out at a time."""
+    near: float = 1e-3
+    """Residual from which on a start is too far away to be worth shrinking."""
+    ready: float = 1e-4
+    """Residual from which on units that are worth little are left out all at once, as a trial."""
+    rise: float = 3.0
+    """Ratio of residuals after and before, above which true units were left out, ..."""
+    sure: float = 1e-6
+    """... unless the residual is still so small: then a fit has not ended, and goes on with fewer units."""
+    rival_ratio: float = 10.0
+    """Ratio of residuals to the best kind's, above which a kind leaves."""
+    work: float = 6.0
+    """Seconds that all fits take, roughly. They are counted in steps and flops, so that the search ends at
+    the same fit on every machine."""
+    step_seconds: float = 1.5e-3
+    """Seconds that one step takes besides its arithmetic ..."""
+    flops_per_second: float = 1e10
+    """... and the speed of that, measured on one thread."""
+    correlation: float = 0.5
+    """Correlation of what a fit leaves at neighboring inputs, above which it is not noise, ..."""
+    compared: int = 2000
+    """... and rows that are compared with their neighbors at most."""
+
+
+def shrink_starts(
+    kinds: Sequence[Activation],
+    ending: Ending,
+    *,
+    rng: np.random.Generator,
+    options: ShrinkingOptions | None = None,
+    on_step: OnStep | None = None,
+    known: NetworkParameters | None = None,
+) -> Runner | None:
+    """Return an exact fit of one of ``kinds`` to the rows of ``ending``; None if no start leads to one.
+
+    ``kinds`` come in the order in which they are tried. ``known`` is a fit to begin with, if there is one.
+    Raises `OutOfTime` where ``on_step`` does.
+    """
+    search = _Shrinking(ending, rng, options or ShrinkingOptions(), on_step)
+    with np.errstate(all="ignore"):  # units that run away are given up
+        found = None if known is None else search.shrink(known)
+        if found is not None or search.units <= 1 or not kinds:
+            return found
+        return search.run(list(kinds))
+
+
+def is_structured(inputs: Array, left: Array, options: ShrinkingOptions) -> bool:
+    """Return whether ``left`` (n, K) at ``inputs`` (n, d) is alike at neighboring inputs: noise is not."""
+    inputs, left = inputs[: options.compared], left[: options.compared]
+    if len(inputs) < 2:
+        return False
+    nearest = cKDTree(inputs).query(inputs, k=2)[1][:, 1]
+    centred = left - left.mean(axis=0)
+    size = float(np.sum(centred**2))
+    return size > 0 and float(np.sum(centred * centred[nearest])) > options.correlation * size
+
+
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """A fit with surplus units."""
+
+    kind: Activation
+    problem: ProjectedProblem
+    fit: ProjectedFit
+
+    @property
+    def residual(self) -> float:
+        """Root mean square misfit over the answers' spread."""
+        return self.fit.residual
+
+
+class _Shrinking:
+    def __init__(
+        self, ending: Ending, rng: np.random.Generator, options: ShrinkingOptions, on_step: OnStep | None
+    ) -> None:
+        self.ending, self.rng, self.options, self.on_step = ending, rng, options, on_step
+        self.per_unit = ending.inputs.shape[1] + 1 + ending.answers.shape[1]
+        most = int(ending.answers.size / options.fewest_equations / self.per_unit)
+        self.units, self.spent = min(options.units, most), 0.0
+
+    def run(self, kinds: list[Activation]) -> Runner | None:
+        """Try all kinds, then those that are left."""
+        least: dict[str, float] = {}
+        for _ in range(self.options.rounds):
+            starts = [self._best_started(kind) for kind in kinds if self.spent <= self.options.work]
+            for start in starts:
+                name = start.kind.name
+                least[name] = min(start.residual, least.get(name, np.inf))
+            worst = self.options.rival_ratio * min(least.values())
+            kinds = [kind for kind in kinds if least.get(kind.name, np.inf) <= worst]
+            for start in sorted(starts, key=lambda each: each.residual):
+                if start.residual <= worst and (found := self._shrunk(start)) is not None:
+                    return found
+            if self.spent > self.options.work:
+                return None
+        return None
+
+    def shrink(self, known: NetworkParameters) -> Runner | None:
+        """Shrink a fit that is known."""
+        problem = self._problem(known.activation, known.width)
+        units = np.vstack([known.weights[0], known.biases[0]])
+        return self._shrunk(self._fitted(known.activation, problem, units, self.options.refit_steps))
+
+    def _best_started(self, kind: Activation) -> _Start:
+        """Return the best of some starts: those that end in a poor minimum do so within a few steps."""
+        starts = (self._started(kind) for _ in range(self.options.starts))
+        return min(starts, key=lambda start: start.residual)
+
+    def _started(self, kind: Activation) -> _Start:
+        """Fit units of length one."""
+        problem = self._problem(kind, self.units)
+        units = random_units(problem, self.units, self.rng)
+        units *= self.options.length / np.linalg.norm(units[:-1], axis=0)
+        return self._fitted(kind, problem, units, self.options.steps)
+
+    def _problem(self, kind: Activation, units: int) -> ProjectedProblem:
+        """Return the problem of finding ``units`` on some rows per parameter."""
+        inputs, answers = self.ending.inputs, self.ending.answers
+        rows = int(self.options.rows_per_parameter * units * self.per_unit / answers.shape[1])
+        return ProjectedProblem(inputs[:rows], answers[:rows], smooth_feature(kind))
+
+    def _fitted(self, kind: Activation, problem: ProjectedProblem, units: Array, steps: int) -> _Start:
+        check()
+        options = self.options
+        limits = ProjectionOptions(steps=steps, floor=self.ending.floor / 100, patience=options.patience)
+        try:
+            fit = problem.minimise(units, limits, self.on_step)
+        except np.linalg.LinAlgError:  # units that ran away
+            fit = ProjectedFit(units, np.zeros((units.shape[1], 1)), np.inf, ())
+        flops = len(fit.history) * problem.rows * units.size**2
+        self.spent += options.step_seconds * len(fit.history) + flops / options.flops_per_second
+        return _Start(kind, problem, fit)
+
+    def _shrunk(self, start: _Start) -> Runner | None:
+        """Leave out units as long as the others make up for them; return the fit once it is exact."""
+        options = self.options
+        while start.residual <= options.near:
+            if start.residual <= options.ready and (ended := self._ended(start)) is not None:
+                return ended
+            if start.fit.units.shape[1] <= 2:
+                return None
+            units = self._without_some(start)
+            fewer = self._fitted(start.kind, start.problem, units, options.refit_steps)
+            if fewer.residual > max(options.rise * start.residual, options.sure):
+                return None
+            start = fewer
+        return None
+
+    def _ended(self, start: _Start) -> Runner | None:
+        """Return the fit without what is worth little, if it is exact."""
+        inputs, answers = self.ending.inputs, self.ending.answers
+        model = projected_model(start.fit, smooth_feature(start.kind), inputs, answers)
+        return self.ending.end_boldly(model)
+
+    def _without_some(self, start: _Start) -> Array:
+        """Return the units (w; b) without the cheapest ones."""
+        units = start.fit.units
+        for _ in range(max(1, int(self.options.share * units.shape[1]))):
+            units = np.delete(units, int(removal_costs(start.problem, units).argmin()), axis=1)
+        return units

@@ -1,0 +1,65 @@
+"""Many units in few inputs: starts with surplus units that are left out a few at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unweave
+from unweave.errors import OutOfTime
+from unweave.methods.samples_smooth.ending import Ending
+from unweave.methods.samples_smooth.race_options import RaceOptions
+from unweave.methods.samples_smooth.shrinking import ShrinkingOptions, is_structured, shrink_starts
+from unweave.networks.activations import get_activation
+from unweave.networks.standardized import StandardizedSamples
+
+
+def planted(layers=(2, 5, 1), seed=1000, noise=0.0):
+    net = unweave.random_network(list(layers), "tanh", seed=seed, outer="normal")
+    rng = np.random.default_rng([seed, 1])
+    x = rng.standard_normal((20 * net.n_parameters, layers[0]))
+    y = net(x)
+    samples = StandardizedSamples.of(x, y + noise * y.std() * rng.standard_normal(y.shape))
+    entries = RaceOptions().final_entries
+    return net, samples, Ending(samples, samples.inputs, samples.answers, None, 1e-10, entries, None)
+
+
+def test_the_right_kind_and_width_are_found():
+    net, samples, ending = planted()
+    kinds = [get_activation(name) for name in ("softplus", "tanh")]
+    found = shrink_starts(kinds, ending, rng=np.random.default_rng(0))
+    assert found is not None
+    assert found.kind == "tanh"
+    assert unweave.compare(net, samples.network(found.model)).parameter_error < 1e-8
+
+
+def test_nothing_is_exact_behind_noise():
+    _, _, ending = planted(noise=1e-3)
+    options = ShrinkingOptions(rounds=1, starts=1)
+    assert (
+        shrink_starts([get_activation("tanh")], ending, rng=np.random.default_rng(0), options=options) is None
+    )
+
+
+def test_too_few_rows_start_nothing():
+    _, samples, _ = planted()
+    few = Ending(samples, samples.inputs[:6], samples.answers[:6], None, 1e-10, 10**6, None)
+    assert shrink_starts([get_activation("tanh")], few, rng=np.random.default_rng(0)) is None
+
+
+def test_time_ends_it():
+    def late(steps, residual):
+        raise OutOfTime
+
+    _, _, ending = planted()
+    with pytest.raises(OutOfTime):
+        shrink_starts([get_activation("tanh")], ending, rng=np.random.default_rng(0), on_step=late)
+
+
+def test_noise_has_no_structure_and_a_missing_unit_has():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((600, 2))
+    options = ShrinkingOptions()
+    assert is_structured(x, np.tanh(x[:, :1] + x[:, 1:]), options)
+    assert not is_structured(x, rng.standard_normal((600, 1)), options)
+    assert not is_structured(x[:1], np.ones((1, 1)), options)
