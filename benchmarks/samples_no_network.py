@@ -6,7 +6,7 @@ units, layers of two kinds, two layers, wave packets. Answers are rounded to 1, 
 input comes three times with noise of 1 or 2 %. Nothing is told. Sample number i is function i mod 10 of
 coarseness (i // 10) mod 5.
 
-A line follows every 25 samples and counts all so far. Seconds are computing time: median and most. What is
+A line follows every 5 samples and counts all so far. Seconds are computing time: median and most. What is
 called recovered is named on stderr.
 
     python benchmarks/samples_no_network.py [--first 0] [--seeds 500]
@@ -28,7 +28,7 @@ from unweave.arrays import Array
 ROWS = 300
 COPIES = 3
 """Times that an input comes where answers are noisy."""
-PROGRESS = 25
+PROGRESS = 5
 """Samples after which a line is printed."""
 COARSENESS = ("1 decimal", "2 decimals", "3 decimals", "1 % noise", "2 % noise")
 
