@@ -3,8 +3,8 @@
 In two or three inputs many networks agree with the samples to five digits, and a start of the right width
 ends in one of them. A start of 20 units of length one comes to six or seven digits if the kind is right, to
 four if it is not. From there an eighth of the units is left out at a time, the cheapest first, and the
-others adapt (variable projection): the residual hardly rises, and on the way down the fit often falls into the
-true units, which random starts of fewer units seldom reach.
+others adapt (variable projection): the residual hardly rises, and on the way down the fit often falls into
+the true units, which random starts of fewer units seldom reach.
 
     1. a few starts of every kind; kinds whose residual is far above the best one leave;
     2. shrink the best start of each, best kind first; the first that is exact ends it;
