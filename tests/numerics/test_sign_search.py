@@ -7,7 +7,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from unweave.numerics.sign_search import box_point, branch_and_bound, longest_point, narrowed_signs
+from unweave.numerics.clock import time_limit
+from unweave.numerics.sign_search import (
+    box_point,
+    branch_and_bound,
+    longest_point,
+    meet_in_the_middle,
+    narrowed_signs,
+)
 
 
 @pytest.mark.parametrize("seed", range(1000, 1006))
@@ -44,3 +51,28 @@ def test_the_longest_point_is_a_pattern_that_fits() -> None:
             met += 1
             np.testing.assert_array_equal(found, signs)
     assert met >= 5
+
+
+@pytest.mark.parametrize("equations", [1, 3])
+def test_halves_that_meet_are_all_patterns_that_fit(equations: int) -> None:
+    """Few equations leave many pairs of halves to look at, in several blocks."""
+    rng = np.random.default_rng(1000)
+    matrix, allowed = rng.standard_normal((equations, 18)), 0.4
+    right = matrix @ rng.choice([-1.0, 1.0], 18)
+    every = np.array(list(product((-1.0, 1.0), repeat=18)))
+    fitting = every[np.linalg.norm(every @ matrix.T - right, axis=1) <= allowed]
+    assert len(fitting) > 10
+    found = meet_in_the_middle(matrix, right, allowed)
+    assert found is not None
+    assert {row.tobytes() for row in found} == {row.tobytes() for row in fitting}
+    assert len(found) == len(fitting)
+
+
+def test_halves_meet_no_more_once_the_time_is_over() -> None:
+    """A wide system with one equation has millions of pairs: they must not hold a run that has ended."""
+    rng = np.random.default_rng(1000)
+    matrix = rng.standard_normal((1, 30))
+    looks = iter([1.0, 1.0, 1.0])
+    with time_limit(lambda: next(looks, 0.0)):
+        assert meet_in_the_middle(matrix, np.zeros(1), 1e-2) is None
+    assert next(looks, None) is None  # it was the clock that ended it, after some blocks

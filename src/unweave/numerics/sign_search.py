@@ -73,7 +73,10 @@ DEFAULT_SIGN_OPTIONS = SignOptions()
 
 
 def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | None:
-    """Return all xi (n, m) with |M xi - r| <= ``allowed``, for M (q, m); None if there are too many."""
+    """Return all xi (n, m) with |M xi - r| <= ``allowed``, for M (q, m); None if there are too many.
+
+    None, too, where the time ends before all have been gone through.
+    """
     width = matrix.shape[1]
     if width > WIDEST_ENUMERATION:
         return None
@@ -93,8 +96,10 @@ def meet_in_the_middle(matrix: Array, right: Array, allowed: float) -> Array | N
         return None
     found = [np.zeros((0, width))]
     hits = np.flatnonzero(counts)
-    for start in range(0, len(hits), _PATTERNS_PER_PRODUCT):
-        rows = hits[start : start + _PATTERNS_PER_PRODUCT]
+    blocks = np.cumsum(counts[hits]) // _PATTERNS_PER_PRODUCT
+    for rows in np.split(hits, np.flatnonzero(np.diff(blocks)) + 1):
+        if out_of_time():
+            return None
         lefts = left_order[np.repeat(rows, counts[rows])]
         steps = np.arange(len(lefts)) - np.repeat(np.cumsum(counts[rows]) - counts[rows], counts[rows])
         others = order[np.repeat(first[rows], counts[rows]) + steps]

@@ -205,6 +205,7 @@ class InnerSigns:
         if options.digits * len(right) - 0.7 * len(units) < options.digits_to_spare:
             return None
         for slope in self.slopes:
+            check()
             factor = (1 + slope) / (1 - slope)
             solution = solve_sign_system(factor * matrix, right, options.tolerance, options=options.signs)
             if solution.solved and solution.unique:
