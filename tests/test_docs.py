@@ -209,7 +209,6 @@ def test_the_page_on_verdicts_says_what_happens(capsys: pytest.CaptureFixture[st
 def test_the_page_on_samples_says_what_happens(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("sklearn")
     monkeypatch.chdir(tmp_path)
     exec(compile("\n".join(python_blocks("samples.md")), "samples.md", "exec"), {"__name__": "samples"})
     assert capsys.readouterr().out.splitlines() == [
