@@ -30,6 +30,7 @@ _SHRINKING = 0.5  # of the radius after a step that gained little
 _LEAST_GAIN = 0.01  # of what is missing, that is worth another step as long
 _LARGEST_RISE = 1.1  # of the least error so far: a row at a kink has another slope on its other side
 _ROUNDING = 1e-6  # of the bound: what decimals stored in binary and the programs' tolerance leave
+_LONGEST_PROGRAM = 60.0  # seconds, or what is left until the deadline
 _MATRICES = 4.0  # of the Jacobian's size that a program holds
 
 
@@ -82,6 +83,7 @@ def _nearer(
         b_ub=np.concatenate([left, -left]),
         bounds=[(-reach, reach)] * model.size + [(0.0, None)],
         method="highs",
+        options={"time_limit": min(clock.remaining_seconds(), _LONGEST_PROGRAM)},
     )
     if solved.status != 0:
         return None

@@ -258,7 +258,7 @@ class Run:
         return verdict
 
     def _challenged(self, candidate: Candidate, place: Place) -> Candidate:
-        """Let other kinds of units try to explain coarse answers as well, unless the user told the kind."""
+        """Hold coarse answers against the network: their rounding, and other kinds where none was told."""
         if not place.findings.is_noisy:
             return candidate
         if not isinstance(candidate.network, Network) or candidate.evidence.from_exact_equations:
