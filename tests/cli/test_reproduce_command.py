@@ -138,6 +138,26 @@ def test_ctrl_c_keeps_what_was_measured(interrupt):
     assert [figure["quantity"] for figure in content["experiments"][0]["figures"]] == ["pieces"]
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_cell_that_cannot_be_measured_leaves_the_others(as_json, tmp_path, monkeypatch):
+    from unweave.experiments import stored
+
+    whole = stored.measure_cell
+
+    def breaks_at_seed_1(experiment, cell):
+        if cell["seed"] == 1:
+            raise unweave.UnweaveError("no rows left")
+        return whole(experiment, cell)
+
+    monkeypatch.setattr(stored, "measure_cell", breaks_at_seed_1)
+    store = tmp_path / "results.jsonl"
+    done = invoke("dichotomies", "--seeds", "0:3", "--store", store, *(["--json"] if as_json else []))
+    assert done.exit_code == 1
+    assert len(store.read_text().splitlines()) == 2
+    told = "dichotomies, seed 1: no rows left"
+    assert json.loads(done.stdout)["failed"] == [told] if as_json else f"not measured: {told}" in done.stdout
+
+
 def test_quiet_is_one_line():
     assert invoke("one", "--quiet", experiments=planted(one=[RIGHT])).stdout == "AGREES all 1 figures\n"
 

@@ -7,11 +7,13 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from unweave.experiments import EXPERIMENTS
 from unweave.experiments.pages import PAGES, page_html, write_pages
 from unweave.experiments.stored import ResultFile, cell_key, figures_of, measure_cell, tasks
+from unweave.experiments.studies import entangled
 from unweave.experiments.study import Record, grouped
 from unweave.experiments.summary import by_source, summaries
 
@@ -103,3 +105,12 @@ def test_the_page_of_the_documentation_is_that_of_the_stored_results():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.page() == (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+
+
+def test_an_oracle_fills_every_layer_where_a_direction_is_no_unit_s():
+    truth = entangled.deep_network(np.random.default_rng(0), 12, [12, 5, 4, 3], "tanh", 0.05)
+    inner = np.concatenate(entangled.true_directions(truth)[1:-1])
+    inner[2] = inner[7]  # a unit of the second layer is missing, one of the third was found twice
+    labels = entangled._oracle(truth)(inner)
+    assert sorted(labels) == [2] * 5 + [3] * 4
+    assert labels[[0, 1, 3, 4]].tolist() == [2, 2, 2, 2]

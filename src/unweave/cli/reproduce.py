@@ -23,7 +23,7 @@ from unweave.cli.options import AsJson, Quiet, Seed
 from unweave.cli.output.console import print_line, stdout_console
 from unweave.cli.output.document import print_json
 from unweave.cli.output.figures import StoredRow, show_catalogue, show_figures, show_stored, summary
-from unweave.errors import InvalidInput
+from unweave.errors import InvalidInput, UnweaveError
 from unweave.experiments import EXPERIMENTS, Experiment, Figure, agree
 from unweave.numerics import interrupts
 
@@ -203,13 +203,14 @@ def _measure_missing(options: ReproduceOptions, chosen: list[Experiment]) -> int
     from unweave.cli.option_groups import RunningOptions
     from unweave.execution.executor import SerialExecutor
     from unweave.experiments.stored import ResultFile, figures_of, tasks
+    from unweave.experiments.study import named
 
     assert options.store is not None
     seeds = _seeds(options)
     file = ResultFile(options.store)
     wanted = tasks(chosen, options.size.value, seeds)
     missing = file.missing(wanted)
-    console, interrupted = stdout_console(), False
+    console, interrupted, failed = stdout_console(), False, list[str]()
     with (
         _spinner(not (options.quiet or options.as_json)) as say,
         RunningOptions(options.workers, options.scheduler).executor() as executor,
@@ -218,7 +219,10 @@ def _measure_missing(options: ReproduceOptions, chosen: list[Experiment]) -> int
         try:
             for done, (index, record) in enumerate(results, 1):
                 name, cell = missing[index]
-                file.append(name, record)
+                if isinstance(record, str):
+                    failed.append(f"{name}, {named(cell)}: {record}")
+                else:
+                    file.append(name, record)
                 say(f"{done}/{len(missing)} ", f"{name}, seed {cell['seed']}: done")
         except KeyboardInterrupt:
             interrupted = True
@@ -245,6 +249,7 @@ def _measure_missing(options: ReproduceOptions, chosen: list[Experiment]) -> int
                     }
                     for experiment in chosen
                 },
+                "failed": failed,
                 "interrupted": interrupted,
             }
         )
@@ -262,17 +267,24 @@ def _measure_missing(options: ReproduceOptions, chosen: list[Experiment]) -> int
                 for name, found in figures.items()
             ],
         )
+        for line in failed:
+            print_line(console, f"not measured: {line}", "red")
     if interrupted:
         return INTERRUPTED
-    return DONE if all(agree(found) for found in figures.values()) else NOT_EXACT
+    return DONE if all(agree(found) for found in figures.values()) and not failed else NOT_EXACT
 
 
-def _measure_one(task: Task) -> Record:
-    """Measure one cell, here or in a worker."""
+def _measure_one(task: Task) -> Record | str:
+    """Measure one cell, here or in a worker; what stood in its way, so that the others are measured."""
     from unweave.experiments.stored import measure_cell
 
     name, cell = task
-    return measure_cell(EXPERIMENTS[name], cell)
+    try:
+        return measure_cell(EXPERIMENTS[name], cell)
+    except UnweaveError as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return str(error)
 
 
 def _seeds(options: ReproduceOptions) -> range:

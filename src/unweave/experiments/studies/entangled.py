@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from unweave.arrays import Array, IntArray
 from unweave.experiments.deep import span_error, true_directions
@@ -109,12 +110,16 @@ def _recovered(cell: Cell) -> tuple[Network, PublishedDeepResult]:
 
 
 def _oracle(truth: Network):  # type: ignore[no-untyped-def]
-    """Tell inner layers apart by the truth, as the source does for four layers."""
-    layers = true_directions(truth)
+    """Tell inner layers apart by the truth, as the source does for four layers.
+
+    Every layer gets as many directions as it has units: one that is no unit's goes where a unit is missing.
+    """
+    layers = true_directions(truth)[1:-1]
+    places = np.repeat(np.arange(len(layers)), [len(layer) for layer in layers])
 
     def oracle(rows: Array) -> IntArray:
-        far = np.stack([distances(rows, layer) for layer in layers[1:-1]])
-        return np.asarray(np.argmin(far, axis=0) + 2)
+        far = np.stack([distances(rows, layer) for layer in layers], axis=1)
+        return np.asarray(places[linear_sum_assignment(far[:, places])[1]] + 2)
 
     return oracle
 
