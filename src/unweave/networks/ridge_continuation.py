@@ -33,7 +33,7 @@ from unweave.numerics.least_squares.ridged import Ridged
 from unweave.numerics.least_squares.solved_steps import SolvedSteps
 from unweave.numerics.variable_projection.features import SmoothFeature
 from unweave.numerics.variable_projection.problem import ProjectedProblem
-from unweave.numerics.variable_projection.prune import removal_costs
+from unweave.numerics.variable_projection.prune import Elimination, removal_costs
 
 OnStep = Callable[[int, float], None]
 
@@ -234,16 +234,16 @@ class RidgeFit:
 
     def _cheap(self, level: RidgeLevel, together: int) -> list[int]:
         """Units that can go one after another while what that costs is near the residual, or ``together``."""
-        units, numbers, total = _units(level.model), np.arange(level.model.width), 0.0
+        fewer, total = Elimination(self._projected, _units(level.model)), 0.0
         gone: list[int] = []
         while len(gone) < level.model.width // 4:
-            costs = removal_costs(self._projected, units)
+            costs = fewer.costs()
             cheapest = int(costs.argmin())
             total = float(np.hypot(total, costs[cheapest]))
             if total > self.options.cheap * level.residual and len(gone) >= together:
                 break
-            gone.append(int(numbers[cheapest]))
-            units, numbers = np.delete(units, cheapest, axis=1), np.delete(numbers, cheapest)
+            gone.append(int(fewer.left[cheapest]))
+            fewer.leave_out(cheapest, float(costs[cheapest]))
         return gone
 
     def _doubtful(self, level: RidgeLevel) -> list[int]:

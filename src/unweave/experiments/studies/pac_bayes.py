@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 _SAMPLES, _FRESH = 1000, 1000
-_CLUSTER_SEEDS = 2  # seeds with a cluster, which takes most of the time; the others train one network
 _DEEP = 5  # depth from which on training takes eight epochs instead of five
 _DILATION_DEPTH_2, _DILATION_DEEPEST = 1.0, 2.5  # L3547: close to 1 at depth 2, about 2.5 at depth 8
 
@@ -67,8 +66,6 @@ def measure_trained(cell: Cell) -> Values:
         "ours": None,
         "spectral": None,
     }
-    if not int(cell["cluster"]):
-        return values
     starts = cone_of_starts(start, half_angle, int(cell["cluster"]), seed)
     ends = [train_classifier(one, x, y, options, seed) for one in starts]
     values["eps"], values["gamma"] = nice_margins(end, ends, x)
@@ -108,7 +105,7 @@ def _synthetic_cells(size: Size, seeds: range) -> Iterator[Cell]:
                     "a": separation,
                     "depth": depth,
                     "width": width,
-                    "cluster": cluster if seed in seeds[:_CLUSTER_SEEDS] else 0,
+                    "cluster": cluster,
                     "seed": seed,
                 }
 
@@ -120,8 +117,7 @@ def _digits_cells(size: Size, seeds: range) -> Iterator[Cell]:
     for seed in seeds:
         for width in widths:
             for depth in depths:
-                members = cluster if seed in seeds[:_CLUSTER_SEEDS] else 0
-                yield {"data": "digits", "depth": depth, "width": width, "cluster": members, "seed": seed}
+                yield {"data": "digits", "depth": depth, "width": width, "cluster": cluster, "seed": seed}
 
 
 def _bound_figures(records: Records, key: str, origin: str) -> Iterator[Figure]:

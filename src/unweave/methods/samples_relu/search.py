@@ -46,7 +46,9 @@ class SamplesReluOptions:
     search: SearchOptions = field(default_factory=SearchOptions)
     """Starts, surplus units and repairs of the search."""
     first_widths: int = 16
-    """Number of units allowed at first when the caller gives neither width nor activation."""
+    """Number of units allowed at first when the caller gives neither width nor activation, ..."""
+    doubted: int = 9
+    """... and from which on units of another kind are tried first if more of these bring little."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -130,7 +132,7 @@ class SamplesReluSearch(Search):
         rows, options = self._rows, self._options.search
         floor, noisy = rows.floor()
         if most is not None:
-            options = replace(options, starts=1, most=most)
+            options = replace(options, starts=1, most=most, doubted=self._options.doubted)
         with self.journal.stage(f"fit {activation or 'relu or leaky_relu'}") as stage:
             fit = fit_samples(
                 rows.x,
@@ -267,7 +269,7 @@ class SamplesWideReluSearch(SamplesReluSearch):
         if better.criterion is not None and least < better.criterion:
             raise GaveUp(SamplesReluReason.OTHERS_FIT_BETTER)
         evidence = better.evidence
-        if not isinstance(evidence, SamplesReluEvidence) or evidence.widest < most:
+        if not isinstance(evidence, SamplesReluEvidence) or evidence.widest < self._options.doubted:
             raise GaveUp(SamplesReluReason.NOT_HELD_BACK, most=most)
         self._fit(SQUARED if better.network.activations[0] == SQUARED else None, None)
 

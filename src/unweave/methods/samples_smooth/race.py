@@ -156,7 +156,7 @@ class _Race:
             self.waiting = self._may_wait(heat, last) and not self._is_done()
             if self.waiting:
                 continue
-            if last is not None and before is None and not self._is_done():
+            if last is not None and before is None and not self._is_done() and not self._outdoes(heat, last):
                 self._conclude(last)
                 before = self.best
             if not self._is_exact():
@@ -167,6 +167,15 @@ class _Race:
             if self._has_settled(before, size) or useless >= self.options.useless:
                 return self.settled
         return False
+
+    def _outdoes(self, heat: Heat, last: Heat) -> bool:
+        """Return whether precise answers need more units than ``last`` had."""
+        return self._precise and heat.best.residual < self.options.awaited * last.best.residual
+
+    @property
+    def _precise(self) -> bool:
+        """Whether answers are so precise that what a fit leaves is no noise."""
+        return self.floor <= self.options.precise
 
     def _is_exact(self) -> bool:
         return self.best is not None and self.best.residual <= self.floor
@@ -209,18 +218,20 @@ class _Race:
         before = self.screening.left_by_affine if last is None else last.best.residual
         self.last = heat = Heat(size)
         self.ended = []
-        waiting = self._in_order(last)
-        while waiting:
-            kind = self.screening.next_of(waiting, heat)
-            waiting.remove(kind)
+        tried: RidgeLevel | None = None
+        while heat.unseen(self.kinds):
+            kind = self.screening.next_of(self._in_order(heat, last), heat)
+            if self._is_blurred(kind, heat):
+                break
             level = self.screening.screen(kind, heat)
             evident = kind.name in heat.limited and level.residual <= options.evident * before
-            if evident and self.floor <= options.precise:
+            if evident and self._precise:
+                tried = level
                 if not self._end_boldly(level.model, level.residual):
                     self._finish(self.screening.settle(level, heat))
                 if self._is_exact():
                     return heat
-        if self._end_boldly(heat.best.model, heat.best.residual):
+        if heat.best is not tried and self._end_boldly(heat.best.model, heat.best.residual):
             return heat
         least = max(heat.best.residual, self.floor)
         for level in heat.levels:
@@ -228,12 +239,22 @@ class _Race:
         self.kinds = [kind for kind in self.kinds if self.behind[kind.name] < options.patience]
         return heat
 
-    def _in_order(self, last: Heat | None) -> list[Activation]:
-        """Return the kinds that are still in the race, those first that explained most at the last size."""
+    def _in_order(self, heat: Heat, last: Heat | None) -> list[Activation]:
+        """Return the kinds not yet screened, those first that explained most at the last size."""
+        unseen = heat.unseen(self.kinds)
         if last is None:
-            return list(self.kinds)
+            return unseen
         ranks = {level.model.activation.name: rank for rank, level in enumerate(last.ranked())}
-        return sorted(self.kinds, key=lambda kind: ranks[kind.name])
+        return sorted(unseen, key=lambda kind: ranks.get(kind.name, len(ranks)))
+
+    def _is_blurred(self, kind: Activation, heat: Heat) -> bool:
+        """Return whether too few units hide how ``kind`` differs from one that is screened already.
+
+        It is screened later, where it would be finished. Behind coarse answers every kind is screened.
+        """
+        if not (self._precise and self.screening.has_kin(kind, heat)):
+            return False
+        return heat.best.residual > self.options.blurred * self.screening.left_by_affine
 
     def _may_wait(self, heat: Heat, last: Heat | None) -> bool:
         """Return whether more units still explain so much more that it is too early to finish a fit."""
@@ -253,6 +274,8 @@ class _Race:
 
     def _conclude(self, heat: Heat) -> None:
         """Finish the best fits of one size."""
+        for kind in heat.unseen(self.kinds):
+            self.screening.screen(kind, heat)
         options, ranked = self.options, heat.ranked()
         worst = options.finish_ratio * ranked[0].residual
         worth = [level for level in ranked if level.residual <= worst][: options.finished]
@@ -268,8 +291,8 @@ class _Race:
                 self._finish(finalist)
             if self._is_done():
                 return
-        precise = self.floor <= options.precise  # then what is left is no noise: a weak unit may be missing
-        if precise or len(keeping_up) == 1 or heat.size == self._sizes()[-1]:
+        # Where answers are precise, a weak unit may be missing.
+        if self._precise or len(keeping_up) == 1 or heat.size == self._sizes()[-1]:
             self._mend(min(keeping_up, key=_left))
 
     def _end_boldly(self, model: NetworkParameters, residual: float) -> Runner | None:
@@ -278,7 +301,7 @@ class _Race:
         Behind coarse answers the information criterion decides which units stay.
         """
         check()
-        if self.floor > self.options.precise or residual > self.options.near:
+        if not self._precise or residual > self.options.near:
             return None
         ended = self._ending.end_boldly(model)
         if ended is not None:
@@ -287,6 +310,7 @@ class _Race:
 
     def _finish(self, finalist: Finalist) -> None:
         """Take a settled fit to the end."""
+        mended = finalist.ended is not None
         finalist.ended = self._end_boldly(finalist.level.model, finalist.level.residual)
         if finalist.ended is not None:
             return
@@ -294,6 +318,8 @@ class _Race:
         finalist.level = self._without_surplus(fit, finalist.level)
         ended = self._ending.end(finalist.level.model)
         self._enter(ended)
+        if mended and ended in self.ended:
+            self.ended.remove(ended)  # no start of its own: it may lead back to where it was
         if self.floor < ended.residual <= self.options.nearly:
             ended = self._end_boldly(ended.model, ended.residual) or ended
         finalist.ended = ended

@@ -29,6 +29,9 @@ class RaceOptions:
     """... and that units are found on."""
     kin: float = 0.15
     """Misfit of one kind's units as an imitation of another's, up to which they begin with those."""
+    blurred: float = 0.1
+    """Residual, over what an affine part leaves, above which kinds that imitate each other look alike: one of
+    them is screened, the others where a fit is finished."""
     evident: float = 0.1
     """Ratio of a screening residual to the best one of the size before, below which a kind that only the
     ridge limits is finished before the others are screened, ..."""

@@ -6,6 +6,7 @@ The first kind begins with small random units under a falling ridge. A kind that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,6 +46,11 @@ class Heat:
     def ranked(self) -> list[RidgeLevel]:
         """Return the fits, the best one first."""
         return sorted(self.levels, key=lambda level: level.residual)
+
+    def unseen(self, kinds: Sequence[Activation]) -> list[Activation]:
+        """Return those of ``kinds`` that have no fit yet."""
+        seen = {level.model.activation.name for level in self.levels}
+        return [kind for kind in kinds if kind.name not in seen]
 
     @property
     def best(self) -> RidgeLevel:
@@ -122,6 +128,10 @@ class Screening:
             if nearest[1].residual < least:
                 best, least = kind, nearest[1].residual
         return best
+
+    def has_kin(self, kind: Activation, heat: Heat) -> bool:
+        """Return whether ``kind`` imitates one that has a fit."""
+        return self._nearest(kind, heat) is not None
 
     def _nearest(self, kind: Activation, heat: Heat) -> tuple[Imitation, RidgeLevel] | None:
         """Return the fit of the kind that this one imitates best, if it does."""

@@ -25,7 +25,13 @@ from unweave.numerics.variable_projection.problem import (
     ProjectionOptions,
     with_ones,
 )
-from unweave.numerics.variable_projection.prune import OnStep, information, removal_costs, repaired
+from unweave.numerics.variable_projection.prune import (
+    Elimination,
+    OnStep,
+    information,
+    removal_costs,
+    repaired,
+)
 from unweave.numerics.variable_projection.search import UnitSearch
 
 
@@ -162,15 +168,8 @@ class _Nearby:
 
     def _cheap(self, fit: ProjectedFit) -> IntArray:
         """Return the units for whose loss refitted heights make up, but for noise, cheapest first."""
-        units, numbers, gone = fit.units, np.arange(fit.units.shape[1]), []
-        most = self._noise_price(fit)
-        while len(numbers) > 1 and not out_of_time():
-            costs = removal_costs(self._problem, units)
-            cheapest = int(costs.argmin())
-            if costs[cheapest] > most:
-                break
-            gone.append(numbers[cheapest])
-            numbers, units = np.delete(numbers, cheapest), np.delete(units, cheapest, axis=1)
+        price = self._noise_price(fit)
+        gone = list(Elimination(self._problem, fit.units).cheapest(lambda residual: price))
         return np.array(gone, dtype=np.int64)
 
     def _noise_price(self, fit: ProjectedFit) -> float:

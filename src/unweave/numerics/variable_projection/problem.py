@@ -9,8 +9,8 @@ Kaufman's Jacobian is
     J = P B,     B v = sum_i H_i (g'(z_i) (X_1 v_i)),     J^T r = ( X_1^T (g'(Z) * r H^T) )_i .
 
 A step solves (J^T J + lambda D) s = J^T r: through J^T J while it is small, by conjugate gradients in single
-precision beyond (`steps`). The residual is always taken in float64, so that the end does
-not depend on who solved.
+precision beyond (`steps`). There features and residuals are in single precision, too, while they are far from
+the end; near it they are always in float64, so that the end does not depend on who solved.
 
 Once every sample lies on the right side of every hyperplane, the model of kinked units is bilinear and the
 last steps are Newton's: a planted network comes out to rounding. Scaling such a unit changes nothing, so
@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from unweave.arrays import Array, BoolArray, RealArray
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
@@ -52,9 +53,14 @@ _PROJECTION_SCHEDULE = LevenbergMarquardtOptions(
     least_raised=0.0,
     max_damping=np.inf,
 )
-_FEATURE_RANK = 1e-13  # relative size of a singular value of the features that is zero
-_NEAR_TOLERANCE, _FAR_TOLERANCE = 1e-3, 1e-2  # of the gradient, for conjugate gradients
+FEATURE_RANK = 1e-13
+"""Relative size of a singular value of the features that is zero."""
+# Of the gradient, for conjugate gradients: far from the end, near it with surplus units, and at it.
+_FAR_TOLERANCE, _NEAR_TOLERANCE, _LAST_TOLERANCE = 0.1, 1e-2, 1e-3
 _FAR_RATIO = 0.5  # of residuals after and before a step, above which the end is far
+_NEAR_RESIDUAL = 1e-3  # relative residual of a fit that is near its end
+_SINGLE_RESIDUAL = 3e-3  # relative residual above which single precision shows it well enough
+_SINGLE_SHIFT = 1e-6  # of unit columns' Gram matrix, whose rounding is smaller
 _GAIN_ENTRIES = 8_000_000  # features of candidates formed at once (64 MB)
 
 
@@ -89,7 +95,9 @@ class ProjectedFit:
 @dataclass(frozen=True, eq=False)
 class _Point:
     units: Array
-    basis: Array  # orthonormal columns (n, m) beside the polynomial's
+    basis: RealArray  # Q, orthonormal columns (n, m) beside the polynomial's
+    triangle: Array  # R (m, m): Q R are the features, the polynomial projected out
+    right: Array  # Q^T y (m, K)
     heights: Array
     residual: Array  # (n, K)
     size: float  # |r| / |y|
@@ -131,19 +139,46 @@ class ProjectedProblem:
     def slopes(self, units: Array, dtype: type[np.floating[Any]] = np.float64) -> RealArray:
         """g'(Z) (n, m)."""
         result = np.empty((self.rows, units.shape[1]), dtype)
+        inputs = self.single().inputs if dtype is np.float32 else self.inputs
+        units = units.astype(dtype)
         for rows in row_blocks(self.rows):
-            result[rows] = self.feature.slope(self.inputs[rows] @ units)
+            result[rows] = self.feature.slope(inputs[rows] @ units)
         return result
 
     def at(self, units: Array) -> _Point:
         """Eliminate the linear numbers at V = ``units`` (d+1, m)."""
         basis, triangle = orthonormal_columns(self.features(units), overwrite=True)
         right = basis.T @ self.rest
-        heights: Array = np.asarray(np.linalg.lstsq(triangle, right, rcond=_FEATURE_RANK)[0], np.float64)
+        heights: Array = np.asarray(np.linalg.lstsq(triangle, right, rcond=FEATURE_RANK)[0], np.float64)
         residual = self.rest - basis @ right
         residual -= basis @ (basis.T @ residual)  # what rounding left
         size = float(np.linalg.norm(residual)) / self.size
-        return _Point(units, basis, heights, residual, size)
+        return _Point(units, basis, triangle, right, heights, residual, size)
+
+    def roughly_at(self, units: Array) -> _Point:
+        """The same by single precision, if that shows the residual well enough."""
+        single = self.single()
+        basis = np.empty((self.rows, units.shape[1]), np.float32)
+        narrow = units.astype(np.float32)
+        for rows in row_blocks(self.rows):
+            basis[rows] = self.feature.value(single.inputs[rows] @ narrow)
+        single.project(basis)
+        gram = (basis.T @ basis).astype(np.float64)
+        scale = np.sqrt(np.maximum(gram.diagonal(), np.finfo(np.float32).tiny))
+        gram = gram / (scale[:, None] * scale)
+        gram[np.diag_indices_from(gram)] += _SINGLE_SHIFT
+        if not np.isfinite(gram).all():
+            return self.at(units)
+        triangle = np.linalg.cholesky(gram).T * scale
+        turn = solve_triangular(triangle, np.eye(len(triangle)), check_finite=False).astype(np.float32)
+        for rows in row_blocks(self.rows):
+            basis[rows] = basis[rows] @ turn
+        right = (basis.T @ self.rest.astype(np.float32)).astype(np.float64)
+        residual = self.rest - basis @ right.astype(np.float32)
+        size = float(np.linalg.norm(residual)) / self.size
+        if not size > _SINGLE_RESIDUAL:
+            return self.at(units)
+        return _Point(units, basis, triangle, right, turn @ right, residual, size)
 
     def scaled(self, units: Array) -> Array:
         """``units`` (d+1, m) with |w| = 1 where that is no restriction."""
@@ -180,10 +215,13 @@ class ProjectedProblem:
             stalls=options.patience,
             worthwhile=options.worthwhile,
         )
+        steps = _ProjectedSteps(self, options.gram_parameters)
+        start = steps.at(units)
         if units.size > options.gram_parameters:  # smaller dampings would all give the same step
             schedule = replace(schedule, least_damping=SINGLE_DAMPING)
-        start = self.at(self.scaled(units))
-        path = minimise(_ProjectedSteps(self, options.gram_parameters), start, schedule, on_step)
+            if start.size < _NEAR_RESIDUAL:
+                schedule = replace(schedule, damping=SINGLE_DAMPING)
+        path = minimise(steps, start, schedule, on_step)
         return ProjectedFit(path.point.units, path.point.heights, path.point.size, path.history)
 
     def residual_at(self, units: Array) -> Array:
@@ -209,24 +247,38 @@ class _ProjectedSteps(Steps[_Point]):
 
     def __init__(self, problem: ProjectedProblem, gram_parameters: int) -> None:
         self._problem, self._gram_parameters = problem, gram_parameters
-        self._tolerance = _FAR_TOLERANCE
+        self._far = True
         self._solve: Solve | None = None
+
+    def at(self, units: Array) -> _Point:
+        """The point at V = ``units``, in the precision that the steps there ask for."""
+        problem = self._problem
+        units = problem.scaled(units)
+        return problem.at(units) if self._formed(units) else problem.roughly_at(units)
+
+    def _formed(self, units: Array) -> bool:
+        """Whether J^T J is small enough to be formed."""
+        return units.size <= self._gram_parameters
 
     def trial(self, point: _Point, damping: float | Array) -> _Point:
         problem = self._problem
         if self._solve is None:
-            if point.units.size <= self._gram_parameters:
+            if self._formed(point.units):
                 self._solve = gram_solver(problem.linearised(point))
             else:
                 linear = problem.linearised(point, np.float32)
-                self._solve = conjugate_gradient_solver(linear, problem.single(), self._tolerance)
-        return problem.at(problem.scaled(point.units + self._solve(float(damping))))
+                self._solve = conjugate_gradient_solver(linear, problem.single(), self._tolerance(point))
+        return self.at(point.units + self._solve(float(damping)))
 
     def accepted(self, better: bool | BoolArray, trial: _Point, point: _Point) -> _Point:
-        far = trial.size > _FAR_RATIO * point.size
-        self._tolerance = _FAR_TOLERANCE if far else _NEAR_TOLERANCE
+        self._far = bool(trial.size > _FAR_RATIO * point.size)
         self._solve, self._problem.reached = None, trial.units
         return trial
+
+    def _tolerance(self, point: _Point) -> float:
+        if point.size < _NEAR_RESIDUAL:
+            return _LAST_TOLERANCE
+        return _FAR_TOLERANCE if self._far else _NEAR_TOLERANCE
 
 
 def with_ones(x: Array) -> Array:

@@ -15,15 +15,15 @@ whose price of (d + K) log(n K) per unit is above the part of the noise that a u
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from unweave.arrays import Array
+from unweave.arrays import Array, IntArray
 from unweave.numerics.clock import out_of_time
-from unweave.numerics.variable_projection.orthonormal import orthonormal_columns
 from unweave.numerics.variable_projection.problem import (
+    FEATURE_RANK,
     ProjectedFit,
     ProjectedProblem,
     ProjectionOptions,
@@ -43,15 +43,52 @@ _LENGTHS = (0.3, 3.0)  # of random smooth units, in inputs of unit variance
 _CANDIDATES = 30  # random units looked at for one that is added
 
 
+class Elimination:
+    """Units that are left out one by one, the linear numbers refitted, without a look at the rows.
+
+    Leaving out a column of F = Q R leaves R with that column missing, which a small factorisation makes
+    a triangle again.
+    """
+
+    def __init__(self, problem: ProjectedProblem, units: Array) -> None:
+        point = problem.at(units)
+        self._triangle, self._right, self._answers = point.triangle, point.right, problem.size
+        self.residual = point.size
+        """Relative residual of the units that are left."""
+        self.left: IntArray = np.arange(units.shape[1])
+        """Which units are left."""
+
+    def costs(self) -> Array:
+        """Relative residual (m,) that leaving out each of the units left alone would add, in quadrature."""
+        triangle = self._triangle
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            heights = np.linalg.lstsq(triangle, self._right, rcond=FEATURE_RANK)[0]
+            inverse = solve_triangular(triangle, np.eye(len(triangle)), check_finite=False)
+            leverage = np.sqrt((inverse**2).sum(axis=1))
+            cost = np.linalg.norm(heights, axis=1) / leverage / self._answers
+        return np.where(np.isfinite(cost), cost, 0.0)
+
+    def leave_out(self, place: int, cost: float) -> None:
+        """Leave out the unit at ``place`` of those left, which adds ``cost``."""
+        turned, self._triangle = np.linalg.qr(np.delete(self._triangle, place, axis=1))
+        self._right = turned.T @ self._right
+        self.left = np.delete(self.left, place)
+        self.residual = float(np.hypot(self.residual, cost))
+
+    def cheapest(self, most: Callable[[float], float]) -> Iterator[int]:
+        """Leave out the cheapest unit while its cost is at most ``most(residual)``, and yield its number."""
+        while len(self.left) > 1 and not out_of_time():
+            costs = self.costs()
+            place = int(costs.argmin())
+            if costs[place] > most(self.residual):
+                return
+            yield int(self.left[place])
+            self.leave_out(place, float(costs[place]))
+
+
 def removal_costs(problem: ProjectedProblem, units: Array) -> Array:
     """Relative residual (m,) that leaving out each unit alone would add, in quadrature."""
-    point = problem.at(units)
-    triangle = orthonormal_columns(problem.features(point.units), overwrite=True)[1]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        inverse = solve_triangular(triangle, np.eye(len(triangle)), check_finite=False)
-        leverage = np.sqrt((inverse**2).sum(axis=1))
-        cost = np.linalg.norm(point.heights, axis=1) / leverage / problem.size
-    return np.where(np.isfinite(cost), cost, 0.0)
+    return Elimination(problem, units).costs()
 
 
 def prune_exact(
@@ -90,19 +127,13 @@ def without_useless(problem: ProjectedProblem, units: Array, share: float) -> Ar
     Units that are roughly right leave much, and each is needed for more than that; those that are nowhere
     near a true one are not.
     """
-    while units.shape[1] > 1 and not out_of_time():
-        costs = removal_costs(problem, units)
-        if costs.min() > share * problem.at(units).size:
-            break
-        units = np.delete(units, int(costs.argmin()), axis=1)
-    return units
+    gone = list(Elimination(problem, units).cheapest(lambda residual: share * residual))
+    return np.delete(units, gone, axis=1)
 
 
 def _without_cheap(problem: ProjectedProblem, units: Array, most: float) -> Array:
     """``units`` (d+1, m) less the cheapest one while its relative residual is at most ``most``."""
-    while units.shape[1] > 1 and not out_of_time() and (costs := removal_costs(problem, units)).min() <= most:
-        units = np.delete(units, int(costs.argmin()), axis=1)
-    return units
+    return np.delete(units, list(Elimination(problem, units).cheapest(lambda residual: most)), axis=1)
 
 
 def _doubtful(problem: ProjectedProblem, units: Array) -> list[int]:

@@ -34,7 +34,7 @@ from unweave.numerics.variable_projection.prune import (
     without_idle,
 )
 
-_ROUNDING = 1e-14  # relative residual below which there is nothing to gain
+_ROUNDING = 2e-14  # relative residual below which there is nothing to gain
 _SAME_MINIMUM = 5e-3  # relative difference of residuals of starts that ended in one minimum
 _CONVERGED = 1e-7  # relative decrease of the residual per step at which the last fit stops
 _PATIENCE = 2  # times that more units may explain no more than noise before it is believed
@@ -65,6 +65,10 @@ class SearchOptions:
     """Steps of a start between two repairs at most."""
     most: int | None = None
     """Units of the largest network tried; None: as many as the samples could determine."""
+    doubted: int | None = None
+    """Units from which on growth ends where it brings little; None: it ends with ``most``."""
+    little: float = 0.45
+    """Ratio of residuals after and before growth that brought little."""
     rows_per_parameter: float = 10.0
     """Samples used by the search, where there are more."""
 
@@ -207,7 +211,7 @@ class _Search:
             check()
             count = min(max(int(options.growth * count), count + 1), self.most)
             problem = self.problem(count)
-            fit = self.settled(problem, repaired(problem, fit, count, self.rng), quick)
+            before, fit = fit, self.settled(problem, repaired(problem, fit, count, self.rng), quick)
             history += fit.history
             self.repairs += 1
             again = problem.minimise(best.units, ProjectionOptions(steps=0))
@@ -215,6 +219,9 @@ class _Search:
                 best, best_problem, idle = fit, problem, 0
             else:
                 idle += 1
+            doubted = options.doubted is not None and count >= options.doubted
+            if doubted and fit.residual > options.little * before.residual:
+                break
         self.history = tuple(history)
         return (problem, fit) if fit.residual <= self.floor else (best_problem, best)
 

@@ -46,7 +46,7 @@ class Linearised:
     """X_1, (n, d+1)"""
     polynomial: OrthonormalSpan
     """Q_0"""
-    basis: Array
+    basis: RealArray
     """Q, orthonormal columns (n, m)"""
     slopes: RealArray
     """g'(Z), (n, m)"""
@@ -140,11 +140,17 @@ class SingleInputs:
         metric = polynomial.triangle @ polynomial.triangle.T
         return cls(single, monomials, metric.astype(np.float32))
 
+    def project(self, values: RealArray) -> None:
+        """Take the polynomials out of ``values`` (n, k), in place."""
+        coefficients = self.metric @ (self.monomials.T @ values)
+        for rows in row_blocks(len(values)):
+            values[rows] -= self.monomials[rows] @ coefficients
+
 
 def conjugate_gradient_solver(at: Linearised, single: SingleInputs, tolerance: float) -> Solve:
     """Conjugate gradients in single precision to a relative ``tolerance``."""
     inputs, slopes = single.inputs, at.slopes.astype(np.float32, copy=False)
-    heights, basis = at.heights.astype(np.float32), at.basis.astype(np.float32)
+    heights, basis = at.heights.astype(np.float32), at.basis.astype(np.float32, copy=False)
     size = float(np.linalg.norm(at.residual)) or 1.0
     residual = (at.residual / size).astype(np.float32)
     coupling = (heights @ heights.T) * (slopes.T @ slopes)
@@ -159,7 +165,7 @@ def conjugate_gradient_solver(at: Linearised, single: SingleInputs, tolerance: f
             moved = inputs[rows] @ v
             moved *= slopes[rows]
             image[rows] = moved @ heights
-        image -= single.monomials @ (single.metric @ (single.monomials.T @ image))
+        single.project(image)
         image -= basis @ (basis.T @ image)
         return image
 
