@@ -8,7 +8,13 @@ import pytest
 from unweave.numerics.variable_projection.features import KINK, SQUARED_KINK, feature_of
 from unweave.numerics.variable_projection.orthonormal import orthonormal_columns
 from unweave.numerics.variable_projection.problem import ProjectedProblem, ProjectionOptions, unit_columns
-from unweave.numerics.variable_projection.prune import prune_exact, prune_noisy, random_units, removal_costs
+from unweave.numerics.variable_projection.prune import (
+    Elimination,
+    prune_exact,
+    prune_noisy,
+    random_units,
+    removal_costs,
+)
 from unweave.numerics.variable_projection.steps import conjugate_gradient_solver, gram_solver
 
 
@@ -48,19 +54,49 @@ def test_gram_is_that_of_the_projected_jacobian(feature):
     np.testing.assert_allclose(problem.linearised(point).gram(), expected, atol=1e-9 * np.abs(expected).max())
 
 
-def test_conjugate_gradients_and_gram_give_the_same_step():
-    x, y, units, _ = planted(8, 6, 2, 1002)
-    problem = ProjectedProblem(x, y)
+@pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize("feature", [KINK, SQUARED_KINK])
+def test_conjugate_gradients_and_gram_give_the_same_step(feature, rough):
+    x, y, units, _ = planted(8, 6, 2, 1002, feature)
+    problem = ProjectedProblem(x, y, feature)
     point = problem.at(unit_columns(units + 0.1))
-    damping = 1e-2
+    damping = 1e-4
     dense = gram_solver(problem.linearised(point))(damping)
     # Solvers damp differently in detail: compare what the steps do to the model, not the steps.
-    free = conjugate_gradient_solver(problem.linearised(point), problem.single(), 1e-4)(damping)
     slopes = problem.feature.slope(problem.inputs @ point.units)
+    seen = problem.roughly_at(point.units) if rough else point
+    span, single = problem.span(seen), slopes.astype(np.float32)
+    free = conjugate_gradient_solver(span, single, seen.heights, seen.residual, 1e-4)(damping)
     images = [
         problem.project(((problem.inputs @ step) * slopes) @ point.heights, point) for step in (dense, free)
     ]
     assert np.linalg.norm(images[0] - images[1]) <= 0.05 * np.linalg.norm(images[0])
+
+
+@pytest.mark.parametrize("feature", [KINK, SQUARED_KINK])
+def test_single_precision_sees_the_same_residual(feature):
+    x, y, units, _ = planted(8, 6, 2, 1002, feature)
+    problem = ProjectedProblem(x, y, feature)
+    moved = unit_columns(units + 0.1)
+    exact, rough = problem.at(moved), problem.roughly_at(moved)
+    assert type(rough) is not type(exact)
+    assert rough.size == pytest.approx(exact.size, rel=1e-4)
+    np.testing.assert_allclose(rough.residual, exact.residual, atol=1e-4 * np.abs(exact.residual).max())
+    np.testing.assert_allclose(rough.heights, exact.heights, atol=1e-3 * np.abs(exact.heights).max())
+    assert type(problem.roughly_at(units)) is type(exact)  # so near the end float64 takes over
+
+
+def test_units_left_out_cost_what_refits_say():
+    x, y, units, _ = planted(6, 5, 2, 1005)
+    problem = ProjectedProblem(x, y)
+    units = unit_columns(units + 0.05)
+    fewer = Elimination(problem, units)
+    for gone in ([3], [3, 1], [3, 1, 0]):
+        place = int(np.flatnonzero(fewer.left == gone[-1])[0])
+        fewer.leave_out(place, float(fewer.costs()[place]))
+        refitted = problem.at(np.delete(units, gone, axis=1))
+        assert fewer.residual == pytest.approx(refitted.size, rel=1e-9)
+        np.testing.assert_allclose(fewer.costs(), removal_costs(problem, refitted.units), rtol=1e-7)
 
 
 @pytest.mark.parametrize("limit", [10_000, 0])

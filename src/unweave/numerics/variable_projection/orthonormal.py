@@ -11,12 +11,12 @@ from unweave.arrays import Array
 
 _MOST_CHOLESKY_PASSES = 4  # two suffice for conditions below 1e8, shifted ones take one or two more
 _GRAM_SHIFT_ROUNDINGS = 11.0  # times eps (n + k + 1) k: makes the Gram matrix of unit columns definite
-_ROWS_IN_CACHE = 8192  # rows of a block, whose products stay in the cache
+_ROWS_IN_CACHE = 2048  # rows of a block, whose products stay in the cache
 _ORTHONORMAL_DEVIATION = 1e-10  # of a Gram matrix from the identity, up to which columns need no forming
 
 
 def row_blocks(rows: int) -> Iterator[slice]:
-    """Slices of a few thousand rows: what is computed for one of them stays in the cache."""
+    """Slices of some two thousand rows: what is computed for one of them stays in the cache."""
     return (slice(start, start + _ROWS_IN_CACHE) for start in range(0, rows, _ROWS_IN_CACHE))
 
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_factor, cho_solve
 
 from unweave.arrays import Array, BoolArray, RealArray
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, minimise
@@ -38,6 +38,7 @@ from unweave.numerics.variable_projection.steps import (
     SMALLEST_DAMPING,
     Linearised,
     SingleInputs,
+    SingleSpan,
     Solve,
     conjugate_gradient_solver,
     gram_solver,
@@ -95,12 +96,21 @@ class ProjectedFit:
 @dataclass(frozen=True, eq=False)
 class _Point:
     units: Array
-    basis: RealArray  # Q, orthonormal columns (n, m) beside the polynomial's
-    triangle: Array  # R (m, m): Q R are the features, the polynomial projected out
-    right: Array  # Q^T y (m, K)
     heights: Array
     residual: Array  # (n, K)
     size: float  # |r| / |y|
+
+
+@dataclass(frozen=True, eq=False)
+class _ExactPoint(_Point):
+    basis: Array  # Q, orthonormal columns (n, m) beside the polynomial's
+    triangle: Array  # R (m, m): Q R are the features, the polynomial projected out
+    right: Array  # Q^T y (m, K)
+
+
+@dataclass(frozen=True, eq=False)
+class _RoughPoint(_Point):
+    span: SingleSpan
 
 
 class ProjectedProblem:
@@ -145,7 +155,7 @@ class ProjectedProblem:
             result[rows] = self.feature.slope(inputs[rows] @ units)
         return result
 
-    def at(self, units: Array) -> _Point:
+    def at(self, units: Array) -> _ExactPoint:
         """Eliminate the linear numbers at V = ``units`` (d+1, m)."""
         basis, triangle = orthonormal_columns(self.features(units), overwrite=True)
         right = basis.T @ self.rest
@@ -153,38 +163,40 @@ class ProjectedProblem:
         residual = self.rest - basis @ right
         residual -= basis @ (basis.T @ residual)  # what rounding left
         size = float(np.linalg.norm(residual)) / self.size
-        return _Point(units, basis, triangle, right, heights, residual, size)
+        return _ExactPoint(units, heights, residual, size, basis, triangle, right)
 
     def roughly_at(self, units: Array) -> _Point:
         """The same by single precision, if that shows the residual well enough."""
-        single = self.single()
-        basis = np.empty((self.rows, units.shape[1]), np.float32)
-        narrow = units.astype(np.float32)
+        single, narrow = self.single(), units.astype(np.float32)
+        features = np.empty((self.rows, units.shape[1]), np.float32)
+        crossing = np.zeros((single.monomials.shape[1], units.shape[1]))
+        gram = np.zeros((units.shape[1],) * 2)
         for rows in row_blocks(self.rows):
-            basis[rows] = self.feature.value(single.inputs[rows] @ narrow)
-        single.project(basis)
-        gram = (basis.T @ basis).astype(np.float64)
+            features[rows] = self.feature.value(single.inputs[rows] @ narrow)
+            crossing += single.monomials[rows].T @ features[rows]
+            gram += features[rows].T @ features[rows]
+        gram -= crossing.T @ single.metric @ crossing
         scale = np.sqrt(np.maximum(gram.diagonal(), np.finfo(np.float32).tiny))
-        gram = gram / (scale[:, None] * scale)
+        gram /= scale[:, None] * scale
         gram[np.diag_indices_from(gram)] += _SINGLE_SHIFT
-        if not np.isfinite(gram).all():
+        try:
+            inverse = cho_solve(cho_factor(gram), np.eye(len(gram))) / (scale[:, None] * scale)
+        except (np.linalg.LinAlgError, ValueError):  # units that ran away
             return self.at(units)
-        triangle = np.linalg.cholesky(gram).T * scale
-        turn = solve_triangular(triangle, np.eye(len(triangle)), check_finite=False).astype(np.float32)
-        for rows in row_blocks(self.rows):
-            basis[rows] = basis[rows] @ turn
-        right = (basis.T @ self.rest.astype(np.float32)).astype(np.float64)
-        residual = self.rest - basis @ right.astype(np.float32)
+        span = SingleSpan(single, features, crossing, inverse)
+        heights = inverse @ (features.T @ self.rest.astype(np.float32))
+        residual = self.rest - features @ heights.astype(np.float32)
+        residual += single.monomials @ (single.metric @ (crossing @ heights)).astype(np.float32)
         size = float(np.linalg.norm(residual)) / self.size
-        if not size > _SINGLE_RESIDUAL:
-            return self.at(units)
-        return _Point(units, basis, triangle, right, turn @ right, residual, size)
+        return (
+            _RoughPoint(units, heights, residual, size, span) if size > _SINGLE_RESIDUAL else self.at(units)
+        )
 
     def scaled(self, units: Array) -> Array:
         """``units`` (d+1, m) with |w| = 1 where that is no restriction."""
         return unit_columns(units) if self.feature.homogeneous else units
 
-    def project(self, values: Array, point: _Point) -> Array:
+    def project(self, values: Array, point: _ExactPoint) -> Array:
         """P applied to (n, k)."""
         values = self.polynomial.removed(values.copy())
         return values - point.basis @ (point.basis.T @ values)
@@ -228,12 +240,19 @@ class ProjectedProblem:
         """r (n, K) at ``units``."""
         return self.at(units).residual
 
-    def linearised(self, point: _Point, dtype: type[np.floating[Any]] = np.float64) -> Linearised:
-        """What the Jacobian at ``point`` is made of, its slopes in the precision of ``dtype``."""
-        units, slopes, free = point.units, self.slopes(point.units, dtype), self.feature.homogeneous
+    def linearised(self, point: _ExactPoint) -> Linearised:
+        """What the Jacobian at ``point`` is made of."""
+        units, slopes, free = point.units, self.slopes(point.units), self.feature.homogeneous
         return Linearised(
             units, self.inputs, self.polynomial, point.basis, slopes, point.heights, point.residual, free
         )
+
+    def span(self, point: _Point) -> SingleSpan:
+        """Polynomials and features at ``point`` in single precision."""
+        if isinstance(point, _RoughPoint):
+            return point.span
+        assert isinstance(point, _ExactPoint)
+        return SingleSpan.orthonormal(self.single(), point.basis)
 
     def single(self) -> SingleInputs:
         """Inputs and polynomials in single precision, kept."""
@@ -263,11 +282,14 @@ class _ProjectedSteps(Steps[_Point]):
     def trial(self, point: _Point, damping: float | Array) -> _Point:
         problem = self._problem
         if self._solve is None:
-            if self._formed(point.units):
+            if self._formed(point.units) and isinstance(point, _ExactPoint):
                 self._solve = gram_solver(problem.linearised(point))
             else:
-                linear = problem.linearised(point, np.float32)
-                self._solve = conjugate_gradient_solver(linear, problem.single(), self._tolerance(point))
+                slopes = problem.slopes(point.units, np.float32)
+                span, tolerance = problem.span(point), self._tolerance(point)
+                self._solve = conjugate_gradient_solver(
+                    span, slopes, point.heights, point.residual, tolerance
+                )
         return self.at(point.units + self._solve(float(damping)))
 
     def accepted(self, better: bool | BoolArray, trial: _Point, point: _Point) -> _Point:

@@ -34,14 +34,12 @@ from unweave.numerics.variable_projection.prune import (
     without_idle,
 )
 
-_ROUNDING = 2e-14  # relative residual below which there is nothing to gain
+_ROUNDING = 4e-14  # relative residual below which there is nothing to gain
 _SAME_MINIMUM = 5e-3  # relative difference of residuals of starts that ended in one minimum
 _CONVERGED = 1e-7  # relative decrease of the residual per step at which the last fit stops
 _PATIENCE = 2  # times that more units may explain no more than noise before it is believed
 _NEARLY_EXACT = 1e-3  # relative residual of a fit that idle units may keep from being exact
-_TIDIED_EARLY = (
-    3e-4  # relative residual at which idle units are left out, before conjugate gradients slow down
-)
+_TIDIED_EARLY = 9e-4  # relative residual at which idle units are left out: they slow conjugate gradients down
 _TIDY_STEPS = 40
 _FEWEST_EQUATIONS = 1.5  # per parameter of the largest network tried
 _STARTS_BEYOND = 2  # starts that fitted exactly with more units than told, after which that is believed

@@ -46,7 +46,7 @@ class Linearised:
     """X_1, (n, d+1)"""
     polynomial: OrthonormalSpan
     """Q_0"""
-    basis: RealArray
+    basis: Array
     """Q, orthonormal columns (n, m)"""
     slopes: RealArray
     """g'(Z), (n, m)"""
@@ -128,8 +128,10 @@ class SingleInputs:
     """X_1, (n, d+1)"""
     monomials: RealArray
     """M, (n, q); the inputs themselves where the polynomials are affine"""
-    metric: RealArray
+    metric: Array
     """G, (q, q)"""
+    moments: RealArray
+    """X_1^T X_1 / n, (d+1, d+1)"""
 
     @classmethod
     def of(cls, inputs: Array, polynomial: OrthonormalSpan) -> SingleInputs:
@@ -138,44 +140,103 @@ class SingleInputs:
         affine = polynomial.columns is inputs
         monomials = single if affine else polynomial.columns.astype(np.float32)
         metric = polynomial.triangle @ polynomial.triangle.T
-        return cls(single, monomials, metric.astype(np.float32))
-
-    def project(self, values: RealArray) -> None:
-        """Take the polynomials out of ``values`` (n, k), in place."""
-        coefficients = self.metric @ (self.monomials.T @ values)
-        for rows in row_blocks(len(values)):
-            values[rows] -= self.monomials[rows] @ coefficients
+        return cls(single, monomials, metric, single.T @ single / len(single))
 
 
-def conjugate_gradient_solver(at: Linearised, single: SingleInputs, tolerance: float) -> Solve:
-    """Conjugate gradients in single precision to a relative ``tolerance``."""
-    inputs, slopes = single.inputs, at.slopes.astype(np.float32, copy=False)
-    heights, basis = at.heights.astype(np.float32), at.basis.astype(np.float32, copy=False)
-    size = float(np.linalg.norm(at.residual)) or 1.0
-    residual = (at.residual / size).astype(np.float32)
-    coupling = (heights @ heights.T) * (slopes.T @ slopes)
-    moments = inputs.T @ inputs / len(inputs)
+@dataclass(frozen=True, eq=False)
+class SingleSpan:
+    """Polynomials and features in single precision, and the small matrices that project onto both."""
+
+    polynomial: SingleInputs
+    features: RealArray
+    """F, (n, m)"""
+    crossing: Array
+    """M^T F, (q, m)"""
+    inverse: Array
+    """Inverse (m, m) of the Gram matrix of the features with the polynomials projected out"""
+
+    @classmethod
+    def orthonormal(cls, polynomial: SingleInputs, basis: Array) -> SingleSpan:
+        """The span of orthonormal columns Q beside the polynomials' own."""
+        count = basis.shape[1]
+        crossing = np.zeros((polynomial.monomials.shape[1], count))
+        return cls(polynomial, basis.astype(np.float32), crossing, np.eye(count))
+
+    def coefficients(self, by_monomials: RealArray, by_features: RealArray) -> tuple[RealArray, RealArray]:
+        """Coefficients of the projection of v (n, K) in M and F, from M^T v (q, K) and F^T v (m, K)."""
+        first = self.polynomial.metric @ by_monomials
+        of_features = self.inverse @ (by_features - self.crossing.T @ first)
+        of_monomials = first - self.polynomial.metric @ (self.crossing @ of_features)
+        return of_monomials.astype(np.float32), of_features.astype(np.float32)
+
+
+class SingleJacobian:
+    """Products with J in single precision, by blocks of rows that stay in the cache."""
+
+    def __init__(self, span: SingleSpan, slopes: RealArray, heights: Array) -> None:
+        """``slopes`` (n, m) are overwritten where there is one output."""
+        self._span, self._slopes = span, slopes
+        self._heights = heights.astype(np.float32)
+        self._one_output = heights.shape[1] == 1
+        if self._one_output:
+            self._slopes *= self._heights[:, 0]
+
+    def adjoint(self, image: RealArray) -> RealArray:
+        """J^T r (d+1, m) for r (n, K) in the range of P."""
+        inputs = self._span.polynomial.inputs
+        result = np.zeros((inputs.shape[1], self._slopes.shape[1]), np.float32)
+        for rows in row_blocks(len(image)):
+            result += inputs[rows].T @ self._back(rows, image[rows])
+        return result
+
+    def squared(self, step: RealArray) -> RealArray:
+        """J^T J v (d+1, m) for v (d+1, m)."""
+        span, inputs, monomials = self._span, self._span.polynomial.inputs, self._span.polynomial.monomials
+        image = np.empty((len(inputs), self._heights.shape[1]), np.float32)
+        by_monomials = np.zeros((monomials.shape[1], image.shape[1]))
+        by_features = np.zeros((span.features.shape[1], image.shape[1]))
+        for rows in row_blocks(len(inputs)):
+            image[rows] = self._forth(rows, inputs[rows] @ step)
+            by_monomials += monomials[rows].T @ image[rows]
+            by_features += span.features[rows].T @ image[rows]
+        of_monomials, of_features = span.coefficients(by_monomials, by_features)
+        result = np.zeros_like(step)
+        for rows in row_blocks(len(inputs)):
+            kept = image[rows] - monomials[rows] @ of_monomials
+            kept -= span.features[rows] @ of_features
+            result += inputs[rows].T @ self._back(rows, kept)
+        return result
+
+    def _forth(self, rows: slice, moved: RealArray) -> RealArray:
+        """sum_i g'_ni (X_1 v_i)_n H_i, (k, K)."""
+        if self._one_output:
+            return np.asarray(np.einsum("ni,ni->n", moved, self._slopes[rows])[:, None])
+        moved *= self._slopes[rows]
+        return moved @ self._heights
+
+    def _back(self, rows: slice, image: RealArray) -> RealArray:
+        """g'_ni sum_k H_ik r_nk, (k, m)."""
+        if self._one_output:
+            return self._slopes[rows] * image
+        return self._slopes[rows] * (image @ self._heights.T)
+
+
+def conjugate_gradient_solver(
+    span: SingleSpan, slopes: RealArray, heights: Array, rest: Array, tolerance: float
+) -> Solve:
+    """Conjugate gradients in single precision to a relative ``tolerance``.
+
+    Parameters
+    ----------
+    slopes : g'(Z), (n, m), overwritten      heights : H, (m, K)      rest : r, (n, K)
+    """
+    coupling = (heights @ heights.T).astype(np.float32) * (slopes.T @ slopes)
+    jacobian, moments = SingleJacobian(span, slopes, heights), span.polynomial.moments
+    size = float(np.linalg.norm(rest)) or 1.0
     scale = np.sqrt(np.maximum(moments.diagonal(), 1e-6))[:, None]
     weight = np.maximum(coupling.diagonal(), _DEAD_DIAGONAL * coupling.diagonal().max())
     diagonal = weight * scale**2  # D, (d+1, m)
-
-    def product(v: RealArray) -> RealArray:
-        image = np.empty_like(residual)
-        for rows in row_blocks(len(inputs)):
-            moved = inputs[rows] @ v
-            moved *= slopes[rows]
-            image[rows] = moved @ heights
-        single.project(image)
-        image -= basis @ (basis.T @ image)
-        return image
-
-    def adjoint(image: RealArray) -> RealArray:
-        result = np.zeros((inputs.shape[1], slopes.shape[1]), np.float32)
-        for rows in row_blocks(len(inputs)):
-            result += inputs[rows].T @ (slopes[rows] * (image[rows] @ heights.T))
-        return result
-
-    gradient = adjoint(residual)
+    gradient = jacobian.adjoint((rest / size).astype(np.float32))
 
     def solve(damping: float) -> Array:
         damping = max(damping, SINGLE_DAMPING)
@@ -196,8 +257,7 @@ def conjugate_gradient_solver(at: Linearised, single: SingleInputs, tolerance: f
         for _ in range(_MOST_CG_STEPS):
             if out_of_time():
                 break
-            image = product(direction)
-            curved = adjoint(image) + damping * diagonal * direction
+            curved = jacobian.squared(direction) + damping * diagonal * direction
             curvature = float(np.vdot(direction, curved))
             if not curvature > 0:
                 break
