@@ -65,7 +65,7 @@ def test_conjugate_gradients_and_gram_give_the_same_step(feature, rough):
     # Solvers damp differently in detail: compare what the steps do to the model, not the steps.
     slopes = problem.feature.slope(problem.inputs @ point.units)
     seen = problem.roughly_at(point.units) if rough else point
-    span, single = problem.span(seen), slopes.astype(np.float32)
+    span, single = problem.in_single_precision(seen)
     free = conjugate_gradient_solver(span, single, seen.heights, seen.residual, 1e-4)(damping)
     images = [
         problem.project(((problem.inputs @ step) * slopes) @ point.heights, point) for step in (dense, free)

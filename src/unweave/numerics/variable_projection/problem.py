@@ -111,6 +111,7 @@ class _ExactPoint(_Point):
 @dataclass(frozen=True, eq=False)
 class _RoughPoint(_Point):
     span: SingleSpan
+    slopes: RealArray
 
 
 class ProjectedProblem:
@@ -169,10 +170,13 @@ class ProjectedProblem:
         """The same by single precision, if that shows the residual well enough."""
         single, narrow = self.single(), units.astype(np.float32)
         features = np.empty((self.rows, units.shape[1]), np.float32)
+        slopes = np.empty_like(features)
         crossing = np.zeros((single.monomials.shape[1], units.shape[1]))
         gram = np.zeros((units.shape[1],) * 2)
         for rows in row_blocks(self.rows):
-            features[rows] = self.feature.value(single.inputs[rows] @ narrow)
+            arguments = single.inputs[rows] @ narrow
+            slopes[rows] = self.feature.slope(arguments)
+            features[rows] = self.feature.value(arguments)
             crossing += single.monomials[rows].T @ features[rows]
             gram += features[rows].T @ features[rows]
         gram -= crossing.T @ single.metric @ crossing
@@ -188,9 +192,9 @@ class ProjectedProblem:
         residual = self.rest - features @ heights.astype(np.float32)
         residual += single.monomials @ (single.metric @ (crossing @ heights)).astype(np.float32)
         size = float(np.linalg.norm(residual)) / self.size
-        return (
-            _RoughPoint(units, heights, residual, size, span) if size > _SINGLE_RESIDUAL else self.at(units)
-        )
+        if not size > _SINGLE_RESIDUAL:
+            return self.at(units)
+        return _RoughPoint(units, heights, residual, size, span, slopes)
 
     def scaled(self, units: Array) -> Array:
         """``units`` (d+1, m) with |w| = 1 where that is no restriction."""
@@ -247,12 +251,12 @@ class ProjectedProblem:
             units, self.inputs, self.polynomial, point.basis, slopes, point.heights, point.residual, free
         )
 
-    def span(self, point: _Point) -> SingleSpan:
-        """Polynomials and features at ``point`` in single precision."""
+    def in_single_precision(self, point: _Point) -> tuple[SingleSpan, RealArray]:
+        """Polynomials and features at ``point``, and g'(Z) (n, m), in single precision."""
         if isinstance(point, _RoughPoint):
-            return point.span
+            return point.span, point.slopes
         assert isinstance(point, _ExactPoint)
-        return SingleSpan.orthonormal(self.single(), point.basis)
+        return SingleSpan.orthonormal(self.single(), point.basis), self.slopes(point.units, np.float32)
 
     def single(self) -> SingleInputs:
         """Inputs and polynomials in single precision, kept."""
@@ -285,10 +289,9 @@ class _ProjectedSteps(Steps[_Point]):
             if self._formed(point.units) and isinstance(point, _ExactPoint):
                 self._solve = gram_solver(problem.linearised(point))
             else:
-                slopes = problem.slopes(point.units, np.float32)
-                span, tolerance = problem.span(point), self._tolerance(point)
+                span, slopes = problem.in_single_precision(point)
                 self._solve = conjugate_gradient_solver(
-                    span, slopes, point.heights, point.residual, tolerance
+                    span, slopes, point.heights, point.residual, self._tolerance(point)
                 )
         return self.at(point.units + self._solve(float(damping)))
 
