@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import unweave
 from unweave import Samples, Status
+from unweave.methods.samples_smooth.ending import Ending
 from unweave.methods.samples_smooth.race import RaceOptions, race_kinds
 from unweave.networks.activations import get_activation
 from unweave.networks.standardized import StandardizedSamples
@@ -27,6 +30,27 @@ def test_kind_and_width_are_found_with_nothing_told(kind):
     assert result.status is Status.RECOVERED
     assert result.network.activations[0] == kind
     assert unweave.compare(net, result.network).parameter_error <= 1e-10
+
+
+def test_sines_of_one_direction_become_one():
+    net, x, y = planted("sine")
+    samples = StandardizedSamples.of(x, y)
+    found = race_kinds(samples, 3, [get_activation("sine")], floor=1e-10, rng=np.random.default_rng(0))
+    model = found.winner.model
+    (weights, outgoing), (biases, offset), turn = model.weights, model.biases, 0.3
+    # a sin(u + t) = a cos t sin u - a sin t sin(-u - pi/2)
+    first = biases[:1] - turn
+    doubled = replace(
+        model,
+        weights=(
+            np.hstack([weights, -weights[:, :1]]),
+            np.vstack([outgoing[:1] * np.cos(turn), outgoing[1:], -outgoing[:1] * np.sin(turn)]),
+        ),
+        biases=(np.concatenate([first, biases[1:], -first - np.pi / 2]), offset),
+    )
+    ending = Ending(samples, samples.inputs, samples.answers, None, 1e-10, 10**6, None)
+    assert ending.as_it_is(doubled).residual <= 1e-12
+    assert ending.end(doubled).model.width == 3
 
 
 def test_few_rows_are_enough():

@@ -107,7 +107,8 @@ class Ending:
         """Leave out units as long as the fit stays exact: equal and opposite ones, and idle ones."""
         model = exact.model
         problem, units = self._problem(model, inputs, answers)
-        kept = _distinct_units(units)
+        # Sines of one direction are a single one, whatever their phases.
+        kept = _distinct_units(units[:-1] if model.activation.name == "sine" else units)
         found = ProjectedFit(units[:, kept], model.weights[1][kept], exact.residual, ())
         try:
             fewer = prune_exact(problem, found, self.floor, self.on_step)
@@ -134,7 +135,7 @@ class Ending:
 
 
 def _distinct_units(units: Array) -> list[int]:
-    """Numbers of the units (w; b) that differ from all before them, in more than their sign."""
+    """Numbers of the units (w; b), or (w), that differ from all before them, in more than their sign."""
     kept: list[int] = []
     for number, unit in enumerate(units.T):
         others = units[:, kept]
