@@ -33,7 +33,7 @@ def test_kind_and_width_are_found_with_nothing_told(kind):
 
 
 def test_sines_of_one_direction_become_one():
-    net, x, y = planted("sine")
+    _, x, y = planted("sine")
     samples = StandardizedSamples.of(x, y)
     found = race_kinds(samples, 3, [get_activation("sine")], floor=1e-10, rng=np.random.default_rng(0))
     model = found.winner.model
