@@ -47,7 +47,7 @@ class SamplesReluOptions:
     """Starts, surplus units and repairs of the search."""
     first_widths: int = 16
     """Number of units allowed at first when the caller gives neither width nor activation, ..."""
-    doubted: int = 9
+    doubted: int = 13
     """... and from which on units of another kind are tried first if more of these bring little."""
 
 
