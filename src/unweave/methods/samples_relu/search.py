@@ -49,6 +49,9 @@ class SamplesReluOptions:
     """Number of units allowed at first when the caller gives neither width nor activation, ..."""
     doubted: int = 13
     """... and from which on units of another kind are tried first if more of these bring little."""
+    precise: float = 1e-8
+    """Floor of a fit, relative to the spread of the answers, up to which many kinked units are tried although
+    others explain more: no such fit is exact."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -266,7 +269,8 @@ class SamplesWideReluSearch(SamplesReluSearch):
         if self._few_rows or better is None or better.network is None:
             raise GaveUp(SamplesReluReason.NOT_HELD_BACK, most=most)
         least = min(each.criterion for each in self.context.earlier if each.criterion is not None)
-        if better.criterion is not None and least < better.criterion:
+        coarse = self._rows.floor()[0] > self._options.precise  # else all that is not exact is an imitation
+        if coarse and better.criterion is not None and least < better.criterion:
             raise GaveUp(SamplesReluReason.OTHERS_FIT_BETTER)
         evidence = better.evidence
         if not isinstance(evidence, SamplesReluEvidence) or evidence.widest < self._options.doubted:

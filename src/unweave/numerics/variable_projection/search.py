@@ -200,7 +200,10 @@ class _Search:
     def grow(self) -> tuple[ProjectedProblem, ProjectedFit]:
         """From few units to as many as the samples need."""
         options = self.options
-        quick = ProjectionOptions(steps=options.steps, floor=self.floor / 10, patience=3, worthwhile=1e-2)
+        worthwhile = 5e-3 if options.doubted is None else 1e-2
+        quick = ProjectionOptions(
+            steps=options.steps, floor=self.floor / 10, patience=3, worthwhile=worthwhile
+        )
         count = min(options.first_width, self.most)
         problem = self.problem(count)
         fit = best = self.minimise(problem, random_units(problem, count, self.rng), quick)
