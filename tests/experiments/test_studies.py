@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -114,3 +115,13 @@ def test_an_oracle_fills_every_layer_where_a_direction_is_no_unit_s():
     labels = entangled._oracle(truth)(inner)
     assert sorted(labels) == [2] * 5 + [3] * 4
     assert labels[[0, 1, 3, 4]].tolist() == [2, 2, 2, 2]
+
+
+def test_pages_hold_no_formula_that_nobody_sets():
+    results = ResultFile(ROOT / "docs" / "results.jsonl").results()
+    kept = {name: results[name] for name in ("completion-curves", "transition", "shift-bounds")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # panels too narrow for their numbers
+        pages = [page_html(source, items) for source, items in by_source(summaries(kept))]
+    assert not any("mathdefault" in page for page in pages)
+    assert any("<svg" in page for page in pages)

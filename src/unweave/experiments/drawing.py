@@ -33,6 +33,18 @@ def look(index: int) -> dict[str, Any]:
     return {"color": color, "ls": line, "marker": marker}
 
 
+def _logarithmic(axes: Axes, x: bool, y: bool) -> None:
+    """Make axes logarithmic, with ticks in plain text: formulas are not set on the pages."""
+    from unweave.report.picture import logarithmic
+
+    if x:
+        axes.set_xscale("log")
+        logarithmic(axes.xaxis)
+    if y:
+        axes.set_yscale("log")
+        logarithmic(axes.yaxis)
+
+
 def heat_map(
     axes: Axes,
     cells: Mapping[tuple[Any, ...], float],
@@ -84,10 +96,7 @@ def curves(
         if max(row.size for _, row in kept) > 1:
             low, high = [row.min() for _, row in kept], [row.max() for _, row in kept]
             axes.fill_between(places, low, high, color=look(index)["color"], alpha=_BAND, lw=0)
-    if log:
-        axes.set_yscale("log")
-    if log_x:
-        axes.set_xscale("log")
+    _logarithmic(axes, log_x, log)
     axes.set_xlabel(x_label)
     axes.set_title(title)
     if legend:
@@ -107,9 +116,7 @@ def scatter(
     for index, (name, (x, y)) in enumerate(points.items()):
         style = look(index)
         axes.plot(x, y, ls="", marker=style["marker"], color=style["color"], ms=4, label=name, mfc="none")
-    if log:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+    _logarithmic(axes, log, log)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.set_title(title)

@@ -326,10 +326,15 @@ def _curve_figures(records: Records) -> Iterator[Figure]:
             )
 
 
+_CURVE_COLUMNS = 3  # panels side by side that leave room for their numbers
+
+
 def _paint_curves(drawing: Drawing, records: Records) -> None:
     keys = list(grouped(records, "widths", "output"))
-    axes = np.atleast_2d(drawing.subplots(2, len(keys), sharex=True, squeeze=False))
-    for column, (widths, output) in enumerate(keys):
+    shape = (_curve_rows(records), min(_CURVE_COLUMNS, len(keys)))
+    axes = np.atleast_2d(drawing.subplots(*shape, sharex=True, squeeze=False))
+    for number, (widths, output) in enumerate(keys):
+        block, column = divmod(number, _CURVE_COLUMNS)
         held = [
             r
             for r in records
@@ -344,14 +349,13 @@ def _paint_curves(drawing: Drawing, records: Records) -> None:
                 steps = [max(1, step) for step in group[0].values["steps"][:length]]
                 lines[f"{derivatives}"] = (steps, np.array([r.values[name][:length] for r in group]).T)
             heading = f"{widths} {output}\n{title}" if row == 0 else title
-            curves(
-                axes[row, column],
-                lines,
-                "steps" if row else "",
-                heading,
-                log=True,
-                legend=column == 0 and not row,
-            )
+            place, label = axes[2 * block + row, column], "steps" if row else ""
+            curves(place, lines, label, heading, log=True, legend=not number and not row)
+
+
+def _curve_rows(records: Records) -> int:
+    """Rows of panels: two for every few networks."""
+    return 2 * -(-len(grouped(records, "widths", "output")) // _CURVE_COLUMNS)
 
 
 COMPLETION_CURVES = Study(
@@ -363,7 +367,7 @@ COMPLETION_CURVES = Study(
             "Relative uniform error and shifts along the completion",
             "Figures 4.5 to 4.7. Entangled weights from differences, from exact Hessians, and given.",
             _paint_curves,
-            rows=lambda records: 2,
+            rows=_curve_rows,
         ),
     ),
 )
