@@ -135,7 +135,10 @@ class SamplesReluSearch(Search):
         rows, options = self._rows, self._options.search
         floor, noisy = rows.floor()
         if most is not None:
-            options = replace(options, starts=1, most=most, doubted=self._options.doubted)
+            exact_only = floor <= self._options.precise  # what is not exact is an imitation
+            options = replace(
+                options, starts=1, most=most, doubted=self._options.doubted, all_or_nothing=exact_only
+            )
         with self.journal.stage(f"fit {activation or 'relu or leaky_relu'}") as stage:
             fit = fit_samples(
                 rows.x,

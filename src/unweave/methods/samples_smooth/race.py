@@ -266,7 +266,8 @@ class _Race:
             return heat.size < self.options.growth * self.rival[1]
         if last is None:
             return True
-        falls = heat.best.residual < self.options.awaited * last.best.residual
+        awaited = self.options.falling if self._precise else self.options.awaited
+        falls = heat.best.residual < awaited * last.best.residual
         return falls and information < self._information(last.best)
 
     def _information(self, level: RidgeLevel) -> float:

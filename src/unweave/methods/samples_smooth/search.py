@@ -183,7 +183,8 @@ class SamplesSmoothSearch(Search):
             best = self._better(best, self._from_moments(name, floor))
         rival = self._rival()
         beaten = rival is not None and rival[0] < self._information(best)
-        if best.exact or best.out_of_time or beaten or rank > MOST_INPUTS:
+        shrunk = not told and floor <= options.race.precise  # starts that shrink are the stronger ones
+        if best.exact or best.out_of_time or beaten or shrunk or rank > MOST_INPUTS:
             return best
         return self._better(best, self._from_random_starts(name, floor, best))
 
@@ -210,7 +211,8 @@ class SamplesSmoothSearch(Search):
         inputs, answers = samples.inputs[order], samples.answers[order]
         entries = options.race.final_entries
         ending = Ending(samples, inputs, answers, self._width, floor, entries, self.on_step)
-        kinds = [get_activation(name) for name in names]
+        raced = {name: runner.residual for name, runner in known.rivals.items()}
+        kinds = [get_activation(name) for name in sorted(names, key=lambda name: raced.get(name, np.inf))]
         try:
             found = shrink_starts(
                 kinds,

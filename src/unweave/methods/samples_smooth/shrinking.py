@@ -1,14 +1,16 @@
 """More units than few inputs tell apart: starts with many surplus units, left out a few at a time.
 
 In two or three inputs many networks agree with the samples to five digits, and a start of the right width
-ends in one of them. A start of 20 units of length one comes to six or seven digits if the kind is right, to
+ends in one of them. A start of some 14 to 20 units comes to six or seven digits if the kind is right, to
 four if it is not. From there an eighth of the units is left out at a time, the cheapest first, and the
 others adapt (variable projection): the residual hardly rises, and on the way down the fit often falls into
 the true units, which random starts of fewer units seldom reach.
 
     1. a few starts of every kind; kinds whose residual is far above the best one leave;
     2. shrink the best start of each, best kind first; the first that is exact ends it;
-    3. further starts of the kinds that are left.
+    3. further starts of the kinds that are left, with other numbers and lengths of units.
+
+Such units nearly depend on each other, so that steps factor J and not J^T J.
 """
 
 from __future__ import annotations
@@ -34,13 +36,13 @@ from unweave.numerics.variable_projection.prune import random_units, removal_cos
 class ShrinkingOptions:
     """Starts, and how they shrink."""
 
-    units: int = 20
-    """Units of a start."""
-    length: float = 1.0
-    """Length of their weights, in inputs of unit variance."""
+    units: tuple[int, ...] = (14, 20)
+    """Units of a start, round by round, ..."""
+    lengths: tuple[float, ...] = (0.8, 0.8, 0.5, 0.5)
+    """... and the length of their weights, in inputs of unit variance."""
     starts: int = 3
     """Starts of a kind, of which the best one is shrunk, ..."""
-    rounds: int = 4
+    rounds: int = 8
     """... and how often."""
     rows_per_parameter: float = 8.0
     """Rows that a start is fitted to, per parameter and divided by the outputs."""
@@ -64,12 +66,12 @@ class ShrinkingOptions:
     """... unless the residual is still so small: then a fit has not ended, and goes on with fewer units."""
     rival_ratio: float = 10.0
     """Ratio of residuals to the best kind's, above which a kind leaves."""
-    work: float = 6.0
+    work: float = 12.0
     """Seconds that all fits take, roughly. They are counted in steps and flops, so that the search ends at
     the same fit on every machine."""
-    step_seconds: float = 1.5e-3
+    step_seconds: float = 1.2e-3
     """Seconds that one step takes besides its arithmetic ..."""
-    flops_per_second: float = 1e10
+    flops_per_second: float = 3e9
     """... and the speed of that, measured on one thread."""
     correlation: float = 0.5
     """Correlation of what a fit leaves at neighboring inputs, above which it is not noise, ..."""
@@ -94,7 +96,7 @@ def shrink_starts(
     search = _Shrinking(ending, rng, options or ShrinkingOptions(), on_step)
     with np.errstate(all="ignore"):  # units that run away are given up
         found = None if known is None else search.shrink(known)
-        if found is not None or search.units <= 1 or not kinds:
+        if found is not None or search.most <= 1 or not kinds:
             return found
         return search.run(list(kinds))
 
@@ -130,24 +132,23 @@ class _Shrinking:
     ) -> None:
         self.ending, self.rng, self.options, self.on_step = ending, rng, options, on_step
         self.per_unit = ending.inputs.shape[1] + 1 + ending.answers.shape[1]
-        most = int(ending.answers.size / options.fewest_equations / self.per_unit)
-        self.units, self.spent = min(options.units, most), 0.0
+        self.most = int(ending.answers.size / options.fewest_equations / self.per_unit)
+        self.spent = 0.0
 
     def run(self, kinds: list[Activation]) -> Runner | None:
-        """Try all kinds, then those that are left."""
-        least: dict[str, float] = {}
-        for _ in range(self.options.rounds):
-            starts = [self._best_started(kind) for kind in kinds if self.spent <= self.options.work]
+        """Try all kinds, then those that are left, and so on."""
+        least = {kind.name: np.inf for kind in kinds}
+        for number in range(self.options.rounds):
+            starts = [self._best_started(kind, number) for kind in kinds if self.spent <= self.options.work]
             for start in starts:
-                name = start.kind.name
-                least[name] = min(start.residual, least.get(name, np.inf))
+                least[start.kind.name] = min(start.residual, least[start.kind.name])
             worst = self.options.rival_ratio * min(least.values())
-            kinds = [kind for kind in kinds if least.get(kind.name, np.inf) <= worst]
+            kinds = [kind for kind in kinds if least[kind.name] <= worst]
             for start in sorted(starts, key=lambda each: each.residual):
                 if start.residual <= worst and (found := self._shrunk(start)) is not None:
                     return found
-            if self.spent > self.options.work:
-                return None
+                if self.spent > self.options.work:
+                    return None
         return None
 
     def shrink(self, known: NetworkParameters) -> Runner | None:
@@ -156,16 +157,18 @@ class _Shrinking:
         units = np.vstack([known.weights[0], known.biases[0]])
         return self._shrunk(self._fitted(known.activation, problem, units, self.options.refit_steps))
 
-    def _best_started(self, kind: Activation) -> _Start:
+    def _best_started(self, kind: Activation, number: int) -> _Start:
         """Return the best of some starts: those that end in a poor minimum do so within a few steps."""
-        starts = (self._started(kind) for _ in range(self.options.starts))
+        starts = (self._started(kind, number) for _ in range(self.options.starts))
         return min(starts, key=lambda start: start.residual)
 
-    def _started(self, kind: Activation) -> _Start:
-        """Fit units of length one."""
-        problem = self._problem(kind, self.units)
-        units = random_units(problem, self.units, self.rng)
-        units *= self.options.length / np.linalg.norm(units[:-1], axis=0)
+    def _started(self, kind: Activation, number: int) -> _Start:
+        """Fit random units of the size and length of round ``number``."""
+        options = self.options
+        count = min(options.units[number % len(options.units)], self.most)
+        problem = self._problem(kind, count)
+        units = random_units(problem, count, self.rng)
+        units *= options.lengths[number % len(options.lengths)] / np.linalg.norm(units[:-1], axis=0)
         return self._fitted(kind, problem, units, self.options.steps)
 
     def _problem(self, kind: Activation, units: int) -> ProjectedProblem:
@@ -177,7 +180,9 @@ class _Shrinking:
     def _fitted(self, kind: Activation, problem: ProjectedProblem, units: Array, steps: int) -> _Start:
         check()
         options = self.options
-        limits = ProjectionOptions(steps=steps, floor=self.ending.floor / 100, patience=options.patience)
+        limits = ProjectionOptions(
+            steps=steps, floor=self.ending.floor / 100, patience=options.patience, factored=True
+        )
         try:
             fit = problem.minimise(units, limits, self.on_step)
         except np.linalg.LinAlgError:  # units that ran away

@@ -34,6 +34,7 @@ from unweave.numerics.least_squares import LevenbergMarquardtOptions, Steps, min
 from unweave.numerics.variable_projection.features import KINK, UnitFeature
 from unweave.numerics.variable_projection.orthonormal import OrthonormalSpan, orthonormal_columns, row_blocks
 from unweave.numerics.variable_projection.steps import (
+    FACTORED_DAMPING,
     SINGLE_DAMPING,
     SMALLEST_DAMPING,
     Linearised,
@@ -41,6 +42,7 @@ from unweave.numerics.variable_projection.steps import (
     SingleSpan,
     Solve,
     conjugate_gradient_solver,
+    factored_solver,
     gram_solver,
 )
 
@@ -78,6 +80,8 @@ class ProjectionOptions:
     """Relative decrease of the residual below which a step counts as no progress."""
     gram_parameters: int = 250
     """Nonlinear parameters up to which J^T J is formed; beyond, conjugate gradients are faster."""
+    factored: bool = False
+    """Whether J is factored instead: four times the work, and nearly dependent units converge."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,9 +235,11 @@ class ProjectedProblem:
             stalls=options.patience,
             worthwhile=options.worthwhile,
         )
-        steps = _ProjectedSteps(self, options.gram_parameters)
+        steps = _ProjectedSteps(self, options)
         start = steps.at(units)
-        if units.size > options.gram_parameters:  # smaller dampings would all give the same step
+        if options.factored:
+            schedule = replace(schedule, least_damping=FACTORED_DAMPING)
+        elif units.size > options.gram_parameters:  # smaller dampings would all give the same step
             schedule = replace(schedule, least_damping=SINGLE_DAMPING)
             if start.size < _NEAR_RESIDUAL:
                 schedule = replace(schedule, damping=SINGLE_DAMPING)
@@ -266,10 +272,10 @@ class ProjectedProblem:
 
 
 class _ProjectedSteps(Steps[_Point]):
-    """Solves for steps at one point after the other, through J^T J or by conjugate gradients."""
+    """Solves for steps at one point after the other, through J^T J, J or by conjugate gradients."""
 
-    def __init__(self, problem: ProjectedProblem, gram_parameters: int) -> None:
-        self._problem, self._gram_parameters = problem, gram_parameters
+    def __init__(self, problem: ProjectedProblem, options: ProjectionOptions) -> None:
+        self._problem, self._options = problem, options
         self._far = True
         self._solve: Solve | None = None
 
@@ -280,14 +286,15 @@ class _ProjectedSteps(Steps[_Point]):
         return problem.at(units) if self._formed(units) else problem.roughly_at(units)
 
     def _formed(self, units: Array) -> bool:
-        """Whether J^T J is small enough to be formed."""
-        return units.size <= self._gram_parameters
+        """Whether J or J^T J is small enough to be formed."""
+        return self._options.factored or units.size <= self._options.gram_parameters
 
     def trial(self, point: _Point, damping: float | Array) -> _Point:
         problem = self._problem
         if self._solve is None:
             if self._formed(point.units) and isinstance(point, _ExactPoint):
-                self._solve = gram_solver(problem.linearised(point))
+                solver = factored_solver if self._options.factored else gram_solver
+                self._solve = solver(problem.linearised(point))
             else:
                 span, slopes = problem.in_single_precision(point)
                 self._solve = conjugate_gradient_solver(

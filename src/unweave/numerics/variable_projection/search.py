@@ -69,6 +69,8 @@ class SearchOptions:
     """Ratio of residuals after and before growth that brought little."""
     rows_per_parameter: float = 10.0
     """Samples used by the search, where there are more."""
+    all_or_nothing: bool = False
+    """Whether only an exact fit is of use: another one is returned as it is, with surplus units."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,6 +296,8 @@ def _searched(search: _Search, width: int | None, noisy: bool) -> UnitSearch:
             fit = _on_all(fit, search)
             exact_width = needed if fit.residual > search.floor else fit.units.shape[1]
             return _told(search, fit, fit.residual <= search.floor, exact_width=exact_width)
+        if search.options.all_or_nothing:
+            return _told(search, search.whole().minimise(fit.units, ProjectionOptions(steps=0)), exact=False)
         if width is not None or search.starts == 1:
             fit = prune_noisy(problem, fit, width, search.on_step)
         ended.append((problem, fit))

@@ -1,4 +1,4 @@
-"""Steps of variable projection: two ways to solve (J^T J + lambda D) s = J^T r.
+"""Steps of variable projection: three ways to solve (J^T J + lambda D) s = J^T r.
 
     J = P B,    B v = sum_i H_i (g'(z_i) (X_1 v_i)),    P = I - Q_0 Q_0^T - Q Q^T
 
@@ -9,6 +9,9 @@ subtracted. Large ones are solved by conjugate gradients in single precision, pr
     ((H H^T) * (S^T S) + lambda D)  (x)  X_1^T X_1 / n,        S = g'(Z),
 
 which B^T B would be if slopes and inputs were independent.
+
+J^T J loses directions in which J is 1e-8 times smaller than in others. Where units nearly depend on each
+other these decide, and J itself is factored.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr
 
 from unweave.arrays import Array, RealArray
 from unweave.numerics.clock import check, out_of_time
@@ -32,6 +35,8 @@ SINGLE_DAMPING = 1e-6
 _LARGEST_DAMPING = 1e10
 _GRAM_BLOCK_ENTRIES = 4_000_000  # numbers in one temporary of the Gram matrix (32 MB)
 _DEAD_DIAGONAL = 1e-12  # of the largest diagonal entry: a smaller one is damped like one of this size
+FACTORED_DAMPING = 1e-26
+"""Damping below which the factors of J see none."""
 _MOST_CG_STEPS = 60  # of conjugate gradients: single precision gains little beyond
 _SINGLE_RIDGE = 1e-7  # keeps the preconditioner positive definite in the presence of rounding
 
@@ -88,6 +93,34 @@ class Linearised:
         coupling = self.heights @ self.heights.T
         gram = gram.reshape(width, size, width, size) * coupling[:, None, :, None]
         return np.asarray(gram.reshape(width * size, width * size))
+
+    def jacobian(self) -> Array:
+        """J (n K, P), output by output, parameters ordered as in `gram`."""
+        (rows, width), size = self.slopes.shape, self.inputs.shape[1]
+        product = (self.slopes[:, :, None] * self.inputs[:, None, :]).reshape(rows, width * size)
+        product = self.polynomial.removed(product)
+        product -= self.basis @ (self.basis.T @ product)
+        return np.concatenate([product * np.repeat(heights, size) for heights in self.heights.T])
+
+
+def factored_solver(at: Linearised) -> Solve:
+    """Singular values of J, whose columns are scaled; units of free length are not for it."""
+    jacobian = at.jacobian()
+    if not np.isfinite(jacobian).all():
+        raise LinAlgError("units ran away")
+    sizes = np.linalg.norm(jacobian, axis=0)
+    sizes = np.maximum(sizes, np.sqrt(_DEAD_DIAGONAL) * (float(sizes.max()) or 1.0))
+    both = np.column_stack([jacobian / sizes, at.residual.T.reshape(-1)])
+    triangle = qr(both, mode="r", overwrite_a=True, check_finite=False)[0][: both.shape[1]]
+    left, values, right = np.linalg.svd(triangle[:, :-1], full_matrices=False)
+    projected = left.T @ triangle[:, -1]
+
+    def solve(damping: float) -> Array:
+        factors = values / (values**2 + max(damping, FACTORED_DAMPING))
+        step = (right.T @ (factors * projected)) / sizes
+        return np.asarray(step.reshape(at.slopes.shape[1], -1).T)
+
+    return solve
 
 
 def gram_solver(at: Linearised) -> Solve:
