@@ -7,7 +7,14 @@ import pytest
 
 from unweave import InvalidInput, Network, random_network
 from unweave.networks.absolute_form import AbsoluteForm
-from unweave.networks.signs import SignSolution, negative_slope, solve_signs, to_form, to_network
+from unweave.networks.signs import (
+    SignSolution,
+    negative_slope,
+    solve_sign_system,
+    solve_signs,
+    to_form,
+    to_network,
+)
 from unweave.numerics.sign_search import SignOptions
 
 ERROR = 1e-12  # of the affine part, as after a recovery
@@ -167,3 +174,13 @@ def test_a_network_and_its_form_answer_alike(activation, with_skip):
     form, x = to_form(network), 3 * rng.standard_normal((50, 4))
     np.testing.assert_allclose(form(x), network(x), rtol=0, atol=1e-13)
     np.testing.assert_allclose(np.linalg.norm(form.weights, axis=0), 1, rtol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (4, 0), (0, 0), (4, 3)])
+def test_a_system_that_tells_no_sign(shape: tuple[int, int]) -> None:
+    found = solve_sign_system(np.zeros(shape), np.zeros(shape[0]))
+    assert found.solved
+    assert found.unique is (shape[1] == 0)
+    np.testing.assert_array_equal(found.signs, np.ones(shape[1]))
+    if shape[0]:
+        assert not solve_sign_system(np.zeros(shape), np.ones(shape[0])).solved

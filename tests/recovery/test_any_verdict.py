@@ -97,6 +97,20 @@ def test_nothing_that_speaks_against_a_network_is_overruled(
         assert certify(candidate, verdict, findings).holds == verdict.status.is_recovered, names
 
 
+def test_weak_units_excuse_a_residual_only_where_they_are_named() -> None:
+    left = Evidence(fit_history=(1.0, 1e-10), fit_floor=1e-15, weak_units=1e-9)
+    named = replace(CANDIDATE, evidence=left, ambiguity="weak units are not told apart")
+    verdict = judge(named, TRIAL, FINDINGS)
+    assert verdict.status is Status.RECOVERED_UP_TO_AMBIGUITY
+    assert certify(named, verdict, FINDINGS).holds
+    for refused in (
+        replace(named, ambiguity=None),
+        replace(named, evidence=replace(left, fit_history=(1.0, 1e-8))),
+        replace(named, evidence=replace(left, weak_units=0.0)),
+    ):
+        assert judge(refused, TRIAL, FINDINGS).status is Status.APPROXIMATE
+
+
 @KINDS
 def test_what_failed_has_no_certificate_that_holds(findings: Findings) -> None:
     for candidate, trial in (

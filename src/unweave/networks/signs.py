@@ -91,9 +91,6 @@ def solve_signs(
     """
     if not -1 < negative_slope < 1:
         raise InvalidInput(f"negative_slope must lie between -1 and 1. Got {negative_slope} instead.")
-    if form.width == 0:
-        size = float(np.linalg.norm(form.slope))
-        return SignSolution(np.zeros(0), float(size > 0), "least squares", size == 0, True)
     matrix = sign_matrix(form, negative_slope)
     return solve_sign_system(matrix, form.slope.reshape(-1), tolerance, seed, options, error)
 
@@ -101,7 +98,8 @@ def solve_signs(
 def sign_matrix(form: AbsoluteForm, negative_slope: float = 0.0) -> Array:
     """Return M (d K, m) of the equations M xi = r; r is the form's slope."""
     factor = (1 + negative_slope) / (1 - negative_slope)
-    return np.asarray(factor * np.einsum("di,ik->dki", form.weights, form.heights).reshape(-1, form.width))
+    terms = np.einsum("di,ik->dki", form.weights, form.heights)
+    return np.asarray(factor * terms.reshape(form.slope.size, form.width))
 
 
 def solve_sign_system(
@@ -113,6 +111,10 @@ def solve_sign_system(
     error: float | None = None,
 ) -> SignSolution:
     """Find xi in {-1, 1}^m with M (q, m) xi = r (q,); see `solve_signs`."""
+    if not matrix.any():  # no signs, or nothing tells them
+        left = float(np.linalg.norm(right))
+        width = matrix.shape[1]
+        return SignSolution(np.ones(width), float(left > 0), "least squares", left == 0, unique=width == 0)
     return _Solver(matrix, right, tolerance, seed, options, error).solve()
 
 

@@ -82,6 +82,11 @@ class KinkEvidence:
         """Whether most of the lines that can be judged are broken."""
         return 2 * self.broken > self.judged
 
+    @property
+    def share(self) -> float:
+        """Share of the lines that can be judged that are broken: all of them where pieces are straight."""
+        return self.broken / max(self.judged, 1)
+
 
 def ask_lines(
     queries: NormalisedQueries, n_lines: int, rng: np.random.Generator, centers: Array | None = None

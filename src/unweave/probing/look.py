@@ -163,10 +163,10 @@ def _findings(
     view, noise, lines = seen.view, seen.noise, seen.lines
     links = _links(lines, noise)
     evidence = look_for_kinks(lines, noise)
-    for name in links if not evidence.kinks else ():
+    for name in links:
         behind = look_for_kinks_behind(Link(name), lines, noise)
-        if behind.kinks:  # straight pieces, which no other link would leave straight
-            evidence, links = behind, (name,)
+        if behind.kinks and behind.share > evidence.share:
+            evidence, links = behind, (name,)  # straight pieces, which no other link would leave straight
     labels = count_labels(view, lines, noise)
     return Findings(
         region=view.region,

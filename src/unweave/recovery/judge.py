@@ -123,9 +123,11 @@ def _grounds(
     if not told_tolerance and evidence.fit_history and evidence.fit_floor:
         # Agreeing is not enough where the fit has not come to its minimum: parameters may be off by more.
         implies = "the final fit reached the rounding or noise of the answers"
-        check = Check.below(
-            "fit residual", evidence.fit_history[-1], _UNSETTLED * evidence.fit_floor, implies
-        )
+        settled = _UNSETTLED * evidence.fit_floor
+        if candidate.ambiguity is not None and evidence.weak_units > settled:
+            implies = "the final fit leaves no more than units do that are named as too weak to be told apart"
+            settled = evidence.weak_units
+        check = Check.below("fit residual", evidence.fit_history[-1], settled, implies)
         yield _Ground(check, f"{agreed}, but the final fit has not settled")
     if not told_first:
         yield objections

@@ -95,6 +95,8 @@ class Evidence:
     """Root mean square residual of the final fit, step by step, relative to the outputs' spread."""
     fit_floor: float | None = None
     """What rounding or noise alone would leave of it."""
+    weak_units: float = 0.0
+    """Residual of the final fit that units explain which the search names as too weak to be told apart."""
     prediction_floor: float | None = None
     """What rounding or noise in the fit leaves of a prediction, relative to the outputs' spread."""
     condition: float | None = None

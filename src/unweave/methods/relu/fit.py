@@ -93,6 +93,12 @@ def polish(
     return Polished(network if end is start else end.to_network(), path.history)
 
 
+def effects(network: Network) -> Array:
+    """Return by how much the slope of the answers changes at most at the kink of every unit, (m,)."""
+    incoming, outgoing = network.weights
+    return np.asarray(np.linalg.norm(incoming, axis=0) * np.linalg.norm(outgoing, axis=1))
+
+
 def standard_error(
     network: Network, points: Array, weights: Array, noise: float, options: PolishOptions
 ) -> float:

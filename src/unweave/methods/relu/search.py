@@ -17,7 +17,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unweave.methods.relu.fit import PolishOptions, polish, polished_form, standard_error
+from unweave.methods.relu.fit import (
+    Polished,
+    PolishOptions,
+    effects,
+    polish,
+    polished_form,
+    standard_error,
+)
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.kinked.line_search import (
     LineReason,
@@ -246,10 +253,27 @@ class ReluSearch(Search):
             prediction_floor=min(max(result.history[-1], floor), self._options.worst_floor),
             answer_sigma=reading.answer_sigma,
         )
+        self._name_weak_units(result)
         if weights is not None:
             noise = max(result.history[-1], floor)
             bar = standard_error(result.network, lines.rows, weights, noise, options.polish)
             self._evidence = replace(self._evidence, parameter_error_bar=bar)
+
+    def _name_weak_units(self, result: Polished) -> None:
+        """Say that further units may be missing where those found fade into what the polish leaves.
+
+        Weight decay leaves trained networks with units of every strength down to the smallest number.
+        """
+        left, strengths = result.history[-1], effects(result.network)
+        fading = strengths.min() <= self._options.weak * strengths.max()
+        settled = left <= self._evidence.residual_over_floor * (self._evidence.fit_floor or 0.0)
+        if settled or not fading or left > self._options.worst_floor:
+            return
+        self._evidence = replace(self._evidence, weak_units=self._options.worst_floor)
+        weakest = f"{self._options.weak:g} of the strongest one's effect"
+        missing = f"units with less than {weakest} are not all told apart"
+        missing += f": together they leave {left:.1g} of the answers' spread"
+        self._ambiguity = f"{self._ambiguity}; {missing}" if self._ambiguity else missing
 
     def _compare_width(self, seen: int) -> None:
         told = self.request.width

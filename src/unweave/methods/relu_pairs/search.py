@@ -47,6 +47,9 @@ class ReluPairsOptions:
     """Number of inputs up to which normals are measured in all of them."""
     coarsest: float = 1e-5
     """Noise relative to the spread up to which hyperplanes are grown."""
+    one_layer: float = 1e-7
+    """Residual of one hidden layer, relative to the spread, that a second one does not leave: then units of
+    the first are too weak to be told apart."""
     first: FirstLayerOptions = field(default_factory=FirstLayerOptions)
     surfaces: SurfacesOptions = field(default_factory=SurfacesOptions)
     dry_lines: int = 4
@@ -90,6 +93,7 @@ class ReluPairsOptions:
 class ReluPairsReason(Reason):
     """Why no network of this class was found."""
 
+    ONE_LAYER = "one hidden layer leaves no more than {residual:.1e} of the answers' spread"
     NOT_READ = "answers near the ends of their range hide what is behind a {link} nearly everywhere"
     NO_FIRST_LAYER = "no kink on {lines} lines belongs to a hyperplane of a first hidden layer"
     NOTHING_BEHIND = (
@@ -137,7 +141,12 @@ class ReluPairsSearch(Search):
         return f"{self._found} hyperplanes of the first layer had been found"
 
     def run(self) -> None:
-        """Look behind each link that is possible."""
+        """Look behind each link that is possible, unless one layer all but explains the answers."""
+        for each in self.context.earlier:
+            shallow = each.network is not None and len(each.network.hidden) == 1
+            left = each.evidence.fit_history[-1] if each.evidence.fit_history else np.inf
+            if shallow and left <= self._options.one_layer:
+                raise GaveUp(ReluPairsReason.ONE_LAYER, residual=left)
         names = links_to_try(self.request, self.findings)[::-1]
         for number, name in enumerate(names):
             link = Link(name)
@@ -216,6 +225,8 @@ class ReluPairsSearch(Search):
             floor = max(floor, lowered * options.least_floor)
             names = KINKED if self.request.activation is None else (self.request.activation,)
             signed = with_signs(surfaces.found, names, options.second)
+            if not signed.layer.width:  # no surface bends where it crosses a hyperplane
+                return None
             if self._network is not None and self._agreed >= options.nearly:
                 signed = with_known(signed, self._network)
             stage.figures.update(rows=int(seen.sum()), floor=floor, first=signed.layer.width)
