@@ -227,7 +227,9 @@ class SamplesSmoothSearch(Search):
         if found is None:
             return replace(known, settled=False)  # what it leaves is not noise
         rivals = {**known.rivals, found.kind: found}
-        return self._of_runner(samples, found, replace(known, exact=True, settled=False, rivals=rivals))
+        exact = found.residual <= floor
+        told = self._of_runner(samples, found, replace(known, exact=exact, settled=False, rivals=rivals))
+        return told if exact else self._better(replace(known, settled=False), told)
 
     @staticmethod
     def _of_runner(samples: StandardizedSamples, runner: Runner, known: SmoothSampleFit) -> SmoothSampleFit:

@@ -66,7 +66,7 @@ class ShrinkingOptions:
     """... unless the residual is still so small: then a fit has not ended, and goes on with fewer units."""
     rival_ratio: float = 10.0
     """Ratio of residuals to the best kind's, above which a kind leaves."""
-    work: float = 12.0
+    work: float = 15.0
     """Seconds that all fits take, roughly. They are counted in steps and flops, so that the search ends at
     the same fit on every machine."""
     step_seconds: float = 1.2e-3
@@ -88,7 +88,7 @@ def shrink_starts(
     on_step: OnStep | None = None,
     known: NetworkParameters | None = None,
 ) -> Runner | None:
-    """Return an exact fit of one of ``kinds`` to the rows of ``ending``; None if no start leads to one.
+    """Return an exact fit of one of ``kinds`` to the rows of ``ending``, else the best start, if there is one.
 
     ``kinds`` come in the order in which they are tried. ``known`` is a fit to begin with, if there is one.
     Raises `OutOfTime` where ``on_step`` does.
@@ -98,7 +98,7 @@ def shrink_starts(
         found = None if known is None else search.shrink(known)
         if found is not None or search.most <= 1 or not kinds:
             return found
-        return search.run(list(kinds))
+        return search.run(list(kinds)) or search.best_start()
 
 
 def is_structured(inputs: Array, left: Array, options: ShrinkingOptions) -> bool:
@@ -134,6 +134,7 @@ class _Shrinking:
         self.per_unit = ending.inputs.shape[1] + 1 + ending.answers.shape[1]
         self.most = int(ending.answers.size / options.fewest_equations / self.per_unit)
         self.spent = 0.0
+        self.best: _Start | None = None
 
     def run(self, kinds: list[Activation]) -> Runner | None:
         """Try all kinds, then those that are left, and so on."""
@@ -162,6 +163,14 @@ class _Shrinking:
         starts = (self._started(kind, number) for _ in range(self.options.starts))
         return min(starts, key=lambda start: start.residual)
 
+    def best_start(self) -> Runner | None:
+        """Return the start that came nearest, surplus units and all."""
+        if self.best is None:
+            return None
+        feature = smooth_feature(self.best.kind)
+        inputs, answers = self.ending.inputs, self.ending.answers
+        return self.ending.as_it_is(projected_model(self.best.fit, feature, inputs, answers))
+
     def _started(self, kind: Activation, number: int) -> _Start:
         """Fit random units of the size and length of round ``number``."""
         options = self.options
@@ -169,7 +178,10 @@ class _Shrinking:
         problem = self._problem(kind, count)
         units = random_units(problem, count, self.rng)
         units *= options.lengths[number % len(options.lengths)] / np.linalg.norm(units[:-1], axis=0)
-        return self._fitted(kind, problem, units, self.options.steps)
+        start = self._fitted(kind, problem, units, self.options.steps)
+        if self.best is None or start.residual < self.best.residual:
+            self.best = start
+        return start
 
     def _problem(self, kind: Activation, units: int) -> ProjectedProblem:
         """Return the problem of finding ``units`` on some rows per parameter."""
