@@ -40,8 +40,8 @@ def form_of(
         (10, 25, 3, "least squares"),
         (10, 20, 1, "enumeration"),
         (1, 12, 1, "enumeration"),
-        (30, 50, 1, "linear program"),
-        (20, 44, 1, "linear program"),
+        (30, 50, 1, "box center"),
+        (20, 44, 1, "box center"),
         (8, 32, 1, "enumeration"),
     ],
 )
