@@ -7,7 +7,14 @@ import pytest
 
 from unweave import InvalidInput, Network, random_network
 from unweave.networks.absolute_form import AbsoluteForm
-from unweave.networks.signs import SignSolution, negative_slope, solve_signs, to_form, to_network
+from unweave.networks.signs import (
+    SignSolution,
+    negative_slope,
+    solve_sign_system,
+    solve_signs,
+    to_form,
+    to_network,
+)
 from unweave.numerics.sign_search import SignOptions
 
 ERROR = 1e-12  # of the affine part, as after a recovery
@@ -167,3 +174,15 @@ def test_a_network_and_its_form_answer_alike(activation, with_skip):
     form, x = to_form(network), 3 * rng.standard_normal((50, 4))
     np.testing.assert_allclose(form(x), network(x), rtol=0, atol=1e-13)
     np.testing.assert_allclose(np.linalg.norm(form.weights, axis=0), 1, rtol=1e-14)
+
+
+@pytest.mark.parametrize("count", [2, 4, 6])
+def test_units_that_may_turn_together_are_told(count):
+    rng = np.random.default_rng(1010)
+    matrix, signs = rng.standard_normal((40, 60)), rng.choice([-1.0, 1.0], 60)
+    matrix[:, 0] = -signs[0] * matrix[:, 1:count] @ signs[1:count]
+    found = solve_sign_system(matrix, matrix @ signs)
+    assert found.solved
+    assert not found.unique
+    (other,) = found.alternatives
+    assert np.flatnonzero(other != found.signs).tolist() == list(range(count))

@@ -8,7 +8,7 @@ has nine of ten signs right, the surer the nearer z_i is to its end. Newton's me
 systems of q equations. Signs are then decoded as a message with errors is:
 
 1. The least sure 9/10 q coordinates are left open: the other equations, from which they are projected out,
-   must hold for the settled ones alone. One or two wrong signs show by what they leave.
+   must hold for the settled ones alone. Up to four wrong signs show by what they leave.
 2. Otherwise the surest eighth is fixed, what is left of the box shrinks, and its new center is looked at.
 3. Where that ends without a pattern, it begins anew from a center that is tilted at random.
 """
@@ -26,26 +26,17 @@ _TILT = 2.0  # deviation of a random tilt, in units of the barrier's slope
 _NEWTON_STEPS = 40
 _NEAR_CENTER = 1e-4  # squared length of a Newton step, in the barrier's metric, at the center
 _SIDE = 1e-9  # distance from an end at which nothing of the box is left around z
+_MOST_CANDIDATES = 200_000  # sets of wrong signs that are looked at: tens of MB
 _OFF = 1e-3  # of the largest entry of M, by which an equation fails where the box is missed
 
 
 def decoded_signs(
-    matrix: Array,
-    right: Array,
-    tolerance: float,
-    rng: np.random.Generator,
-    tries: int,
-    away_from: Array | None = None,
+    matrix: Array, right: Array, tolerance: float, rng: np.random.Generator, tries: int
 ) -> Array | None:
-    """Return xi (m,) with |M xi - r| <= ``tolerance``, for M (q, m) of full row rank; None if none is found.
-
-    The first try is from the center itself; with ``away_from`` (m,) all are tilted against that pattern.
-    """
+    """Return xi (m,) with |M xi - r| <= ``tolerance``, for M (q, m) of full row rank, or None."""
     width = matrix.shape[1]
     for number in range(tries):
-        tilt = np.zeros(width) if number == 0 else _TILT * rng.standard_normal(width)
-        if away_from is not None:
-            tilt = tilt + _TILT * (1 + number) * away_from
+        tilt = np.asarray(_TILT * rng.standard_normal(width) if number else np.zeros(width))
         found, missed = _one_try(matrix, right, tolerance, tilt)
         if found is not None:
             return found
@@ -104,41 +95,46 @@ def _center(matrix: Array, right: Array, tilt: Array) -> Array:
 def _corrected(
     matrix: Array, right: Array, signs: Array, settled: IntArray, open_ones: IntArray, tolerance: float
 ) -> Array | None:
-    """The pattern that agrees with ``signs`` at the ``settled`` places, but for two at most, or None."""
+    """The pattern that agrees with ``signs`` at the ``settled`` places, but for four at most, or None."""
     outside = np.linalg.qr(matrix[:, open_ones], mode="complete")[0][:, len(open_ones) :]
     terms = outside.T @ (matrix[:, settled] * signs[settled])
     left = outside.T @ right - terms.sum(axis=1)  # what wrong signs leave: minus twice their terms
-    once = left[:, None] + 2 * terms
-    products = 2 * terms.T @ once
-    sizes = (once**2).sum(axis=0)[:, None] + 2 * products.T + 4 * (terms**2).sum(axis=0)
-    np.fill_diagonal(sizes, (once**2).sum(axis=0))
-    if np.linalg.norm(left) > tolerance:
-        wrong = np.unique(np.unravel_index(int(np.argmin(sizes)), sizes.shape))
-        if np.linalg.norm(left + 2 * terms[:, wrong].sum(axis=1)) > tolerance:
-            return None
-        signs = signs.copy()
-        signs[settled[wrong]] *= -1
-    rest = right - matrix[:, settled] @ signs[settled]
     pattern = signs.copy()
+    if np.linalg.norm(left) > tolerance:
+        wrong = few_adding_to(terms, -left / 2, tolerance)
+        if wrong is None:
+            return None
+        pattern[settled[wrong]] *= -1
+    rest = right - matrix[:, settled] @ pattern[settled]
     pattern[open_ones] = np.where(np.linalg.lstsq(matrix[:, open_ones], rest, rcond=None)[0] > 0, 1.0, -1.0)
     return pattern if np.linalg.norm(matrix @ pattern - right) <= tolerance else None
 
 
-def few_vanish(columns: Array, tolerance: float) -> bool:
-    """Whether two, three or four of the ``columns`` (q, m) add up to nothing."""
+def few_adding_to(columns: Array, total: Array, tolerance: float) -> IntArray | None:
+    """Numbers of one to four ``columns`` (q, m) that add up to ``total`` (q,), or None.
+
+    Sums of one or two columns are sorted by one random coordinate, in which the missing ones are looked up.
+    """
     direction = np.random.default_rng(0).standard_normal(len(columns))
-    values = columns.T @ (direction / np.linalg.norm(direction))
-    first, second = np.triu_indices(columns.shape[1])  # twice the same stands for one column
-    sums = np.where(first == second, values[first], values[first] + values[second])
+    direction /= np.linalg.norm(direction)
+    values = np.append(direction @ columns, [0.0, 0.0])  # the last two stand for no column
+    first, second = np.triu_indices(len(values), 1)
+    sums = values[first] + values[second]
     order = np.argsort(sums)
-    low = np.searchsorted(sums[order], -sums - tolerance)
-    high = np.searchsorted(sums[order], -sums + tolerance, side="right")
-    for k in np.flatnonzero(high > low):
-        some = {int(first[k]), int(second[k])}
-        for other in order[low[k] : high[k]]:
-            others = {int(first[other]), int(second[other])}
-            if some.isdisjoint(others):
-                total = columns[:, [*some, *others]].sum(axis=1)
-                if np.linalg.norm(total) <= tolerance:
-                    return True
-    return False
+    missing = float(direction @ total) - sums
+    low = np.searchsorted(sums[order], missing - tolerance)
+    counts = np.searchsorted(sums[order], missing + tolerance, side="right") - low
+    if counts.sum() > _MOST_CANDIDATES:
+        return None  # such a tolerance tells nothing apart
+    some = np.repeat(np.arange(len(sums)), counts)
+    others = order[
+        np.repeat(low, counts) + np.arange(len(some)) - np.repeat(np.cumsum(counts) - counts, counts)
+    ]
+    members = np.stack([first[some], second[some], first[others], second[others]], axis=1)
+    padded = np.hstack([columns, np.zeros((len(columns), 2))])
+    fits = np.linalg.norm(padded[:, members].sum(axis=2) - total[:, None], axis=0) <= tolerance
+    for found in members[fits]:
+        named = found[found < columns.shape[1]]
+        if len(named) and len(set(named.tolist())) == len(named):
+            return np.sort(named)
+    return None

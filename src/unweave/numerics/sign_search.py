@@ -45,8 +45,6 @@ class SignOptions:
     """Unknowns per equation up to which linear programs and branch and bound are tried."""
     decoding_tries: int = 60
     """Centers of the box from which signs are decoded first; each takes some 20 milliseconds."""
-    other_tries: int = 3
-    """Centers tilted away from a pattern that must not lead to another one if it is to be the only one."""
     walks: int = 5
     """Walks to the longest point of the box, from different ends; each takes about six linear programs."""
     guess_points: int = 7
