@@ -71,16 +71,14 @@ def _one_try(matrix: Array, right: Array, tolerance: float, tilt: Array) -> tupl
 
 def _center(matrix: Array, right: Array, tilt: Array) -> Array:
     """Analytic center (m,) of the box with M z = r, tilted: Newton steps from a point off the equations."""
-    count = len(matrix)
-    point = np.clip(np.linalg.lstsq(matrix, right, rcond=None)[0], -0.9, 0.9)
+    shortest = matrix.T @ np.linalg.solve(_ridged(matrix @ matrix.T), right)
+    point = np.clip(shortest, -0.9, 0.9)
     for _ in range(_NEWTON_STEPS):
         room = 1 - point**2
         slope, curvature = 2 * point / room + tilt, 2 * (1 + point**2) / room**2
         weighted = matrix / curvature
-        system = weighted @ matrix.T
-        system[np.diag_indices(count)] += 1e-13 * np.trace(system) / count
         try:
-            prices = np.linalg.solve(system, right - matrix @ point + weighted @ slope)
+            prices = np.linalg.solve(_ridged(weighted @ matrix.T), right - matrix @ point + weighted @ slope)
         except np.linalg.LinAlgError:
             break
         step = (matrix.T @ prices - slope) / curvature
@@ -90,6 +88,11 @@ def _center(matrix: Array, right: Array, tilt: Array) -> Array:
         if (1 - np.abs(point)).min() < _SIDE or (near and share < 0.95):
             break
     return np.asarray(point)
+
+
+def _ridged(system: Array) -> Array:
+    """A positive semidefinite matrix (q, q) that rounding does not make singular."""
+    return system + 1e-13 * float(np.trace(system)) / len(system) * np.eye(len(system))
 
 
 def _corrected(
