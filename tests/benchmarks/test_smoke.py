@@ -456,7 +456,13 @@ def test_what_became_worse_is_told(load, tmp_path, capsys):
 def test_growth_is_fitted_and_drawn(load, tmp_path):
     growth = load("growth")
     sweep = growth.SWEEPS["width, ReLU"]
-    small = replace(sweep, values=(3, 6), runs=1)
+    small = replace(
+        sweep,
+        values=(3, 6),
+        network=lambda v: f"net([8, {v}, 1], 'relu', outer='signed')",
+        small=lambda v: "net([8, 2, 1], 'relu', outer='signed')",
+        runs=1,
+    )
     growth.main(["--out", str(tmp_path)], sweeps={"width, ReLU": small})
     page = (tmp_path / "growth.md").read_text()
     assert "width, ReLU" in page
