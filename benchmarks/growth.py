@@ -169,11 +169,11 @@ SWEEPS = {
         (40, 80, 160, 320),
         lambda v: f"net([160, {v}, 1], 'relu', outer='signed')",
         lambda v: relu_bound(160, v),
-        lambda v: "net([160, 20, 1], 'relu', outer='signed')",
-        "160 inputs, nothing told: 3.1 rows per parameter. Seconds are those of the interpreter and of copying "
-        "rows, unit by unit, so that they grow with m; products would grow with m^2. Smaller layers are "
+        lambda v: "net([160, 40, 1], 'relu', outer='signed')",
+        "160 inputs, nothing told: 3.1 rows per parameter. Seconds are those of the interpreter and of "
+        "copying rows, unit by unit, so that they grow with m; products would grow with m^2. Smaller layers are "
         "polished with all parameters at once, which costs more than all else, and are left out.",
-        overhead=lambda v: v / 20,
+        overhead=lambda v: v / 40,
     ),
 }
 
@@ -185,7 +185,7 @@ def exponent(sizes: Sequence[float], figures: Sequence[float]) -> float:
 
 def points_of(sweep: Sweep) -> list[Row]:
     """Measure a sweep; one row per value."""
-    rows, small = [], {case: 0.0 for case in map(sweep.small, sweep.values)}
+    rows, small = [], dict.fromkeys(map(sweep.small, sweep.values), 0.0)
     for case in small:
         small[case] = measured(ROOT / "src", case, 0)["cpu_seconds"]
     for value in sweep.values:
