@@ -171,8 +171,8 @@ SWEEPS = {
         lambda v: relu_bound(160, v),
         lambda v: "net([160, 40, 1], 'relu', outer='signed')",
         "160 inputs, nothing told: 3.1 rows per parameter. Seconds are those of the interpreter and of "
-        "copying rows, unit by unit, so that they grow with m; products would grow with m^2. Smaller layers are "
-        "polished with all parameters at once, which costs more than all else, and are left out.",
+        "copying rows, unit by unit, so that they grow with m; products would grow with m^2. Smaller "
+        "layers are polished with all parameters at once, which costs more than all else, and are left out.",
         overhead=lambda v: v / 40,
     ),
 }
