@@ -141,7 +141,8 @@ SWEEPS = {
         lambda v: f"net([{v}, 4, 1], 'tanh', outer='signed'), [4], 'tanh'",
         "m = 2/5 D^2, told: 1.1 m D^2 / 6 ~ D^4 rows, m p^2 ~ D^6 products in the power method, which "
         "is first at D = 50 only, and m^2 D ~ D^5 per product of conjugate gradients in the fit. Smaller "
-        "networks have a factored fit, which costs as much as D = 25 does: they are left out.",
+        "networks have a factored fit, which costs as much as D = 25 does: they are left out. What is no "
+        "product, asking and differences of rows above all, grows like the rows: seconds are between both.",
     ),
     "outputs": Sweep(
         "K",
@@ -240,6 +241,7 @@ def draw(measured_rows: Mapping[str, Sequence[Row]], sweeps: Mapping[str, Sweep]
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     figures = {"rows": "rows asked", "cpu_seconds": "CPU seconds", "peak_mb": "peak MB"}
     figure, axes = plt.subplots(
@@ -252,6 +254,11 @@ def draw(measured_rows: Mapping[str, Sequence[Row]], sweeps: Mapping[str, Sweep]
             formula = {"rows": "bound_rows", "cpu_seconds": "bound_seconds"}.get(key)
             if formula is not None:
                 axis.loglog(sizes, [row[formula] for row in rows], "--", color="gray", label="formula")
+            axis.set_xticks(sizes, [str(size) for size in sizes])
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+            for side in (axis.xaxis, axis.yaxis):
+                side.set_minor_formatter(NullFormatter())
             axis.set_xlabel(f"{name}: {sweeps[name].quantity}")
             axis.set_ylabel(title)
     axes[0][0].legend()
