@@ -13,19 +13,26 @@ with the rate (of float64; of float32 in a column of its own) measured in the sa
 factor's shapes at a full batch of r rows, best of
 several repetitions, in CPU seconds. It leaves out everything but those products: packing and unpacking,
 Newton steps, new starts, sorting out duplicates. The ratio of the CPU seconds to it is what all that costs.
+
+``--peer PATH`` runs a public implementation beside it, in the same process on the same planted directions: a
+file whose ``subspace_power_method(T, d, 4, r)`` returns the components (d, r), and weights, of the symmetric
+tensor T = sum of w w w w. Its seconds count from the tensor on; ours count from the span on.
 """
 
 from __future__ import annotations
 
+import importlib
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from harness import Row, Run, parser, peak_rss_mb, say, search_seed, seeds_of, summarise, tell, unasked
 from planted import FOUND, exact_span, planted_directions
-from unweave.arrays import AnyArray
+from unweave.arrays import AnyArray, Array
 from unweave.experiments.planted import distances
 from unweave.subspace import RankOneSpace, subspace_power_method
 
@@ -40,6 +47,7 @@ COLUMNS = {
     "single_ratio": "the same with products in float32",
     "missed": "components missed",
 }
+PEER_COLUMNS = {"peer_cpu_seconds": "peer's CPU s", "peer_missed": "components the peer missed"}
 _SHORTEST_TIMING = 0.05  # seconds of products per repetition: well above the clock's resolution
 _REPETITIONS = 5
 
@@ -86,7 +94,34 @@ def gemm_rate(space: CountingSpace, dtype: type[np.floating[Any]] = np.float64) 
     return best
 
 
-def search(dimension: int, rank: int, seed: int) -> Run:
+Peer = Callable[..., tuple[Array, Array]]
+
+
+def load_peer(path: Path) -> Peer:
+    """The public implementation in the file at ``path``, which may import its neighbors."""
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        peer: Peer = importlib.import_module(path.stem).subspace_power_method
+    finally:
+        sys.path.pop(0)
+    return peer
+
+
+def peer_figures(peer: Peer, planted: Array, seed: int) -> dict[str, float]:
+    """CPU seconds of the peer on the tensor of the planted rows (r, d), and how many of them it missed."""
+    rank, dimension = planted.shape
+    squares = np.einsum("ri,rj->ijr", planted, planted).reshape(dimension**2, rank)
+    tensor = (squares @ squares.T).reshape((dimension,) * 4)
+    np.random.seed(seed)  # noqa: NPY002 - what public code draws from
+    began = time.process_time()
+    components = peer(tensor, dimension, 4, rank)[0]
+    seconds = time.process_time() - began
+    missed = int((distances(planted, np.asarray(components).T) > FOUND).sum())
+    say(f"  seed {seed}: peer {missed} missed, {seconds:.2f} CPU s")
+    return {"peer_cpu_seconds": seconds, "peer_missed": missed}
+
+
+def search(dimension: int, rank: int, seed: int, peer: Peer | None = None) -> Run:
     """One search of one planted span, with its lower bound."""
     planted = planted_directions(dimension, rank, seed)
     space = exact_span(planted, CountingSpace)
@@ -115,25 +150,31 @@ def search(dimension: int, rank: int, seed: int) -> Run:
             "ratio": cpu / bound,
             "single_ratio": cpu / bound * single / rate,
             "missed": missed,
+            **({} if peer is None else peer_figures(peer, planted, seed)),
         },
         peak_rss_mb=peak_rss_mb(),
     )
 
 
-def measure(dimension: int, rank: int, seeds: range) -> Row:
+def measure(dimension: int, rank: int, seeds: range, peer: Peer | None = None) -> Row:
     """The row of one setting; medians over the seeds, the sum of what was missed."""
     say(f"rank_one: d = {dimension}, r = {rank}")
-    runs = [search(dimension, rank, seed) for seed in seeds]
-    medians = {key: float(np.median([run.extra[key] for run in runs])) for key in COLUMNS}
-    medians["missed"] = sum(run.extra["missed"] for run in runs)
+    runs = [search(dimension, rank, seed, peer) for seed in seeds]
+    columns = COLUMNS if peer is None else COLUMNS | PEER_COLUMNS
+    medians = {key: float(np.median([run.extra[key] for run in runs])) for key in columns}
+    medians |= {key: sum(run.extra[key] for run in runs) for key in columns if key.endswith("missed")}
     return summarise(f"d={dimension}, r={rank}", runs, **medians)
 
 
 def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the benchmark and print its table."""
-    arguments = parser(__doc__, "0:3", f"d, r = {QUICK}, 1 seed").parse_args(argv)
-    rows = [measure(*(QUICK if arguments.quick else SETTING), seeds_of(arguments, 3, 1))]
-    tell(rows, {**unasked("worst_fresh_error", "wrong"), **COLUMNS}, arguments.json)
+    commands = parser(__doc__, "0:3", f"d, r = {QUICK}, 1 seed")
+    commands.add_argument("--peer", type=Path, metavar="PATH", help="a public implementation to run besides")
+    arguments = commands.parse_args(argv)
+    peer = None if arguments.peer is None else load_peer(arguments.peer)
+    rows = [measure(*(QUICK if arguments.quick else SETTING), seeds_of(arguments, 3, 1), peer)]
+    columns = COLUMNS if peer is None else COLUMNS | PEER_COLUMNS
+    tell(rows, {**unasked("worst_fresh_error", "wrong"), **columns}, arguments.json)
     return rows
 
 

@@ -173,6 +173,28 @@ def test_smallest_setting(name, load, harness, tmp_path, capsys, monkeypatch):
     assert all(f"| {row['setting']} |" in out for row in rows)
 
 
+def test_a_public_peer_runs_beside_rank_one(load, tmp_path, capsys, monkeypatch):
+    """It gets the tensor, and what it misses is counted: this one knows all components but one."""
+    (tmp_path / "peer_numbers.py").write_text("SEED = 1000\n")
+    peer = tmp_path / "knowing_peer.py"
+    peer.write_text(
+        "import numpy as np\n"
+        "from peer_numbers import SEED\n"
+        "from planted import planted_directions\n"
+        "def subspace_power_method(T, d, n, r):\n"
+        "    rows = planted_directions(d, r, SEED)\n"
+        "    assert np.allclose(T, np.einsum('ri,rj,rk,rl->ijkl', rows, rows, rows, rows))\n"
+        "    rows[0] = rows[1]\n"
+        "    return rows.T, np.ones(r)\n"
+    )
+    script = load("rank_one")
+    monkeypatch.setattr(script, "QUICK", (8, 16))
+    (row,) = script.main(["--quick", "--seeds", "1000:1001", "--peer", str(peer)])
+    assert (row["missed"], row["peer_missed"]) == (0, 1)
+    assert row["peer_cpu_seconds"] >= 0
+    assert "components the peer missed" in capsys.readouterr().out
+
+
 def test_grid_skips_what_is_done(load, tmp_path, monkeypatch):
     grid = load("dissertation_grid")
     monkeypatch.setattr(grid, "BETAS", (0.5, 0.75))
@@ -434,7 +456,13 @@ def test_what_became_worse_is_told(load, tmp_path, capsys):
 def test_growth_is_fitted_and_drawn(load, tmp_path):
     growth = load("growth")
     sweep = growth.SWEEPS["width, ReLU"]
-    small = replace(sweep, values=(3, 6), runs=1)
+    small = replace(
+        sweep,
+        values=(3, 6),
+        network=lambda v: f"net([8, {v}, 1], 'relu', outer='signed')",
+        small=lambda v: "net([8, 2, 1], 'relu', outer='signed')",
+        runs=1,
+    )
     growth.main(["--out", str(tmp_path)], sweeps={"width, ReLU": small})
     page = (tmp_path / "growth.md").read_text()
     assert "width, ReLU" in page

@@ -47,8 +47,8 @@ def form_of(
         (10, 25, 3, "least squares"),
         (10, 20, 1, "enumeration"),
         (1, 12, 1, "enumeration"),
-        (30, 50, 1, "linear program"),
-        (20, 44, 1, "linear program"),
+        (30, 50, 1, "box center"),
+        (20, 44, 1, "box center"),
         (8, 32, 1, "enumeration"),
     ],
 )
@@ -184,3 +184,15 @@ def test_a_system_that_tells_no_sign(shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(found.signs, np.ones(shape[1]))
     if shape[0]:
         assert not solve_sign_system(np.zeros(shape), np.ones(shape[0])).solved
+
+
+@pytest.mark.parametrize("count", [2, 4, 6])
+def test_units_that_may_turn_together_are_told(count):
+    rng = np.random.default_rng(1010)
+    matrix, signs = rng.standard_normal((40, 60)), rng.choice([-1.0, 1.0], 60)
+    matrix[:, 0] = -signs[0] * matrix[:, 1:count] @ signs[1:count]
+    found = solve_sign_system(matrix, matrix @ signs)
+    assert found.solved
+    assert not found.unique
+    (other,) = found.alternatives
+    assert np.flatnonzero(other != found.signs).tolist() == list(range(count))

@@ -14,6 +14,7 @@ from unweave.errors import InvalidInput
 from unweave.subspace.hessian_span import hessian_span
 from unweave.subspace.power_method import (
     PowerMethodOptions,
+    chord_ascent,
     newton_ascent,
     power_iterations,
     residual_starts,
@@ -138,6 +139,18 @@ def test_newton_converges_quadratically_to_a_planted_direction() -> None:
     assert errors[0] > 5e-4
     assert errors[1] < 100 * errors[0] ** 2
     assert errors[3] < 1e-13
+
+
+def test_hessians_in_single_precision_end_in_double() -> None:
+    space, weights = planted_space(10, 25, 1018)
+    rough = space.astype(np.float32)
+    near = weights + 1e-5 * unit_rows(25, 10, np.random.default_rng(1019))
+    far = unit_rows(1, 10, np.random.default_rng(1020))
+    starts = np.vstack([near / np.linalg.norm(near, axis=1, keepdims=True), far]).astype(np.float32)
+    ends, ended = chord_ascent(space, rough, starts, 1e-13)
+    assert ends.dtype == np.float64
+    assert ended.tolist() == [True] * 25 + [False]  # what is far away is left to Newton steps
+    assert direction_errors(weights, ends).max() < 1e-13
 
 
 def test_newton_leaves_a_saddle() -> None:

@@ -50,6 +50,15 @@ def test_outer_is_the_packed_square() -> None:
     assert_allclose(packing.outer(u), packing.pack(u[:, :, None] * u[:, None, :]), rtol=4 * EPS)
 
 
+def test_columns_are_packed_and_unpacked_like_rows() -> None:
+    packing, u = symmetric_packing(5), np.random.default_rng(1003).standard_normal((7, 5))
+    packed = packing.outer_in_columns(u.T)
+    assert_allclose(packed, packing.outer(u).T, rtol=0, atol=0)
+    assert_allclose(
+        packing.unpack_columns(packed), np.moveaxis(packing.unpack(packed.T), 0, -1), rtol=0, atol=0
+    )
+
+
 def test_outer_does_not_change_its_argument() -> None:
     u = np.random.default_rng(1001).standard_normal((3, 4))
     before = u.copy()

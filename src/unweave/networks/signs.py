@@ -25,11 +25,13 @@ from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.activations import get_activation
 from unweave.networks.network import Network
 from unweave.numerics.clock import out_of_time
+from unweave.numerics.sign_decoding import decoded_signs, few_adding_to
 from unweave.numerics.sign_search import (
     DEFAULT_SIGN_OPTIONS,
     SignOptions,
     box_point,
     branch_and_bound,
+    corner_of,
     lattice_search,
     longest_point,
     meet_in_the_middle,
@@ -197,6 +199,9 @@ class _Solver:
         if self._width <= self._options.easy_enumeration:
             return self._enumerated() or self._unsolved()
         options, system = self._options, (self._matrix, self._right)
+        decoded = self._decoded()
+        if decoded is not None:
+            return self._judged(decoded, "box center", *self._others(decoded))
         point = None if out_of_time() else box_point(*system)
         if point is None:
             return self._unsolved()  # not even signs between -1 and 1 would do
@@ -217,12 +222,32 @@ class _Solver:
             return self._reduced() or self._enumerated() or self._unsolved()
         return self._enumerated() or self._reduced() or self._unsolved()
 
+    def _decoded(self) -> Array | None:
+        """Return a pattern that fits precisely, from the center of the box, or None."""
+        options = self._options
+        if self._width > options.widest_branching * len(self._matrix) or out_of_time():
+            return None
+        tolerance = min(self._tolerance, SIGN_TOLERANCE)
+        return decoded_signs(self._matrix, self._right, tolerance, self._rng, options.decoding_tries)
+
+    def _stands_alone(self, signs: Array, farthest: Array | None, allowed: float) -> bool:
+        """Return whether neither chance nor columns that cancel could bring another pattern about.
+
+        Where columns cancel, the point of the box that is ``farthest`` (m,) is another pattern, unless so
+        much else is left of the box; of that, sets of up to four columns are looked through.
+        """
+        if self._fits(corner_of(farthest)) or not self._no_accident(allowed):
+            return False
+        return few_adding_to(self._matrix * signs, np.zeros(len(self._matrix)), allowed) is None
+
     def _others(self, signs: Array) -> tuple[bool, tuple[Array, ...]]:
         """Return whether a pattern that a program found is the only one, and others that fit."""
         point = box_point(self._matrix, self._right, away_from=signs)
         if point is not None and float(np.abs(point - signs).max()) <= 1e-3:
             return True, ()  # the program ended where it was sent away from
         allowed, proven = self._as_good(self._misfit(signs)), False
+        if self._stands_alone(signs, point, allowed):
+            return True, ()
         others: list[Array] = []
         while len(others) < MOST_ALTERNATIVES and not proven and not out_of_time():
             other, proven = branch_and_bound(

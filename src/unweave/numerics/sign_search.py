@@ -3,6 +3,8 @@
 From certain to hopeful:
 
 - `meet_in_the_middle`: all 2^m patterns, at the price of 2^(m/2): every solution is found.
+- `decoded_signs` (`sign_decoding`): the center of the box with M xi = r guesses most signs, and equations
+  that are left over correct the others.
 - `box_point`: a linear program over the box |xi_i| <= 1. For generic M the box meets {M xi = r} in the one
   wanted corner as soon as q > m/2. Around that threshold little of the box is left: `longest_point` walks to
   its longest vector, which is a corner, `narrowed_signs` finds signs whose opposite no point of it has, and
@@ -41,6 +43,8 @@ class SignOptions:
     """Units up to which that takes less than a lattice reduction."""
     widest_branching: float = 2.4
     """Unknowns per equation up to which linear programs and branch and bound are tried."""
+    decoding_tries: int = 60
+    """Centers of the box from which signs are decoded first; each takes some 20 milliseconds."""
     walks: int = 5
     """Walks to the longest point of the box, from different ends; each takes about six linear programs."""
     guess_points: int = 7

@@ -24,6 +24,8 @@ distance, and so is what is allowed."""
 INSIDE = 1.5
 """Typical radii of the region within which errors of noisy answers are searched for a pattern: farther out,
 those of the parameters show."""
+ROWS_AT_ONCE = 4096
+"""Rows whose distances are taken together."""
 SMALLEST_CONTRADICTION = 1e-6
 """Error of a near row relative to the answers that no right network in float64 shows."""
 ALLOWANCE = 10.0
@@ -79,8 +81,10 @@ def hear(
     assert candidate.network is not None
     x, y = view.ledger.witnesses.rows((elsewhere.rows, elsewhere.answers))
     y = y - candidate.evidence.answer_offset
-    points, errors = view.region.to_normalised(x), candidate.network(x) - y
-    distance = np.abs(points).max(axis=1, initial=0.0)
+    errors, distance = candidate.network(x) - y, np.empty(len(x))
+    for start in range(0, len(x), ROWS_AT_ONCE):  # they stay in the cache
+        rows = slice(start, start + ROWS_AT_ONCE)
+        distance[rows] = np.abs(view.region.to_normalised(x[rows])).max(axis=1, initial=0.0)
     allowed = max(SMALLEST_CONTRADICTION, ALLOWANCE * threshold) * np.maximum(1.0, distance / NEAR)
     off = (np.abs(errors) / np.maximum(size, np.abs(y))).max(axis=1, initial=0.0)
     wrong = ~(off <= allowed)  # no number is wrong too
@@ -88,8 +92,11 @@ def hear(
     early, answers = view.ledger.witnesses.earliest()
     again = view.ledger(early, fresh=True)
     change = float((np.abs(again - answers) / np.maximum(size, np.abs(answers))).max(initial=0.0))
-    inside = np.linalg.norm(points, axis=1) <= INSIDE * np.sqrt(points.shape[1])
-    independent = noise.kind == "noisy" and not noise.repeatable
+    pattern = None
+    if noise.kind == "noisy" and not noise.repeatable:
+        points = view.region.to_normalised(x)
+        inside = np.linalg.norm(points, axis=1) <= INSIDE * np.sqrt(points.shape[1])
+        pattern = pattern_of(points[inside], errors[inside])
     return Hearing(
         heard=len(off) + without,
         contradicting=int(wrong.sum()) + without,
@@ -98,7 +105,7 @@ def hear(
         asked_again=len(early),
         change=change,
         largest_change=CHANGE_ALLOWANCE * threshold,
-        pattern=pattern_of(points[inside], errors[inside]) if independent else None,
+        pattern=pattern,
     )
 
 

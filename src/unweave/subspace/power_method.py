@@ -39,7 +39,9 @@ _MISALIGNMENT_SPREAD = 1e3  # largest over median 1 - Phi of true directions
 _ROWS_PER_NEWTON_STEP = 256  # rows whose D x D Hessians are formed at once: limits memory
 _NEWTON_ROUNDING = 100.0  # multiple of eps at which steps in any precision are rounding
 _MANY_DIMENSIONS = 400  # of a subspace, from which float32 saves more than it costs to convert
-_SINGLE_STEP = 1e-3  # length of a Newton step in float32 after which two or three in float64 are enough
+_SINGLE_STEP = 1e-3  # length of a step in float32 after which Newton's need no eigenvalues or no float32
+_SINGLE_STEPS = 1.5  # times as many power steps in float32, where a Newton step with eigenvalues costs twenty
+_CHORD_STEPS = 5  # in float64 with Hessians in float32: three are enough near a maximizer
 _STARTS_PER_TASK = 256  # fixed: the rounding of a matrix product depends on its number of rows
 _LONGEST_NEWTON_STEP = 0.5  # radians: longer steps from far away overshoot
 _LEAST_RELATIVE_CURVATURE = 1e-3  # over the largest: flatter directions are treated as this curved
@@ -174,16 +176,20 @@ def _ascend(shared: tuple[RankOneSpace, PowerMethodOptions], starts: Array) -> t
     space, options = shared
     xp = array_namespace(space.basis)
     power_space = space.astype(xp.float32) if options.single_precision else space
-    begin, steps = power_space.asarray(starts), options.power_steps
-    directions = power_iterations(power_space, begin, options.gamma, steps, options.power_tolerance)
+    steps, closeness = options.power_steps, options.power_tolerance
+    if options.single_precision and options.newton_steps:
+        steps, closeness = round(_SINGLE_STEPS * steps), max(closeness, _SINGLE_STEP)
+    directions = power_iterations(power_space, power_space.asarray(starts), options.gamma, steps, closeness)
+    tolerance = max(options.newton_tolerance, _NEWTON_ROUNDING * float(xp.finfo(space.basis.dtype).eps))
     if options.single_precision and options.newton_steps:
         directions = newton_ascent(power_space, directions, options.newton_steps, _SINGLE_STEP)
-    directions = xp.astype(directions, space.basis.dtype)
-    if options.single_precision:
-        directions = unit_rows(directions)
-    if options.newton_steps:
-        tolerance = max(options.newton_tolerance, _NEWTON_ROUNDING * float(xp.finfo(space.basis.dtype).eps))
+        directions, ended = chord_ascent(space, power_space, directions, tolerance)
+        rest = ~ended
+        directions[rest] = newton_ascent(space, directions[rest], options.newton_steps, tolerance)
+    elif options.newton_steps:
         directions = newton_ascent(space, directions, options.newton_steps, tolerance)
+    elif options.single_precision:
+        directions = unit_rows(xp.astype(directions, space.basis.dtype))
     ends = in_numpy(directions)
     if space.basis.dtype != xp.float64:
         ends = unit_rows(ends)  # rows of length one in float32 would be taken for different ones
@@ -221,6 +227,8 @@ def newton_ascent(space: RankOneSpace, directions: AnyArray, steps: int, toleran
     result = xp.asarray(directions, copy=True)
     active = xp.arange(result.shape[0], device=result.device)
     for _ in range(steps):
+        if active.shape[0] == 0:
+            break
         keep = []
         for start in range(0, active.shape[0], _ROWS_PER_NEWTON_STEP):
             check()
@@ -229,13 +237,39 @@ def newton_ascent(space: RankOneSpace, directions: AnyArray, steps: int, toleran
             result[rows] = moved
             keep.append(rows[length >= tolerance])
         active = xp.concat(keep)
-        if active.shape[0] == 0:
-            break
     return result
 
 
-def _newton_step(space: RankOneSpace, current: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """One step from unit rows (n, D): the new rows and the lengths of the steps."""
+def chord_ascent(
+    space: RankOneSpace, rough: RankOneSpace, directions: AnyArray, tolerance: float
+) -> tuple[AnyArray, AnyArray]:
+    """Newton steps from unit rows (n, D) near maximizers, and which of them ended within ``tolerance``.
+
+    The Hessians are those of ``rough``, the same space in single precision, at the beginning: from
+    an error of 1e-6 every step gains five digits or so, and costs no more than a power step.
+    """
+    xp = array_namespace(directions)
+    _, _, hessian = _on_tangent_space(rough, directions)
+    current = unit_rows(xp.astype(directions, space.basis.dtype))
+    length = xp.full_like(current[:, 0], xp.inf)
+    try:
+        inverse = xp.linalg.inv(_with_ridge(hessian))
+    except np.linalg.LinAlgError:
+        return current, length < tolerance
+    for _ in range(_CHORD_STEPS):
+        check()
+        gradient = xp.astype(space.gradient(current), directions.dtype)
+        step = -xp.matmul(inverse, gradient[:, :, None])[:, :, 0]
+        step = xp.astype(step - directions * xp.sum(step * directions, axis=1)[:, None], current.dtype)
+        length = xp.linalg.vector_norm(step, axis=1)
+        current = unit_rows(current + step)
+        if bool(xp.all(length < tolerance)):
+            break
+    return current, length < tolerance
+
+
+def _on_tangent_space(space: RankOneSpace, current: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Phi (n,), its gradient and its Hessian on the sphere, over 4, at unit rows (n, D)."""
     xp = array_namespace(current)
     image, curvature = space.curvature(current)
     objective = xp.sum(image * current, axis=1)
@@ -248,6 +282,13 @@ def _newton_step(space: RankOneSpace, current: AnyArray) -> tuple[AnyArray, AnyA
     cross = current[:, :, None] * along[:, None, :]
     outer = current[:, :, None] * current[:, None, :]
     tangential = hessian - cross - xp.permute_dims(cross, (0, 2, 1)) + (normal - 1)[:, None, None] * outer
+    return objective, gradient, tangential
+
+
+def _newton_step(space: RankOneSpace, current: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """One step from unit rows (n, D): the new rows and the lengths of the steps."""
+    xp = array_namespace(current)
+    objective, gradient, tangential = _on_tangent_space(space, current)
     # Eigenvalues cost five times as much as a solve: only where the Hessian may be indefinite.
     trusted = 1 - objective < _TRUSTED_MISALIGNMENT
     if bool(xp.all(trusted)):
@@ -267,9 +308,14 @@ def _newton_step(space: RankOneSpace, current: AnyArray) -> tuple[AnyArray, AnyA
 def _definite_step(hessian: AnyArray, gradient: AnyArray) -> AnyArray:
     """-H^{-1} g for rows whose Hessians are negative definite."""
     xp = array_namespace(gradient)
-    identity = xp.eye(gradient.shape[1], dtype=gradient.dtype, device=gradient.device)
-    ridge = max(_NEWTON_RIDGE, float(xp.finfo(gradient.dtype).eps))
-    return -xp.linalg.solve(hessian - ridge * identity, gradient[:, :, None])[:, :, 0]
+    return -xp.linalg.solve(_with_ridge(hessian), gradient[:, :, None])[:, :, 0]
+
+
+def _with_ridge(hessian: AnyArray) -> AnyArray:
+    """Negative definite Hessians, invertible where Phi is flat."""
+    xp = array_namespace(hessian)
+    identity = xp.eye(hessian.shape[1], dtype=hessian.dtype, device=hessian.device)
+    return hessian - max(_NEWTON_RIDGE, float(xp.finfo(hessian.dtype).eps)) * identity
 
 
 def _saddle_free_step(hessian: AnyArray, gradient: AnyArray) -> AnyArray:

@@ -115,9 +115,26 @@ class RankOneSpace:
     def objective_and_image(self, directions: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Phi(u) (n,) and P(u u^T) u (n, D) for unit rows u (n, D)."""
         xp = array_namespace(directions)
-        projected = self.project(self.packing.outer(directions))
-        image = xp.matmul(self.packing.unpack(projected), directions[:, :, None])[:, :, 0]
-        return xp.sum(image * directions, axis=1), image
+        columns, image = self._columns_and_images(directions)
+        return xp.sum(image * columns, axis=0), image.T
+
+    def gradient(self, directions: AnyArray) -> AnyArray:
+        """A quarter of the gradient of Phi on the sphere, (n, D), at unit rows u (n, D)."""
+        xp = array_namespace(directions)
+        columns, image = self._columns_and_images(directions)
+        return (image - xp.sum(image * columns, axis=0) * columns).T
+
+    def _columns_and_images(self, directions: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """u and P(u u^T) u in columns (D, n)."""
+        xp = array_namespace(directions)
+        columns = xp.asarray(directions.T, copy=True)
+        packed = self.packing.outer_in_columns(columns)
+        dense = self.representation == "dense"
+        inside = self._factor @ (packed if dense else self._factor.T @ packed)
+        image = xp.sum(self.packing.unpack_columns(inside) * columns, axis=1)
+        if self.representation == "complement":
+            image = xp.sum(columns * columns, axis=0) * columns - image
+        return columns, image
 
     def objective(self, directions: AnyArray) -> AnyArray:
         """Phi(u) for unit rows u (n, D)."""

@@ -9,6 +9,7 @@ log-structured store. Inserting n rows one batch after the other costs O(n log n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,7 @@ class _Run:
     position: NDArray[np.uint32]
 
 
+@lru_cache(maxsize=64)
 def _column_constants(n_columns: int) -> tuple[Words, Words]:
     """Return one odd multiplier per column for each of the two words."""
     rng = np.random.default_rng(_CONSTANTS_SEED)

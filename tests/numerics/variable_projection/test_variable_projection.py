@@ -164,3 +164,14 @@ def test_orthonormal_columns(condition):
 def test_other_activations_are_refused():
     with pytest.raises(ValueError, match="activation must be one of relu"):
         feature_of("tanh")
+
+
+def test_a_fit_that_begins_where_another_ended_does_not_form_its_features_again(monkeypatch):
+    x, y, units, _ = planted(8, 6, 2, 1002, KINK)
+    problem = ProjectedProblem(x, y)
+    fit = problem.minimise(unit_columns(units + 0.01))
+    formed = []
+    monkeypatch.setattr(ProjectedProblem, "features", lambda *_: formed.append(1))
+    again = problem.minimise(fit.units, ProjectionOptions(steps=0))
+    assert not formed
+    assert again.residual == fit.residual

@@ -88,7 +88,7 @@ def shrink_starts(
     on_step: OnStep | None = None,
     known: NetworkParameters | None = None,
 ) -> Runner | None:
-    """Return an exact fit of one of ``kinds`` to the rows of ``ending``, else the best start, if there is one.
+    """Return an exact fit of one of ``kinds`` to the rows of ``ending``, else the best start if there is one.
 
     ``kinds`` come in the order in which they are tried. ``known`` is a fit to begin with, if there is one.
     Raises `OutOfTime` where ``on_step`` does.

@@ -58,8 +58,8 @@ _PROJECTION_SCHEDULE = LevenbergMarquardtOptions(
 )
 FEATURE_RANK = 1e-13
 """Relative size of a singular value of the features that is zero."""
-# Of the gradient, for conjugate gradients: far from the end, near it with surplus units, and at it.
-_FAR_TOLERANCE, _NEAR_TOLERANCE, _LAST_TOLERANCE = 0.1, 1e-2, 1e-3
+_NEAR_TOLERANCE, _LAST_TOLERANCE = 1e-2, 1e-3  # of the gradient, near the end with surplus units, and at it
+_ROUNDING = 2e-15  # relative residual that no step lowers: digits beyond it are not asked of a step
 _FAR_RATIO = 0.5  # of residuals after and before a step, above which the end is far
 _NEAR_RESIDUAL = 1e-3  # relative residual of a fit that is near its end
 _SINGLE_RESIDUAL = 3e-3  # relative residual above which single precision shows it well enough
@@ -82,6 +82,8 @@ class ProjectionOptions:
     """Nonlinear parameters up to which J^T J is formed; beyond, conjugate gradients are faster."""
     factored: bool = False
     """Whether J is factored instead: four times the work, and nearly dependent units converge."""
+    far_tolerance: float = 0.1
+    """Of the gradient, at which conjugate gradients end far from the end of the fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +133,7 @@ class ProjectedProblem:
         self.rest = self.polynomial.removed(y.copy())
         self.size = float(np.linalg.norm(y - y.mean(axis=0))) or 1.0
         self._single: SingleInputs | None = None
+        self._last: _ExactPoint | None = None  # fits begin where others ended
         self.reached: Array | None = None
         """Units of the last step of `minimise`, for a caller that interrupts it."""
 
@@ -162,13 +165,21 @@ class ProjectedProblem:
 
     def at(self, units: Array) -> _ExactPoint:
         """Eliminate the linear numbers at V = ``units`` (d+1, m)."""
+        if self._last is not None and self.is_last(units):
+            return self._last
+        self._last = None  # its basis is as large as the features to come
         basis, triangle = orthonormal_columns(self.features(units), overwrite=True)
         right = basis.T @ self.rest
         heights: Array = np.asarray(np.linalg.lstsq(triangle, right, rcond=FEATURE_RANK)[0], np.float64)
         residual = self.rest - basis @ right
         residual -= basis @ (basis.T @ residual)  # what rounding left
         size = float(np.linalg.norm(residual)) / self.size
-        return _ExactPoint(units, heights, residual, size, basis, triangle, right)
+        self._last = _ExactPoint(units, heights, residual, size, basis, triangle, right)
+        return self._last
+
+    def is_last(self, units: Array) -> bool:
+        """Whether the last call of `at` was there, so that it costs nothing to be there again."""
+        return self._last is not None and np.array_equal(self._last.units, units)
 
     def roughly_at(self, units: Array) -> _Point:
         """The same by single precision, if that shows the residual well enough."""
@@ -279,11 +290,12 @@ class _ProjectedSteps(Steps[_Point]):
         self._far = True
         self._solve: Solve | None = None
 
-    def at(self, units: Array) -> _Point:
+    def at(self, units: Array, rough: bool = True) -> _Point:
         """The point at V = ``units``, in the precision that the steps there ask for."""
         problem = self._problem
         units = problem.scaled(units)
-        return problem.at(units) if self._formed(units) else problem.roughly_at(units)
+        exact = not rough or self._formed(units) or problem.is_last(units)
+        return problem.at(units) if exact else problem.roughly_at(units)
 
     def _formed(self, units: Array) -> bool:
         """Whether J or J^T J is small enough to be formed."""
@@ -300,7 +312,7 @@ class _ProjectedSteps(Steps[_Point]):
                 self._solve = conjugate_gradient_solver(
                     span, slopes, point.heights, point.residual, self._tolerance(point)
                 )
-        return self.at(point.units + self._solve(float(damping)))
+        return self.at(point.units + self._solve(float(damping)), rough=point.size > _SINGLE_RESIDUAL)
 
     def accepted(self, better: bool | BoolArray, trial: _Point, point: _Point) -> _Point:
         self._far = bool(trial.size > _FAR_RATIO * point.size)
@@ -309,8 +321,9 @@ class _ProjectedSteps(Steps[_Point]):
 
     def _tolerance(self, point: _Point) -> float:
         if point.size < _NEAR_RESIDUAL:
-            return _LAST_TOLERANCE
-        return _FAR_TOLERANCE if self._far else _NEAR_TOLERANCE
+            left = _ROUNDING / max(point.size, _ROUNDING)
+            return min(max(_LAST_TOLERANCE, left), self._options.far_tolerance)
+        return self._options.far_tolerance if self._far else _NEAR_TOLERANCE
 
 
 def with_ones(x: Array) -> Array:
@@ -319,6 +332,7 @@ def with_ones(x: Array) -> Array:
 
 
 def unit_columns(units: Array) -> Array:
-    """Columns (w; b) scaled to |w| = 1."""
+    """Columns (w; b) scaled to |w| = 1; those that have it up to rounding stay what they are."""
     length = np.linalg.norm(units[:-1], axis=0)
-    return np.asarray(units / np.where(length > 0, length, 1.0))
+    kept = (length == 0) | (np.abs(length - 1) <= 4 * np.finfo(np.float64).eps)
+    return np.asarray(units / np.where(kept, 1.0, length))

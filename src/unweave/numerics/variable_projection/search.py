@@ -17,6 +17,7 @@ from unweave.arrays import Array
 from unweave.errors import OutOfTime
 from unweave.numerics import interrupts
 from unweave.numerics.clock import check, out_of_time
+from unweave.numerics.variable_projection.curvature import curved_directions, shows_curvature
 from unweave.numerics.variable_projection.features import KINK, UnitFeature
 from unweave.numerics.variable_projection.problem import (
     ProjectedFit,
@@ -41,6 +42,9 @@ _PATIENCE = 2  # times that more units may explain no more than noise before it 
 _NEARLY_EXACT = 1e-3  # relative residual of a fit that idle units may keep from being exact
 _TIDIED_EARLY = 9e-4  # relative residual at which idle units are left out: they slow conjugate gradients down
 _TIDY_STEPS = 40
+_START_TOLERANCE = 0.3  # of the gradient, for steps of a start: exact ones leave its plateau no sooner
+_CURVED_ROWS = 7.0  # per parameter of a fit in the directions along which answers curve
+_CURVED_GAIN = 6e-3  # relative decrease of the residual per step at which such a fit has shown what it can
 _FEWEST_EQUATIONS = 1.5  # per parameter of the largest network tried
 _STARTS_BEYOND = 2  # starts that fitted exactly with more units than told, after which that is believed
 
@@ -71,6 +75,11 @@ class SearchOptions:
     """Samples used by the search, where there are more."""
     all_or_nothing: bool = False
     """Whether only an exact fit is of use: another one is returned as it is, with surplus units."""
+    curved_parameters: int = 2000
+    """Parameters of the units from which on the first start begins in directions along which answers
+    curve, ..."""
+    curved_share: float = 0.75
+    """... if the units are at most this share of the inputs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,16 +146,28 @@ class _Search:
 
     def minimise(self, problem: ProjectedProblem, units: Array, options: ProjectionOptions) -> ProjectedFit:
         self.widest = max(self.widest, units.shape[1])
-        problem.reached = None
-        try:
-            fit = problem.minimise(units, options, self.on_step)
-        except (OutOfTime, KeyboardInterrupt):
-            interrupts.taken()
-            if problem.reached is not None:
-                self._keep(problem.minimise(problem.reached, ProjectionOptions(steps=0)))
-            raise
+        fit = self._interruptible(problem, problem, units, options)
         self._keep(fit)
         return fit
+
+    def _interruptible(
+        self,
+        whole: ProjectedProblem,
+        part: ProjectedProblem,
+        units: Array,
+        options: ProjectionOptions,
+        directions: Array | None = None,
+    ) -> ProjectedFit:
+        """Minimise in ``part``, whose inputs are ``directions`` of the whole; what was reached is kept."""
+        part.reached = None
+        try:
+            return part.minimise(units, options, self.on_step)
+        except (OutOfTime, KeyboardInterrupt):
+            interrupts.taken()
+            if part.reached is not None:
+                reached = part.reached if directions is None else _lifted(part.reached, directions)
+                self._keep(whole.minimise(reached, ProjectionOptions(steps=0)))
+            raise
 
     def settled(self, problem: ProjectedProblem, units: Array, options: ProjectionOptions) -> ProjectedFit:
         """Fit, and leave out idle units of a nearly exact fit: early, where they make every step slow."""
@@ -178,9 +199,10 @@ class _Search:
         options = self.options
         count = min(int(np.ceil(options.surplus * width)), max(self.most, 1))
         problem = self.problem(count)
-        settings = ProjectionOptions(steps=options.steps, floor=self.floor / 10)
-        units = random_units(problem, count, self.rng)
-        best = self.settled(problem, units, settings)
+        settings = ProjectionOptions(
+            steps=options.steps, floor=self.floor / 10, far_tolerance=_START_TOLERANCE
+        )
+        best = self.settled(problem, self._first_units(problem, count, width), settings)
         history, idle = list(best.history), 0
         for attempt in range(options.repairs):
             check()
@@ -198,6 +220,27 @@ class _Search:
                 break  # more units explain no more than noise
         self.history = tuple(history)
         return problem, best
+
+    def _first_units(self, problem: ProjectedProblem, count: int, width: int) -> Array:
+        """Random units (d+1, count), those of a large first start fitted where the answers curve."""
+        options, size = self.options, problem.inputs.shape[1]
+        small = count * size < options.curved_parameters or width > options.curved_share * (size - 1)
+        if self.starts > 1 or small or not shows_curvature(problem):
+            return random_units(problem, count, self.rng)
+        directions = curved_directions(problem, width)
+        rows = min(problem.rows, int(_CURVED_ROWS * count * (width + 1)))
+        x = problem.inputs[:rows, :-1] @ directions
+        part = ProjectedProblem(x, problem.rest[:rows], self.feature)
+        settings = ProjectionOptions(
+            steps=options.steps,
+            floor=_TIDIED_EARLY,
+            patience=2,
+            worthwhile=_CURVED_GAIN,
+            far_tolerance=_START_TOLERANCE,
+        )
+        start = random_units(part, count, self.rng)
+        fit = self._interruptible(problem, part, start, settings, directions)
+        return _lifted(fit.units, directions)
 
     def grow(self) -> tuple[ProjectedProblem, ProjectedFit]:
         """From few units to as many as the samples need."""
@@ -308,6 +351,11 @@ def _searched(search: _Search, width: int | None, noisy: bool) -> UnitSearch:
     fit = _on_all(fit, search)
     exact = fit.residual <= search.floor
     return _told(search, fit, exact, exact_width=needed if needed <= search.most and not exact else None)
+
+
+def _lifted(units: Array, directions: Array) -> Array:
+    """Units (d+1, m) of those (k+1, m) in inputs along ``directions`` (d, k)."""
+    return np.vstack([directions @ units[:-1], units[-1:]])
 
 
 def _agree(residuals: list[float]) -> bool:

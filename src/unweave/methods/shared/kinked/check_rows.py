@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, IntArray
 from unweave.networks.network import Network
 
 
@@ -30,6 +30,7 @@ class CheckOptions:
     """Rows per parameter."""
 
 
+_AT_ONCE = 256  # directions in which all candidates are compared: 40 MB
 DEFAULT_CHECK_OPTIONS = CheckOptions()
 
 
@@ -49,9 +50,16 @@ def check_points(
     rest = count - 2 * quarter
     spreads = np.where(rng.random(rest) < 0.5, options.far, near[rng.integers(len(near), size=rest)])
     usual = spreads[:, None] * rng.standard_normal((rest, network.n_inputs))
-    corners = int(options.corners * count)
-    chosen.append(np.argmax(directions @ rng.standard_normal((directions.shape[1], corners)), axis=0))
+    chosen.append(
+        _outermost(directions, rng.standard_normal((directions.shape[1], int(options.corners * count))))
+    )
     return np.concatenate([usual, *(candidates[rows] for rows in chosen)])
+
+
+def _outermost(points: Array, towards: Array) -> IntArray:
+    """Return which of the points (n, m) lies farthest in each of the directions (m, k)."""
+    parts = [towards[:, i : i + _AT_ONCE].T for i in range(0, towards.shape[1], _AT_ONCE)]
+    return np.concatenate([np.zeros(0, np.int64), *(np.argmax(part @ points.T, axis=1) for part in parts)])
 
 
 def _last_states(network: Network, points: Array) -> tuple[Array, Array]:

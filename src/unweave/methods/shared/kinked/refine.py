@@ -84,13 +84,14 @@ def refine_units(
         samples = np.concatenate([samples, options.far_places * region.sample(options.places, rng)])
     heights = samples @ units.weights + units.biases
     gram = units.weights.T @ units.weights
+    sizes = np.einsum("nd,nd->n", samples, samples)
     weights, biases, outer = units.weights.copy(), units.biases.copy(), units.heights.copy()
     clearance, refined = units.clearance.copy(), units.refined.copy()
     error = np.full(units.width, np.inf)
     rows, answered = [np.zeros((0, region.n_inputs))], [np.zeros((0, outer.shape[1]))]
     for unit in (int(index) for index in np.flatnonzero(~units.refined)):
         check()
-        place = _best_place(unit, samples, heights, gram, units, region, options, usable)
+        place = _best_place(unit, samples, sizes, heights, gram, units, region, options, usable)
         if place is None:
             continue
         around = _asked_around(ask, *place, keep_rows)
@@ -113,6 +114,7 @@ def refine_units(
 def _best_place(
     unit: int,
     samples: Array,
+    sizes: Array,
     heights: Array,
     gram: Array,
     units: Units,
@@ -120,10 +122,14 @@ def _best_place(
     options: RefinementOptions,
     usable: Callable[[Array], BoolArray] | None,
 ) -> tuple[Array, Array] | None:
-    """Return a base point on either side (2, d) and the steps along every axis (2, d); None if no place."""
+    """Return a base point on either side (2, d) and the steps along every axis (2, d); None if no place.
+
+    ``sizes`` (n,) are squared lengths of the ``samples`` (n, d), ``heights`` (n, m) what units read there.
+    """
     normal = units.weights[:, unit]
     moves = heights[:, unit]
-    room = np.abs(heights - moves[:, None] * gram[unit])  # |z_k| at the samples moved onto the hyperplane
+    room = moves[:, None] * gram[unit]
+    np.abs(np.subtract(heights, room, out=room), out=room)  # |z_k| at the samples moved onto the hyperplane
     room[:, unit] = np.inf
     nearest = np.minimum(room.min(axis=1), options.longest_step)
     bounds = region.normalised_bounds
@@ -131,7 +137,7 @@ def _best_place(
         feet = samples - moves[:, None] * normal
         nearest = np.minimum(nearest, np.minimum(feet - bounds[0], bounds[1] - feet).min(axis=1))
     else:  # far out everything is far apart, but rounding grows as well
-        squares = np.einsum("nd,nd->n", samples, samples) - moves * (moves - 2 * units.biases[unit])
+        squares = sizes - moves * (moves - 2 * units.biases[unit])
         nearest = nearest / (1 + np.sqrt(np.maximum(squares, 0.0) / len(normal)))
     if usable is not None:
         nearest = np.where(usable(samples - moves[:, None] * normal), nearest, 0.0)
