@@ -25,6 +25,7 @@ _LOOKS = (
 )
 """Color, line and marker of the first, second, ... series."""
 _BAND = 0.15  # opacity of the range of a curve
+_LONG_LABEL = 4  # characters beyond which labels side by side would touch
 
 
 def look(index: int) -> dict[str, Any]:
@@ -67,8 +68,10 @@ def heat_map(
             text = f"{shade:.1f}" if logarithm else f"{shade:.2g}"
             ink = "#fefefe" if shade > middle else "#010101"
             axes.text(column, row, text, ha="center", va="center", fontsize=6.5, color=ink)
-    axes.set_xticks(range(len(xs)), [f"{x:g}" if isinstance(x, float | int) else x for x in xs], fontsize=7)
-    axes.set_yticks(range(len(ys)), [f"{y:g}" if isinstance(y, float | int) else y for y in ys], fontsize=7)
+    below, beside = ([f"{v:g}" if isinstance(v, float | int) else str(v) for v in held] for held in (xs, ys))
+    long = max(map(len, below), default=0) > _LONG_LABEL
+    axes.set_xticks(range(len(xs)), below, fontsize=7, rotation=45 if long else 0)
+    axes.set_yticks(range(len(ys)), beside, fontsize=7)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.set_title(title)

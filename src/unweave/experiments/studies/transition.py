@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,7 @@ from unweave.experiments.study import (
     ratio,
 )
 from unweave.published.deep import ExactDerivatives, PublishedDeepOptions
-from unweave.published.deep.entangled_recovery import search_span, span_of_hessians
+from unweave.published.deep.entangled_recovery import leading_span, search_span
 from unweave.subspace.power_method import uniform_starts
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ _SHIFTS = 0.05
 _FOUND = 0.05  # distance at which an entangled weight counts as found, (4.54)
 _STARTS_PER_UNIT = 8  # of the power method; one beyond the transition, where steps hardly converge
 _SITES_PER_OUTPUT = 20  # N_h = 20 ceil(m / m_L)
+_SITES_PER_BLOCK = 64  # whose Hessians are formed at once: limits memory
+_PUBLISHED_INPUTS = 100  # where some 40 power steps converge; in fewer dimensions Newton steps follow
 
 
 def widths_of(units: int, outputs: int, layers: int, contraction: float) -> list[int]:
@@ -62,7 +64,8 @@ def measure_entangled(cell: Cell) -> Values:
     count = _SITES_PER_OUTPUT * -(-units // outputs)
     sites = radius * uniform_starts(count, inputs, rng)
     source = ExactDerivatives(truth)
-    span = span_of_hessians(source.hessians(sites))
+    blocks = (sites[start : start + _SITES_PER_BLOCK] for start in range(0, count, _SITES_PER_BLOCK))
+    span = leading_span(map(source.hessians, blocks), units)
     directions = np.concatenate(true_directions(truth))
     values: dict[str, object] = {
         "widths": "-".join(map(str, widths)),
@@ -71,7 +74,11 @@ def measure_entangled(cell: Cell) -> Values:
     starts = int(cell.get("starts", 0))
     if starts:
         options = PublishedDeepOptions(
-            restarts=starts, power_steps=400, power_tolerance=1e-5, newton_steps=20
+            restarts=starts,
+            power_steps=400,
+            power_tolerance=1e-5,
+            newton_steps=20 if inputs < _PUBLISHED_INPUTS else 0,
+            single_precision=True,
         )
         zero = np.zeros(inputs)
         found = search_span(
@@ -165,55 +172,63 @@ TRANSITION = Study(
 
 
 # Figs. 4.2 and 4.3
+_RADII = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
+
+
 def _concentration_cells(size: Size, seeds: range) -> Iterator[Cell]:
-    inputs, outputs = 50, 5
-    layers, contractions, radii = [2, 3, 4], [0.5, 1.0], [1e-3, 1e-2, 1e-1, 1.0, 10.0]
-    units = [100, 150, 200, 250, 300]
+    grids: list[tuple[int, int, Sequence[int], list[int], list[float], Sequence[float]]]
     if size == "quick":
-        inputs, outputs, layers, contractions, radii, units = 30, 5, [3], [0.5], [1e-2, 10.0], [50, 170]
+        grids = [(30, 5, [50, 170], [3], [0.5], [1e-2, 10.0])]
+    else:  # as published, and at half the size
+        grids = [
+            (50, 5, [100, 150, 200, 250, 300], [2, 3, 4], [0.5, 1.0], _RADII),
+            (_PUBLISHED_INPUTS, 10, range(200, 1600, 100), [2, 3, 4], [0.25, 0.5, 0.75, 1.0], _RADII),
+        ]
     for seed in seeds:
-        for depth in layers:
-            for contraction in contractions[:1] if depth == 2 else contractions:
-                for radius in radii:
-                    for count in units:
-                        below = count <= 0.8 * inputs * outputs
-                        yield {
-                            "D": inputs,
-                            "outputs": outputs,
-                            "m": count,
-                            "L": depth,
-                            "c": contraction,
-                            "R": radius,
-                            "starts": _STARTS_PER_UNIT * count if below else count,
-                            "seed": seed,
-                        }
+        for inputs, outputs, units, layers, contractions, radii in grids:
+            for count, depth, radius in product(units, layers, radii):
+                for contraction in contractions if depth > 2 else [0.5]:  # one hidden layer has no shape
+                    below = count <= 0.8 * inputs * outputs
+                    yield {
+                        "D": inputs,
+                        "outputs": outputs,
+                        "m": count,
+                        "L": depth,
+                        "c": contraction,
+                        "R": radius,
+                        "starts": _STARTS_PER_UNIT * count if below else count,
+                        "seed": seed,
+                    }
 
 
 def _concentration_figures(records: Records) -> Iterator[Figure]:
-    edge = float(records[0].cell["D"]) * float(records[0].cell["outputs"])
+    for (inputs, outputs), group in grouped(records, "D", "outputs").items():
+        yield from _concentration_at(group, f"D = {inputs}", float(inputs) * float(outputs))
+
+
+def _concentration_at(records: Records, name: str, edge: float) -> Iterator[Figure]:
     few = [r for r in records if float(r.cell["m"]) <= 0.6 * edge]
     for (depth,), group in grouped(few, "L").items():
         near = [r for r in group if r.cell["R"] in (1e-2, 1e-1)]
         far = [r for r in group if r.cell["R"] == 10.0]
         if near and far:
             yield at_least(
-                f"L = {depth}: span error at R = 10 over that at R = 0.01 and 0.1",
+                f"{name}, L = {depth}: span error at R = 10 over that at R = 0.01 and 0.1",
                 10.0,
                 mean(far, "span") / mean(near, "span"),
                 "concentration is necessary",
                 origin="stated, L8531",
             )
         if near and all("found" in r.values for r in near):
-            share, least = float(numbers(near, "found").mean()), 0.97
             yield at_least(
-                f"L = {depth}, R = 0.01 and 0.1, few units: entangled weights found",
-                least,
-                share,
+                f"{name}, L = {depth}, R = 0.01 and 0.1, few units: entangled weights found",
+                0.97,
+                float(numbers(near, "found").mean()),
                 "all but a few: the source sees all of them, at D = 100",
                 origin="stated, L8517",
             )
             yield at_most(
-                f"L = {depth}, R = 0.01 and 0.1, few units: false positives",
+                f"{name}, L = {depth}, R = 0.01 and 0.1, few units: false positives",
                 0.01,
                 mean(near, "false"),
                 "hardly any: the source sees none, at D = 100",
@@ -223,7 +238,7 @@ def _concentration_figures(records: Records) -> Iterator[Figure]:
     below = [r for r in records if float(r.cell["m"]) <= 0.6 * edge and r.cell["R"] == 1e-2]
     if many and below:
         yield at_least(
-            "R = 0.01: span error beyond D m_L over that of few units",
+            f"{name}, R = 0.01: span error beyond D m_L over that of few units",
             10.0,
             mean(many, "span") / mean(below, "span"),
             "it rises drastically from a critical number of units on",
