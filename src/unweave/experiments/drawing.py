@@ -25,6 +25,7 @@ _LOOKS = (
 )
 """Color, line and marker of the first, second, ... series."""
 _BAND = 0.15  # opacity of the range of a curve
+_DARK = 0.62  # part of the shades from which on white is easier to read on them than black
 _LONG_LABEL = 4  # characters beyond which labels side by side would touch
 
 
@@ -61,12 +62,13 @@ def heat_map(
         if np.isfinite(value):
             values[ys.index(y), xs.index(x)] = np.log10(max(value, 1e-16)) if logarithm else value
     axes.imshow(values, origin="lower", aspect="auto", cmap="Greys")
-    middle = float(np.nanmin(values) + np.nanmax(values)) / 2 if np.isfinite(values).any() else 0.0
+    known = values[np.isfinite(values)]
+    dark = known.min() + _DARK * np.ptp(known) if known.size else 0.0
     for row, column in np.ndindex(values.shape):
         shade = float(values[row, column])
         if np.isfinite(shade):
             text = f"{shade:.1f}" if logarithm else f"{shade:.2g}"
-            ink = "#fefefe" if shade > middle else "#010101"
+            ink = "#fefefe" if shade > dark else "#010101"
             axes.text(column, row, text, ha="center", va="center", fontsize=6.5, color=ink)
     below, beside = ([f"{v:g}" if isinstance(v, float | int) else str(v) for v in held] for held in (xs, ys))
     long = max(map(len, below), default=0) > _LONG_LABEL

@@ -43,14 +43,15 @@ def widths_of(units: int, outputs: int, layers: int, contraction: float) -> list
     """Widths of ``layers`` layers, the last of ``outputs`` units, each hidden one floor(c) of that before.
 
     Example:
-        >>> widths_of(200, 10, 3, 0.5), widths_of(200, 10, 3, 1.0)
-        ([127, 63, 10], [95, 95, 10])
+        >>> widths_of(200, 10, 3, 0.5), widths_of(200, 10, 3, 1.0), widths_of(100, 5, 4, 1.0)
+        ([127, 63, 10], [95, 95, 10], [32, 32, 31, 5])
     """
     hidden = units - outputs
     shares = np.array([contraction**level for level in range(layers - 1)])
     first = int(np.ceil(hidden / shares.sum()))
     widths = [int(first * share) for share in shares]
-    widths[0] += hidden - sum(widths)
+    missing = hidden - sum(widths)  # no layer is wider than the one before
+    widths[0 if missing > 0 else -1] += missing
     return [*widths, outputs]
 
 
@@ -246,29 +247,33 @@ def _concentration_at(records: Records, name: str, edge: float) -> Iterator[Figu
         )
 
 
+_TITLES = {"span": "span error", "found": "part found", "false": "false positives"}
+
+
 def _paint_concentration(drawing: Drawing, records: Records) -> None:
-    names = [name for name in ("span", "found", "false") if all(name in r.values for r in records)]
+    blocks = sorted(grouped(records, "D").items(), reverse=True)
     radii = sorted({float(r.cell["R"]) for r in records})
-    axes = drawing.subplots(len(names), len(radii), sharex=True, sharey="row", squeeze=False)
-    titles = {"span": "span error", "found": "part found", "false": "false positives"}
-    for column, radius in enumerate(radii):
-        for row, name in enumerate(names):
-            lines = {}
-            for (depth,), group in grouped([r for r in records if r.cell["R"] == radius], "L").items():
-                by = grouped(group, "m")
-                xs = sorted(by)
-                lines[f"L = {depth}"] = ([x[0] for x in xs], [numbers(by[x], name) for x in xs])
-            title = f"R = {radius:g}" if row == 0 else ""
-            curves(
-                axes[row, column],
-                lines,
-                "units m" if row == len(names) - 1 else "",
-                title,
-                log=name == "span",
-                legend=column == row == 0,
-            )
-            if column == 0:
-                axes[row, 0].set_ylabel(titles[name])
+    axes = drawing.subplots(len(blocks) * len(_TITLES), len(radii), sharey="row", squeeze=False)
+    for block, ((inputs,), held) in enumerate(blocks):
+        for column, radius in enumerate(radii):
+            near = grouped([r for r in held if r.cell["R"] == radius], "L")
+            for place, name in enumerate(_TITLES):
+                lines = {}
+                for (depth,), group in sorted(near.items()):
+                    by = grouped(group, "m")
+                    xs = sorted(by)
+                    lines[f"L = {depth}"] = ([x[0] for x in xs], [numbers(by[x], name) for x in xs])
+                row = block * len(_TITLES) + place
+                curves(
+                    axes[row, column],
+                    lines,
+                    "units m" if name == "false" else "",
+                    f"D = {inputs}, R = {radius:g}" if name == "span" else "",
+                    log=name == "span",
+                    legend=column == 1 and row == 0,
+                )
+                if column == 0:
+                    axes[row, 0].set_ylabel(_TITLES[name])
 
 
 CONCENTRATION = Study(
@@ -280,7 +285,7 @@ CONCENTRATION = Study(
             "Span error, weights found and false positives by radius",
             "Figures 4.2 and 4.3. Bands contain all contraction factors and networks.",
             _paint_concentration,
-            rows=lambda records: 3,
+            rows=lambda records: len(_TITLES) * len(grouped(records, "D")),
         ),
     ),
 )
