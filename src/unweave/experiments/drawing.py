@@ -12,6 +12,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
 
 _LOOKS = (
     ("#14374d", "-", "o"),
@@ -22,6 +23,10 @@ _LOOKS = (
     ("#595959", "--", "x"),
     ("#14374d", "-.", "+"),
     ("#9c1c14", ":", "*"),
+    ("#595959", "-", "P"),
+    ("#14374d", "--", "X"),
+    ("#9c1c14", "-.", "<"),
+    ("#595959", ":", ">"),
 )
 """Color, line and marker of the first, second, ... series."""
 _BAND = 0.15  # opacity of the range of a curve
@@ -129,7 +134,7 @@ def scatter(
 
 
 def density(axes: Axes, samples: Mapping[str, Any], x_label: str, title: str) -> None:
-    """Draw Gaussian kernel density estimates by series; a series of equal values is left out."""
+    """Draw Gaussian kernel density estimates by series, without a legend; equal values are left out."""
     from scipy.stats import gaussian_kde
 
     every = np.concatenate([np.asarray(values, dtype=np.float64) for values in samples.values()])
@@ -144,7 +149,14 @@ def density(axes: Axes, samples: Mapping[str, Any], x_label: str, title: str) ->
             )
     axes.set_xlabel(x_label)
     axes.set_title(title)
-    _legend(axes)
+
+
+def legend_beside(drawing: Drawing, axes: Axes, columns: int = 1) -> None:
+    """One legend for all panels, outside of them: right of them, or below in several columns."""
+    handles, labels = axes.get_legend_handles_labels()
+    place = "outside right upper" if columns == 1 else "outside lower center"
+    if handles:
+        drawing.legend(handles, labels, loc=place, ncols=columns, fontsize=7)
 
 
 def _legend(axes: Axes) -> None:

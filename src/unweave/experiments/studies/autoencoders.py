@@ -171,6 +171,18 @@ def _others(records: Records, key: str) -> list[str]:
     return [name for name in known if name != key and name in records[0].cell]
 
 
+def _in_words(parts: Cell) -> str:
+    """Method and shape of a training, as far as they are told."""
+    words = [str(parts["method"])] if "method" in parts else []
+    if "matrices" in parts:
+        words.append(f"{2 * int(parts['matrices']) - 1} hidden layers")
+    if "pixels" in parts:
+        words.append(f"{parts['pixels']} x {parts['pixels']} pixels")
+    if "batch" in parts:
+        words.append("mini-batches" if parts["batch"] else "full batch")
+    return ", ".join(words)
+
+
 def _panels(records: Records, key: str) -> int:
     return len(grouped(records, *_others(records, key)))
 
@@ -188,7 +200,7 @@ def _paint_training(drawing: Drawing, records: Records, key: str) -> None:
     groups = grouped(records, *others)
     axes = drawing.subplots(len(groups), len(panels), squeeze=False)
     for row, (values, group) in enumerate(groups.items()):
-        heading = ", ".join(f"{name} {value}" for name, value in zip(others, values, strict=True))
+        heading = _in_words(dict(zip(others, values, strict=True)))
         for column, name in enumerate(panels):
             lines = {}
             for (value,), held in grouped(group, key).items():
@@ -298,8 +310,7 @@ def _training_cells(size: Size, seeds: range) -> Iterator[Cell]:
 def _training_figures(records: Records) -> Iterator[Figure]:
     for (matrices, pixels, batch), group in grouped(records, "matrices", "pixels", "batch").items():
         by = {str(method): held for (method,), held in grouped(group, "method").items()}
-        rows = "mini-batches" if batch else "full batch"
-        name = f"{2 * int(matrices) - 1} hidden layers, {pixels} x {pixels} pixels, {rows}"
+        name = _in_words({"matrices": matrices, "pixels": pixels, "batch": batch})
         if {"ADAM 0.9", "ADAM 0.99"} <= set(by):
             ratio = last(by["ADAM 0.99"], "train") / last(by["ADAM 0.9"], "train")
             yield Figure(

@@ -15,7 +15,7 @@ from scipy.stats import truncnorm
 
 from unweave.arrays import Array, IntArray
 from unweave.certify import cluster_bound, cone_of_starts, move, nbs_bound, spread
-from unweave.experiments.drawing import curves, density, scatter
+from unweave.experiments.drawing import curves, density, legend_beside, scatter
 from unweave.experiments.experiment import Figure, at_least, at_most, shown
 from unweave.experiments.study import (
     Cell,
@@ -29,6 +29,7 @@ from unweave.experiments.study import (
     mean,
     named,
     numbers,
+    series,
 )
 from unweave.networks.network import Network
 from unweave.optimize.classifier import ClassifierOptions, glorot_network, train_classifier
@@ -253,12 +254,10 @@ def _paint_bounds(drawing: Drawing, records: Records) -> None:
         held = [r for r in records if r.cell[key] == value and r.values["ours"] is not None]
         lines = {}
         for (cluster,), group in sorted(grouped(held, "cluster").items(), reverse=True):
-            by = grouped(group, "depth")
-            xs = sorted(by)
             for name, title in (("ours", "Thm. 6.3.1"), ("spectral", "spectral, Thm. 6.1.3")):
-                label = f"{title}, clusters of {cluster}"
-                lines[label] = ([x[0] for x in xs], [numbers(by[x], name) for x in xs])
-        curves(place, lines, "depth", f"{key} = {value}: bound", log=True, legend=place is axes[0])
+                lines[f"{title}, clusters of {cluster}"] = series(group, "depth", name)
+        curves(place, lines, "depth", f"{key} = {value}: bound", log=True, legend=False)
+    legend_beside(drawing, max(axes, key=lambda place: len(place.lines)), columns=4)
 
 
 def _largest_clusters(records: Records) -> list[Record]:
@@ -306,6 +305,7 @@ def _paint_angles(drawing: Drawing, records: Records) -> None:
         by = grouped([r for r in _largest_clusters(records) if r.cell[key] == value], "depth")
         samples = {f"depth {depth}": numbers(group, "angle") for (depth,), group in sorted(by.items())}
         density(place, samples, "angle, radians", f"{key} = {value}")
+    legend_beside(drawing, max(axes, key=lambda place: len(place.lines)))
 
 
 PAC_BAYES = Study(

@@ -26,6 +26,7 @@ from unweave.experiments.study import (
     mean,
     numbers,
     ratio,
+    series,
 )
 from unweave.optimize.student import StudentOptions, train_student
 
@@ -201,9 +202,7 @@ def _paint_dimensions(drawing: Drawing, records: Records) -> None:
     ):
         lines = {}
         for (order,), group in grouped(records, "beta").items():
-            by = grouped(group, "D")
-            xs = sorted(by)
-            lines[f"beta = {order:g}"] = ([x[0] for x in xs], [numbers(by[x], name) for x in xs])
+            lines[f"beta = {order:g}"] = series(group, "D", name)
         curves(place, lines, "D", title, log=True)
 
 
@@ -267,9 +266,7 @@ def _paint_rates(drawing: Drawing, records: Records) -> None:
     ):
         lines = {}
         for (rate,), group in grouped(records, "rate").items():
-            by = grouped(group, "m")
-            xs = sorted(by)
-            lines[f"rate {rate:g}"] = ([x[0] for x in xs], [numbers(by[x], name) for x in xs])
+            lines[f"rate {rate:g}"] = series(group, "m", name)
         curves(place, lines, "units m", title, log=True)
 
 

@@ -23,6 +23,7 @@ from unweave.experiments.study import (
     mean,
     numbers,
     ratio,
+    series,
 )
 from unweave.published.deep import ExactDerivatives, PublishedDeepOptions
 from unweave.published.deep.entangled_recovery import leading_span, search_span
@@ -146,12 +147,10 @@ def _paint_transition(drawing: Drawing, records: Records) -> None:
     axes = drawing.subplots(1, 2)
     plain, scaled = {}, {}
     for (inputs, outputs), group in grouped(records, "D", "outputs").items():
-        by = grouped(group, "m")
-        xs = sorted(by)
-        values = [numbers(by[x], "span") for x in xs]
+        units, values = series(group, "m", "span")
         label = f"D = {inputs}, m_L = {outputs}"
-        plain[label] = ([x[0] for x in xs], values)
-        scaled[label] = ([x[0] / (inputs * outputs) for x in xs], values)
+        plain[label] = (units, values)
+        scaled[label] = ([count / (inputs * outputs) for count in units], values)
     curves(axes[0], plain, "units m", "span error, |P - P^|_F^2 / m", log=True)
     curves(axes[1], scaled, "m / (D m_L)", "the same, over D m_L", log=True, legend=False)
     axes[1].axvline(1.0, color="#595959", lw=0.8)
@@ -258,11 +257,7 @@ def _paint_concentration(drawing: Drawing, records: Records) -> None:
         for column, radius in enumerate(radii):
             near = grouped([r for r in held if r.cell["R"] == radius], "L")
             for place, name in enumerate(_TITLES):
-                lines = {}
-                for (depth,), group in sorted(near.items()):
-                    by = grouped(group, "m")
-                    xs = sorted(by)
-                    lines[f"L = {depth}"] = ([x[0] for x in xs], [numbers(by[x], name) for x in xs])
+                lines = {f"L = {key[0]}": series(group, "m", name) for key, group in sorted(near.items())}
                 row = block * len(_TITLES) + place
                 curves(
                     axes[row, column],
