@@ -64,8 +64,11 @@ def heat_map(
     xs, ys = sorted({key[0] for key in cells}), sorted({key[1] for key in cells})
     values = np.full((len(ys), len(xs)), np.nan)
     for (x, y), value in cells.items():
-        if np.isfinite(value):
-            values[ys.index(y), xs.index(x)] = np.log10(max(value, 1e-16)) if logarithm else value
+        row, column = ys.index(y), xs.index(x)
+        if logarithm and value == 0:  # has no shade: it would take all the contrast
+            axes.text(column, row, "zero", ha="center", va="center", fontsize=6.5, color="#010101")
+        elif np.isfinite(value):
+            values[row, column] = np.log10(value) if logarithm else value
     axes.imshow(values, origin="lower", aspect="auto", cmap="Greys")
     known = values[np.isfinite(values)]
     dark = known.min() + _DARK * np.ptp(known) if known.size else 0.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unweave.experiments.drawing import curves, heat_map
+from unweave.experiments.drawing import curves, heat_map, legend_beside
 from unweave.experiments.experiment import Figure, at_least, at_most, shown
 from unweave.experiments.planted import deep_network, sum_of_units, uniform_error, unit_errors
 from unweave.experiments.study import (
@@ -203,7 +203,8 @@ def _paint_dimensions(drawing: Drawing, records: Records) -> None:
         lines = {}
         for (order,), group in grouped(records, "beta").items():
             lines[f"beta = {order:g}"] = series(group, "D", name)
-        curves(place, lines, "D", title, log=True)
+        curves(place, lines, "D", title, log=True, legend=False)
+    legend_beside(drawing, axes[0], columns=4)
 
 
 SGD_DIMENSION = Study(
