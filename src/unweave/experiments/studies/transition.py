@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unweave.arrays import Array
 from unweave.experiments.deep import span_error, true_directions
 from unweave.experiments.drawing import curves
-from unweave.experiments.experiment import Figure, at_least, at_most
+from unweave.experiments.experiment import Figure, at_least, at_most, shown
 from unweave.experiments.planted import deep_network, distances
 from unweave.experiments.study import (
     Cell,
@@ -27,14 +28,18 @@ from unweave.experiments.study import (
 )
 from unweave.published.deep import ExactDerivatives, PublishedDeepOptions
 from unweave.published.deep.entangled_recovery import leading_span, search_span
-from unweave.subspace.power_method import uniform_starts
+from unweave.subspace.hessian_span import HessianSpan
+from unweave.subspace.power_method import power_iterations, uniform_starts
+from unweave.subspace.rank_one_space import RankOneSpace
+from unweave.subspace.symmetric import symmetric_packing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 _SHIFTS = 0.05
 _FOUND = 0.05  # distance at which an entangled weight counts as found, (4.54)
-_STARTS_PER_UNIT = 8  # of the power method; one beyond the transition, where steps hardly converge
+_PUBLISHED_STARTS = 10_000  # of the power method
+_STARTS_PER_UNIT = 8  # at half the size or far from a point; one beyond the transition, where few converge
 _SITES_PER_OUTPUT = 20  # N_h = 20 ceil(m / m_L)
 _SITES_PER_BLOCK = 64  # whose Hessians are formed at once: limits memory
 _PUBLISHED_INPUTS = 100  # where some 40 power steps converge; in fewer dimensions Newton steps follow
@@ -88,7 +93,19 @@ def measure_entangled(cell: Cell) -> Values:
         ).directions
         values["found"] = float((distances(directions, found) < _FOUND).mean())
         values["false"] = float((distances(found, directions) >= _FOUND).mean()) if len(found) else 0.0
+        values["held"] = held_share(span, directions, options)
     return values
+
+
+def held_share(span: HessianSpan, directions: Array, options: PublishedDeepOptions) -> float:
+    """Part of the unit rows (m, D) from which power steps on the span end near: what a search can find."""
+    space = RankOneSpace(span.basis(len(directions)), symmetric_packing(directions.shape[1])).astype(
+        np.float32
+    )
+    begin = space.asarray(directions)
+    ends = power_iterations(space, begin, options.gamma, options.power_steps, options.power_tolerance)
+    cosines = np.abs(np.einsum("ij,ij->i", ends, begin))
+    return float((np.sqrt(np.maximum(2 - 2 * cosines, 0)) < _FOUND).mean())
 
 
 # Fig. 4.4
@@ -188,7 +205,11 @@ def _concentration_cells(size: Size, seeds: range) -> Iterator[Cell]:
         for inputs, outputs, units, layers, contractions, radii in grids:
             for count, depth, radius in product(units, layers, radii):
                 for contraction in contractions if depth > 2 else [0.5]:  # one hidden layer has no shape
-                    below = count <= 0.8 * inputs * outputs
+                    starts = _STARTS_PER_UNIT * count
+                    if count > 0.8 * inputs * outputs:
+                        starts = count
+                    elif inputs == _PUBLISHED_INPUTS and radius < 1:
+                        starts = _PUBLISHED_STARTS
                     yield {
                         "D": inputs,
                         "outputs": outputs,
@@ -196,7 +217,7 @@ def _concentration_cells(size: Size, seeds: range) -> Iterator[Cell]:
                         "L": depth,
                         "c": contraction,
                         "R": radius,
-                        "starts": _STARTS_PER_UNIT * count if below else count,
+                        "starts": starts,
                         "seed": seed,
                     }
 
@@ -227,6 +248,13 @@ def _concentration_at(records: Records, name: str, edge: float) -> Iterator[Figu
                 "all but a few: the source sees all of them, at D = 100",
                 origin="stated, L8517",
             )
+            known = [r for r in near if "held" in r.values]
+            if known:
+                yield shown(
+                    f"{name}, L = {depth}, R = 0.01 and 0.1, few units: weights that power steps keep",
+                    "-",
+                    mean(known, "held"),
+                )
             yield at_most(
                 f"{name}, L = {depth}, R = 0.01 and 0.1, few units: false positives",
                 0.01,
