@@ -99,9 +99,8 @@ def measure_entangled(cell: Cell) -> Values:
 
 def held_share(span: HessianSpan, directions: Array, options: PublishedDeepOptions) -> float:
     """Part of the unit rows (m, D) from which power steps on the span end near: what a search can find."""
-    space = RankOneSpace(span.basis(len(directions)), symmetric_packing(directions.shape[1])).astype(
-        np.float32
-    )
+    count, inputs = directions.shape
+    space = RankOneSpace(span.basis(count), symmetric_packing(inputs)).astype(np.float32)
     begin = space.asarray(directions)
     ends = power_iterations(space, begin, options.gamma, options.power_steps, options.power_tolerance)
     cosines = np.abs(np.einsum("ij,ij->i", ends, begin))
