@@ -157,9 +157,10 @@ def density(axes: Axes, samples: Mapping[str, Any], x_label: str, title: str) ->
 def legend_beside(drawing: Drawing, axes: Axes, columns: int = 1) -> None:
     """One legend for all panels, outside of them: right of them, or below in several columns."""
     handles, labels = axes.get_legend_handles_labels()
-    place = "outside right upper" if columns == 1 else "outside lower center"
-    if handles:
-        drawing.legend(handles, labels, loc=place, ncols=columns, fontsize=7)
+    if handles and columns == 1:
+        drawing.legend(handles, labels, loc="outside right upper", fontsize=7)
+    elif handles:
+        drawing.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=7)
 
 
 def _legend(axes: Axes) -> None:

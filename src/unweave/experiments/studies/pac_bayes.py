@@ -138,7 +138,7 @@ def _controls(seed: int) -> Iterator[Cell]:
     changes: list[dict[str, float]] = [{"rate": rate} for rate in (1e-4, 3e-4, 3e-3, 1e-2)]
     for change in [*changes, {"constant": 5.0}]:
         for depth in (2, 8):
-            cell = {"data": "synthetic", "n": 20, "a": 2, "depth": depth, "width": 800, "cluster": 0}
+            cell: Cell = {"data": "synthetic", "n": 20, "a": 2, "depth": depth, "width": 800, "cluster": 0}
             yield {**cell, **change, "seed": seed}
 
 
