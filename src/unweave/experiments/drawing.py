@@ -109,6 +109,9 @@ def curves(
         if max(row.size for _, row in kept) > 1:
             low, high = [row.min() for _, row in kept], [row.max() for _, row in kept]
             axes.fill_between(places, low, high, color=look(index)["color"], alpha=_BAND, lw=0)
+    if not axes.lines:
+        axes.text(0.5, 0.5, "not measured", ha="center", transform=axes.transAxes, fontsize=7)
+        axes.set_xticks([])
     _logarithmic(axes, log_x, log)
     axes.set_xlabel(x_label)
     axes.set_title(title)
