@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unweave.certify import balanced, cluster_bound, dist_from_init_bound, margins, nbs_bound
-from unweave.certify.margins import grid_point
+from unweave.certify.margins import grid_point, layer_distances, squared_distances
 from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 from unweave.networks.random import random_network
@@ -211,3 +211,10 @@ def test_bad_input_is_named(call, message: str) -> None:
     net = classifier(2)
     with pytest.raises(InvalidInput, match=message):
         call(net, labels(net))
+
+
+def test_distances_of_a_cluster_are_those_of_its_pairs() -> None:
+    networks = [random_network([3, 4, 2], "relu", seed=1000 + seed) for seed in range(5)]
+    found = squared_distances(networks[:2], networks[2:])
+    expected = [[sum(layer_distances(a, b)) for b in networks[2:]] for a in networks[:2]]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -596,8 +596,8 @@ MUTATIONS = [
     (
         "autoencoder-training",
         "steps of the wrong sign",
-        (autoencoders, "descend"),
-        lambda f: lambda g, *a: f(lambda x: -g(x), *a),
+        (autoencoders, "TiedAutoencoder"),
+        lambda f: type("Uphill", (f,), {"gradient": lambda self, *a: -f.gradient(self, *a)}),
     ),
     (
         "autoencoder-training",

@@ -6,15 +6,17 @@ import importlib.util
 import json
 import re
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from unweave.experiments import EXPERIMENTS
+from unweave.experiments.drawing import heat_map
 from unweave.experiments.pages import PAGES, page_html, write_pages
 from unweave.experiments.stored import ResultFile, cell_key, figures_of, measure_cell, tasks
-from unweave.experiments.studies import entangled
+from unweave.experiments.studies import autoencoders, entangled, pac_bayes, transition
 from unweave.experiments.study import Record, grouped
 from unweave.experiments.summary import by_source, summaries
 
@@ -125,3 +127,67 @@ def test_pages_hold_no_formula_that_nobody_sets():
         pages = [page_html(source, items) for source, items in by_source(summaries(kept))]
     assert not any("mathdefault" in page for page in pages)
     assert any("<svg" in page for page in pages)
+
+
+@pytest.mark.parametrize("contraction", [0.25, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize("layers", [3, 4])
+def test_hidden_layers_never_widen(layers, contraction):
+    for units in range(100, 400, 7):
+        widths = transition.widths_of(units, 5, layers, contraction)
+        assert sum(widths) == units
+        assert widths[:-1] == sorted(widths[:-1], reverse=True)
+
+
+def test_single_precision_gives_the_entangled_weights_of_double(monkeypatch):
+    cell = {"D": 16, "outputs": 4, "m": 30, "L": 3, "c": 0.5, "R": 0.01, "starts": 240, "seed": 1000}
+    single = transition.measure_entangled(cell)
+    options = transition.PublishedDeepOptions
+    monkeypatch.setattr(
+        transition, "PublishedDeepOptions", lambda **given: options(**{**given, "single_precision": False})
+    )
+    assert single == transition.measure_entangled(cell)
+
+
+def test_networks_without_biases_cannot_tell_centers_on_one_ray_but_by_angle():
+    accuracy = {}
+    for constant in (0.0, 5.0):
+        cell = {"data": "synthetic", "n": 20, "a": 2, "depth": 2, "width": 100, "cluster": 0, "seed": 1000}
+        accuracy[constant] = pac_bayes.measure_trained({**cell, "constant": constant, "rate": 3e-3})[
+            "accuracy"
+        ]
+    assert accuracy[5.0] == 1.0
+    assert accuracy[0.0] < 0.99
+
+
+def test_trainings_of_one_stack_are_those_made_alone():
+    cell = {
+        "method": "ADAM 0.9",
+        "width": 8,
+        "steps": 60,
+        "matrices": 2,
+        "pixels": 5,
+        "batch": 50,
+        "seed": 1000,
+    }
+    together = autoencoders.train(cell, [1e-3, 1e-2])
+    alone = [autoencoders.train(cell, [step])[0] for step in (1e-3, 1e-2)]
+    for one, other in zip(together, alone, strict=True):
+        np.testing.assert_allclose(one["train"], other["train"], rtol=1e-4)
+
+
+def test_a_step_that_is_too_long_loses_against_any_other():
+    cell = {"method": "NAG 0.99", "width": 8, "steps": 100, "seed": 1000}
+    assert autoencoders.train(cell, [1e3])[0]["train"][-1] == np.inf
+
+
+def test_long_labels_of_a_heat_map_do_not_touch():
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3, 2), dpi=100, layout="constrained")
+    axes = figure.subplots()
+    heat_map(axes, {(x, 1): 1.0 for x in (0.5, 0.75, 1, 1.25, 1.5, 1.75, 1.875, 1.9375, 2)}, "", "", "")
+    figure.draw_without_rendering()
+    boxes = [label.get_tightbbox() for label in axes.get_xticklabels()]
+    turned = {label.get_rotation() for label in axes.get_xticklabels()}
+    assert turned == {45.0}
+    assert all(left.x0 < right.x0 for left, right in pairwise(boxes))

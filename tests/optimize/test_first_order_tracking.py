@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from unweave.errors import InvalidInput
-from unweave.optimize.first_order import NesterovGradient
+from unweave.optimize.first_order import Adam, NesterovGradient, RMSProp, corrected, descend
 from unweave.optimize.first_order_autoencoder import TiedAutoencoder
 from unweave.optimize.first_order_tracking import curvature_range, gradient_differences, track
 
@@ -50,6 +51,30 @@ def test_the_network_is_the_autoencoder(depth: int) -> None:
     error = np.sum((network(autoencoder.images) - autoencoder.images) ** 2) / 12
     assert error == pytest.approx(autoencoder.loss(x), rel=1e-12)
     assert autoencoder.n_parameters == len(x)
+
+
+def test_a_stack_is_its_members() -> None:
+    rng = np.random.default_rng(1000)
+    model = TiedAutoencoder(rng.uniform(0, 1, (9, 6)), 4, 2)
+    rows = np.stack([model.start(rng) for _ in range(3)])
+    steps = np.array([[1e-3], [1e-2], [1e-1]])
+    together, alone = Adam(corrected(steps, 0.9, 0.999)), []
+    for row, (step,) in zip(rows, steps, strict=True):
+        method = Adam(corrected(float(step), 0.9, 0.999))
+        alone.append(descend(model.gradient, row, method, 20).x)
+    state = together.begin(rows)
+    for _ in range(20):
+        state = together.step(state, model.gradient(state.x))
+    assert_allclose(state.x, alone, rtol=1e-9, atol=1e-12)
+    assert_allclose(model.losses(state.x), [model.loss(x) for x in alone], rtol=1e-9)
+
+
+def test_single_precision_stays_single() -> None:
+    rng = np.random.default_rng(1001)
+    model = TiedAutoencoder(rng.uniform(0, 1, (9, 6)).astype(np.float32), 4)
+    state = RMSProp(0.1).begin(model.start(rng).astype(np.float32))
+    state = RMSProp(0.1).step(state, model.gradient(state.x))
+    assert state.x.dtype == state.second.dtype == np.float32
 
 
 def test_start_is_glorot() -> None:

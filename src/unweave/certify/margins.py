@@ -131,26 +131,26 @@ def kl_square_root(divergence: float, samples: int, log_terms: float) -> float:
 
 def balanced(network: Network) -> Network:
     """The same function with layers of one spectral norm, for a ReLU network without biases."""
-    norms = LayerNorms.of(network)
-    if homogeneous_problem(network, norms):
+    if homogeneous_problem(network):
         raise InvalidInput(
             f"network must have relu units, no biases and no layer of zeros. Got {network!r} instead. "
             f"Only positive homogeneity lets factors move between layers."
         )
+    norms = LayerNorms.of(network)
     beta = norms.geometric_mean
     weights = [w * (beta / norm) for w, norm in zip(network.weights, norms.weights, strict=True)]
     return Network(weights, network.biases, network.activations)
 
 
-def homogeneous_problem(network: Network, norms: LayerNorms) -> str:
+def homogeneous_problem(network: Network) -> str:
     """Reason why factors cannot move between the layers; empty if they can."""
-    if len(norms.weights) < 2:
+    if len(network.weights) < 2:
         return "the network must have a hidden layer"
-    if network.skip is not None or any(norms.biases):
+    if network.skip is not None or any(np.any(bias) for bias in network.biases):
         return "the network must have no biases and no skip"
     if set(network.activations[:-1]) != {"relu"} or network.activations[-1] != "identity":
         return "the network must have relu units and an identity output"
-    return "" if all(norms.weights) else "a layer has no weights but zeros"
+    return "" if all(np.any(weight) for weight in network.weights) else "a layer has no weights but zeros"
 
 
 def norm_problem(data: LabelledData, input_norm: float) -> str:
@@ -193,6 +193,17 @@ def layer_distances(a: Network, b: Network) -> list[float]:
     """|A_l - B_l|^2 with the biases, layer by layer."""
     pairs = zip(a.weights, b.weights, a.biases, b.biases, strict=True)
     return [float(np.sum((w - v) ** 2) + np.sum((p - q) ** 2)) for w, v, p, q in pairs]
+
+
+def squared_distances(networks: Sequence[Network], others: Sequence[Network]) -> Array:
+    """(k, l) |A_i - B_j|^2 over all parameters, by products of matrices: k l distances in one pass."""
+    total = np.zeros((len(networks), len(others)))
+    for parts in zip(*((*n.weights, *n.biases) for n in (*networks, *others)), strict=True):
+        rows = np.array([part.reshape(-1) for part in parts]) - parts[0].reshape(-1)  # near one another
+        squares = np.einsum("ij,ij->i", rows, rows)
+        left, right = rows[: len(networks)], rows[len(networks) :]
+        total += squares[: len(left), None] + squares[len(left) :] - 2 * left @ right.T
+    return np.asarray(np.maximum(total, 0.0))
 
 
 def integer_cost(j: int) -> float:

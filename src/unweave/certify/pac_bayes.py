@@ -47,6 +47,7 @@ from unweave.certify.margins import (
     layer_distances,
     norm_problem,
     require_alike,
+    squared_distances,
 )
 from unweave.certify.perturbation import (
     LayerNorms,
@@ -82,7 +83,7 @@ def nbs_bound(
     """
     data = checked(network, x, y, margin, input_norm, delta)
     loss = data.margin_loss(network, margin / 2)
-    problem = homogeneous_problem(network, LayerNorms.of(network)) or norm_problem(data, input_norm)
+    problem = homogeneous_problem(network) or norm_problem(data, input_norm)
     if problem:
         return infinite(loss, margin, problem)
     network = balanced(network)
@@ -232,7 +233,7 @@ def cluster_bound(
             margin, cost = 2.0**exponent, integer_cost(exponent)
     loss = data.margin_loss(network, margin / 2)
     every = (network, *trained, *initial)
-    problem = next(filter(None, (homogeneous_problem(n, LayerNorms.of(n)) for n in every)), "")
+    problem = next(filter(None, map(homogeneous_problem, every)), "")
     problem = problem or norm_problem(data, input_norm)
     if not problem and not needed < margin:
         problem = f"the samples are not nice: gamma must exceed {needed:.3g}"
@@ -243,7 +244,7 @@ def cluster_bound(
     norms = [LayerNorms.of(n) for n in trained]
     betas = np.array([n.geometric_mean for n in norms])
     dimension = max(map(max, norms[0].shapes)) if proved else max(network.hidden, default=1)
-    distances = np.array([[sum(layer_distances(a, b)) for b in initial] for a in trained])
+    distances = squared_distances(trained, initial)
     d = len(norms[0].weights)
     low = (margin / (2 * input_norm)) ** (1 / d)
     if betas.min() < low:

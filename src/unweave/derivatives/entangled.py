@@ -64,11 +64,11 @@ class HessianTerms:
 
     def hessians(self) -> Array:
         """The sums (n, K, D, D): O(n K D^2 sum of widths) flops."""
-        n, inputs = len(self.entangled), self.entangled.matrices[0].shape[1]
-        result = np.zeros((n, self.coefficients[-1].shape[1], inputs, inputs))
-        for matrix, coefficient in zip(self.entangled.matrices, self.coefficients, strict=True):
-            result += np.einsum("nik,nok,njk->noij", matrix, coefficient, matrix, optimize=True)
-        return result
+        matrix = np.concatenate(self.entangled.matrices, axis=2)  # (n, D, m)
+        coefficient = np.concatenate(self.coefficients, axis=2)  # (n, K, m)
+        n, inputs, units = matrix.shape
+        scaled = (matrix[:, None] * coefficient[:, :, None]).reshape(n, -1, units)
+        return np.asarray((scaled @ matrix.mT).reshape(n, -1, inputs, inputs))
 
 
 def entangled_weights(network: Network, points: Array) -> EntangledWeights:

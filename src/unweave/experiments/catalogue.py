@@ -137,7 +137,7 @@ _EXPERIMENT_ROWS = (
         """
         concentration | Figures 4.2 and 4.3 | L8508-8556 | 4
             Hessians must be taken near a point, and units be few enough.
-            D = 50, 5 outputs (published: 100 and 10); L = 2, 3, 4, two contractions, five radii
+            D = 100, 10 outputs, L = 2, 3, 4, five radii, four shapes, 200 to 1500 units; and half of it
         transition | Figure 4.4 | L8563-8583 | 2
             The span of Hessians is lost at m = D m_L units.
             D = 50, 4, 6 and 8 outputs, 0.6 to 1.4 times D m_L units
@@ -326,7 +326,7 @@ _EXPERIMENT_ROWS = (
             digits for MNIST, 1 hidden layer of 30 units (published: 300), 400 steps
         autoencoder-training | Figures 5.6.3, 5.6.4, 5.F.1 to 5.F.6 | L2708-2741, L3256-3299 | 3
             ADAM learns better with beta_1 = 0.99 than with 0.9.
-            digits for MNIST, 8 x 8 and 5 x 5 pixels, 1 to 5 hidden layers of 50 units, 1000 steps
+            digits for MNIST, 8 x 8 and 5 x 5 pixels, 1 to 5 hidden layers of 50 units, 10^5 steps
         """,
     ),
     *_studies(
@@ -335,10 +335,10 @@ _EXPERIMENT_ROWS = (
         """
         pac-bayes | Figures 6.4.2, 6.5.3, 6.E.2 and 6.F.1 | L3504-3552, L3989-3996 | 2
             A bound from a cluster of networks is below the spectral one.
-            n = 20, a = 2 and 6, depths 2 to 8, width 800; clusters of 3 (published: 25) for two seeds
+            n = 20, a = 2, 6 and 10, depths 2 to 8, width 800; clusters of 25, and of 3
         pac-bayes-digits | Figures 6.4.1, 6.5.1, 6.5.2 and 6.E.1 | L3491-3502, L3527-3539, L3982 | 2
             The same on images.
-            digits for CIFAR-10; depths 2 to 8, widths 100 and 400; clusters of 3 for two seeds
+            digits for CIFAR-10; depths 2 to 8, widths 100 and 400; clusters of 3 (published: 25)
         """,
     ),
     *_rows(

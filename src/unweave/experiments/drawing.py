@@ -12,6 +12,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
 
 _LOOKS = (
     ("#14374d", "-", "o"),
@@ -22,9 +23,15 @@ _LOOKS = (
     ("#595959", "--", "x"),
     ("#14374d", "-.", "+"),
     ("#9c1c14", ":", "*"),
+    ("#595959", "-", "P"),
+    ("#14374d", "--", "X"),
+    ("#9c1c14", "-.", "<"),
+    ("#595959", ":", ">"),
 )
 """Color, line and marker of the first, second, ... series."""
 _BAND = 0.15  # opacity of the range of a curve
+_DARK = 0.62  # part of the shades from which on white is easier to read on them than black
+_LONG_LABEL = 4  # characters beyond which labels side by side would touch
 
 
 def look(index: int) -> dict[str, Any]:
@@ -57,18 +64,24 @@ def heat_map(
     xs, ys = sorted({key[0] for key in cells}), sorted({key[1] for key in cells})
     values = np.full((len(ys), len(xs)), np.nan)
     for (x, y), value in cells.items():
-        if np.isfinite(value):
-            values[ys.index(y), xs.index(x)] = np.log10(max(value, 1e-16)) if logarithm else value
+        row, column = ys.index(y), xs.index(x)
+        if logarithm and value == 0:  # has no shade: it would take all the contrast
+            axes.text(column, row, "zero", ha="center", va="center", fontsize=6.5, color="#010101")
+        elif np.isfinite(value):
+            values[row, column] = np.log10(value) if logarithm else value
     axes.imshow(values, origin="lower", aspect="auto", cmap="Greys")
-    middle = float(np.nanmin(values) + np.nanmax(values)) / 2 if np.isfinite(values).any() else 0.0
+    known = values[np.isfinite(values)]
+    dark = known.min() + _DARK * np.ptp(known) if known.size else 0.0
     for row, column in np.ndindex(values.shape):
         shade = float(values[row, column])
         if np.isfinite(shade):
             text = f"{shade:.1f}" if logarithm else f"{shade:.2g}"
-            ink = "#fefefe" if shade > middle else "#010101"
+            ink = "#fefefe" if shade > dark else "#010101"
             axes.text(column, row, text, ha="center", va="center", fontsize=6.5, color=ink)
-    axes.set_xticks(range(len(xs)), [f"{x:g}" if isinstance(x, float | int) else x for x in xs], fontsize=7)
-    axes.set_yticks(range(len(ys)), [f"{y:g}" if isinstance(y, float | int) else y for y in ys], fontsize=7)
+    below, beside = ([f"{v:g}" if isinstance(v, float | int) else str(v) for v in held] for held in (xs, ys))
+    long = max(map(len, below), default=0) > _LONG_LABEL
+    axes.set_xticks(range(len(xs)), below, fontsize=7, rotation=45 if long else 0)
+    axes.set_yticks(range(len(ys)), beside, fontsize=7)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.set_title(title)
@@ -96,6 +109,9 @@ def curves(
         if max(row.size for _, row in kept) > 1:
             low, high = [row.min() for _, row in kept], [row.max() for _, row in kept]
             axes.fill_between(places, low, high, color=look(index)["color"], alpha=_BAND, lw=0)
+    if not axes.lines:
+        axes.text(0.5, 0.5, "not measured", ha="center", transform=axes.transAxes, fontsize=7)
+        axes.set_xticks([])
     _logarithmic(axes, log_x, log)
     axes.set_xlabel(x_label)
     axes.set_title(title)
@@ -124,7 +140,7 @@ def scatter(
 
 
 def density(axes: Axes, samples: Mapping[str, Any], x_label: str, title: str) -> None:
-    """Draw Gaussian kernel density estimates by series; a series of equal values is left out."""
+    """Draw Gaussian kernel density estimates by series, without a legend; equal values are left out."""
     from scipy.stats import gaussian_kde
 
     every = np.concatenate([np.asarray(values, dtype=np.float64) for values in samples.values()])
@@ -139,7 +155,15 @@ def density(axes: Axes, samples: Mapping[str, Any], x_label: str, title: str) ->
             )
     axes.set_xlabel(x_label)
     axes.set_title(title)
-    _legend(axes)
+
+
+def legend_beside(drawing: Drawing, axes: Axes, columns: int = 1) -> None:
+    """One legend for all panels, outside of them: right of them, or below in several columns."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles and columns == 1:
+        drawing.legend(handles, labels, loc="outside right upper", fontsize=7)
+    elif handles:
+        drawing.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=7)
 
 
 def _legend(axes: Axes) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from unweave.arrays import Array
 from unweave.experiments.experiment import Figure, Progress
 
 if TYPE_CHECKING:
@@ -92,12 +93,19 @@ def grouped(records: Records, *names: str) -> dict[tuple[Any, ...], list[Record]
     return groups
 
 
-def numbers(records: Iterable[Record], name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+def numbers(records: Iterable[Record], name: str) -> Array:
     """One value of every record as floats; what is None is infinite: a run that came to no end."""
     return np.array(
         [np.inf if record.values[name] is None else record.values[name] for record in records],
         dtype=np.float64,
     )
+
+
+def series(records: Records, part: str, name: str) -> tuple[list[Any], list[Array]]:
+    """A part of the cells in order, and one value of the records at each: a curve with its spread."""
+    by = grouped(records, part)
+    places = sorted(by)
+    return [place for (place,) in places], [numbers(by[place], name) for place in places]
 
 
 def mean(records: Iterable[Record], name: str) -> float:

@@ -48,23 +48,49 @@ def train_classifier(start: Network, x: Array, y: IntArray, options: ClassifierO
         True
     """
     weights: list[RealArray] = [np.array(weight, dtype=np.float32) for weight in start.weights]
-    first, second = ([np.zeros_like(weight) for weight in weights] for _ in range(2))
+    averages = [_Averages(weight, options) for weight in weights]
+    slopes = [np.empty_like(weight) for weight in weights]
     rows, rng, time = np.asarray(x, dtype=np.float32), np.random.default_rng(seed), 0
     for _ in range(options.epochs):
         order = rng.permutation(len(rows))
         for place in range(0, len(rows), options.batch):
             chosen = order[place : place + options.batch]
             time += 1
-            step = options.rate * np.sqrt(1 - options.beta2**time) / (1 - options.beta1**time)
-            for index, slope in enumerate(_gradients(weights, rows[chosen], y[chosen])):
-                first[index] += (1 - options.beta1) * (slope - first[index])
-                second[index] += (1 - options.beta2) * (slope**2 - second[index])
-                weights[index] -= np.float32(step) * first[index] / (np.sqrt(second[index]) + options.shift)
+            _gradients(weights, rows[chosen], y[chosen], slopes)
+            for weight, average, slope in zip(weights, averages, slopes, strict=True):
+                average.step(weight, slope, time)
     return Network([weight.astype(np.float64) for weight in weights], start.biases, start.activations)
 
 
-def _gradients(weights: list[RealArray], x: RealArray, y: IntArray) -> list[RealArray]:
-    """Gradients of the mean cross-entropy, layer by layer."""
+class _Averages:
+    """ADAM of one matrix, in place: memory is what it costs.
+
+    The averages are kept as sums, m / (1 - beta1) and v / (1 - beta2), which saves two passes.
+    """
+
+    def __init__(self, weight: RealArray, options: ClassifierOptions) -> None:
+        self._options = options
+        self._first, self._second, self._held = np.zeros((3, *weight.shape), dtype=np.float32)
+
+    def step(self, weight: RealArray, slope: RealArray, time: int) -> None:
+        """Move ``weight`` by the step of this time; ``slope`` is overwritten."""
+        of, first, second, held = self._options, self._first, self._second, self._held
+        root = np.sqrt(1 - of.beta2)
+        size = of.rate * np.sqrt(1 - of.beta2**time) / (1 - of.beta1**time) * (1 - of.beta1) / root
+        first *= of.beta1
+        first += slope
+        second *= of.beta2
+        slope *= slope
+        second += slope
+        np.sqrt(second, out=held)
+        held += np.float32(of.shift / root)
+        np.divide(first, held, out=held)
+        held *= np.float32(size)
+        weight -= held
+
+
+def _gradients(weights: list[RealArray], x: RealArray, y: IntArray, slopes: list[RealArray]) -> None:
+    """Gradients of the mean cross-entropy, layer by layer, into ``slopes``."""
     values: list[RealArray] = [x]
     for weight in weights[:-1]:
         values.append(np.maximum(values[-1] @ weight, 0))
@@ -73,9 +99,7 @@ def _gradients(weights: list[RealArray], x: RealArray, y: IntArray) -> list[Real
     shares /= shares.sum(axis=1, keepdims=True)
     shares[np.arange(len(y)), y] -= 1
     signal: RealArray = shares / len(y)
-    slopes: list[RealArray] = []
     for index in reversed(range(len(weights))):
-        slopes.append(values[index].T @ signal)
+        np.matmul(values[index].T, signal, out=slopes[index])
         if index:
             signal = (signal @ weights[index].T) * (values[index] > 0)
-    return slopes[::-1]

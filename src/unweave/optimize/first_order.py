@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,7 +27,9 @@ from unweave.arrays import Array
 from unweave.errors import InvalidInput
 
 Gradient = Callable[[Array], Array]
-StepRule = Callable[[int, Array], float]
+Step = float | Array
+"""alpha: one for all, or (k, 1) for a stack (k, d) of points."""
+StepRule = Callable[[int, Array], Step]
 """alpha_t from t = 1, 2, ... and the gradient."""
 
 
@@ -38,7 +40,7 @@ class FirstOrderMethod(Protocol):
         """The state before the first step."""
 
     def step(self, state: State, gradient: Array) -> State:
-        """The state after a step with the gradient (d,) at ``state.x``."""
+        """The state after a step with the gradient at ``state.x``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +48,11 @@ class State:
     """Point and running averages of a method."""
 
     x: Array
-    """(d,)"""
+    """(d,), or a stack (k, d) that goes on together."""
     first: Array
-    """(d,) running mean of the gradients (ADAM's m, NAG's v)."""
+    """Of that shape: running mean of the gradients (ADAM's m, NAG's v)."""
     second: Array
-    """(d,) running mean of their squares."""
+    """Of that shape: running mean of their squares."""
     time: int = 0
     """Steps taken."""
 
@@ -59,12 +61,12 @@ class _FromRest:
     """A method that begins with all averages at zero."""
 
     def begin(self, start: Array) -> State:
-        """The state before the first step."""
-        x = np.array(start, dtype=np.float64)
-        if x.ndim != 1 or not np.isfinite(x).all():
-            raise InvalidInput(
-                f"start must be a finite vector (d,). Got shape {x.shape} instead. Flatten the parameters."
-            )
+        """The state before the first step, in the precision of ``start`` if that is a float32."""
+        single = isinstance(start, np.ndarray) and start.dtype == np.float32
+        kind: Any = np.float32 if single else np.float64
+        x: Array = np.array(start, dtype=kind)
+        if x.ndim not in (1, 2) or not np.isfinite(x).all():
+            raise _bad_start(x)
         return State(x, np.zeros_like(x), np.zeros_like(x))
 
 
@@ -72,7 +74,7 @@ class _FromRest:
 class NesterovGradient(_FromRest):
     """NAG with step alpha and momentum mu."""
 
-    step_size: float
+    step_size: Step
     momentum: float = 0.9
 
     def __post_init__(self) -> None:
@@ -90,7 +92,7 @@ class NesterovGradient(_FromRest):
 class HeavyBall(_FromRest):
     """Gradient descent with step alpha and momentum mu, taken along the running sum."""
 
-    step_size: float
+    step_size: Step
     momentum: float = 0.9
 
     def __post_init__(self) -> None:
@@ -107,7 +109,7 @@ class HeavyBall(_FromRest):
 class RMSProp(_FromRest):
     """RMSProp with step alpha_t, average beta2 and shift xi (inside the average)."""
 
-    step_size: float | StepRule
+    step_size: Step | StepRule
     beta2: float = 0.9
     shift: float = 1e-10
 
@@ -130,7 +132,7 @@ class RMSProp(_FromRest):
 class Adam(_FromRest):
     """ADAM with step alpha_t, averages beta1 and beta2, and shift xi (beside the root)."""
 
-    step_size: float | StepRule
+    step_size: Step | StepRule
     beta1: float = 0.9
     beta2: float = 0.999
     shift: float = 1e-8
@@ -153,11 +155,11 @@ class Adam(_FromRest):
         return State(x, first, second, time)
 
 
-def corrected(step_size: float, beta1: float, beta2: float) -> StepRule:
+def corrected(step_size: Step, beta1: float, beta2: float) -> StepRule:
     """alpha_t = alpha sqrt(1 - beta2^t)/(1 - beta1^t): ADAM's usual correction of the averages' start."""
     _check_positive(step_size, "step_size")
 
-    def rule(time: int, gradient: Array) -> float:
+    def rule(time: int, gradient: Array) -> Step:
         return step_size * float(np.sqrt(1 - beta2**time)) / (1 - beta1**time)
 
     return rule
@@ -202,6 +204,8 @@ def descend(
     if steps < 1:
         raise InvalidInput(f"steps must be at least 1. Got {steps} instead. Give a number of steps.")
     state = method.begin(start)
+    if state.x.ndim != 1:
+        raise _bad_start(state.x)
     norms: list[float] = []
     best, least, reached = state.x, np.inf, None
     for _ in range(steps):
@@ -228,17 +232,24 @@ def descend(
     return Descent(state.x, best, np.array(norms), reached)
 
 
-def _size(step_size: float | StepRule, time: int, gradient: Array) -> float:
+def _bad_start(x: Array) -> InvalidInput:
+    return InvalidInput(
+        f"start must be a finite vector (d,), for a method alone also a stack (k, d). Got shape {x.shape} "
+        "instead. Flatten the parameters."
+    )
+
+
+def _size(step_size: Step | StepRule, time: int, gradient: Array) -> Step:
     return step_size(time, gradient) if callable(step_size) else step_size
 
 
-def _check_step(value: float | StepRule) -> None:
+def _check_step(value: Step | StepRule) -> None:
     if not callable(value):
         _check_positive(value, "step_size")
 
 
-def _check_positive(value: float, name: str) -> None:
-    if not (np.isfinite(value) and value > 0):
+def _check_positive(value: Step, name: str) -> None:
+    if not np.all(np.isfinite(value) & (np.asarray(value) > 0)):
         raise InvalidInput(
             f"{name} must be a finite number above 0. Got {value!r} instead. certified_step gives safe ones."
         )

@@ -52,7 +52,7 @@ class MiniBatches:
 
     def __call__(self, x: Array) -> Array:
         """The mean gradient of the next batch."""
-        return np.asarray(self._gradient(x, self._next()), dtype=np.float64)
+        return np.asarray(self._gradient(x, self._next()))
 
     def whole(self) -> Gradient:
         """The gradient of f itself."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -11,6 +13,7 @@ from unweave.published.deep import (
     DifferencedFunction,
     ExactDerivatives,
     PublishedDeepOptions,
+    leading_span,
     recover_entangled_weights,
     search_span,
     span_of_hessians,
@@ -63,6 +66,28 @@ def test_compressed_span_is_the_span() -> None:
     assert_allclose(compressed.singular_values, direct.singular_values, rtol=1e-12)
     first, second = direct.basis(5), compressed.basis(5)
     assert_allclose(first @ first.T, second @ second.T, atol=1e-12)
+
+
+@pytest.mark.parametrize(("rank", "decay"), [(5, 0.5), (5, 0.98), (15, 0.5)])  # with a gap, without, too wide
+def test_leading_span_is_that_of_all_hessians(rank: int, decay: float) -> None:
+    packed = np.random.default_rng(1213).standard_normal((30, 3, 21)) @ np.diag(decay ** np.arange(21))
+    whole, leading = span_of_hessians(packed), leading_span((packed[:10], packed[10:]), rank)
+    assert leading.columns == 90
+    assert_allclose(leading.singular_values, whole.singular_values[:rank], rtol=1e-4)
+    first, second = whole.basis(rank), leading.basis(rank)
+    assert_allclose(first @ first.T, second @ second.T, atol=2e-3)
+
+
+def test_power_steps_in_single_precision_end_at_the_same_directions() -> None:
+    network = planted(12, (12, 8, 6), seed=1202)
+    ends = [
+        recover_entangled_weights(
+            ExactDerivatives(network), 26, 26, np.random.default_rng(1203), np.zeros(12), options
+        ).directions
+        for options in (FAST, replace(FAST, single_precision=True, power_tolerance=1e-6))
+    ]
+    assert ends[0].shape == ends[1].shape
+    assert worst_distance(ends[0], ends[1].T) < 1e-3
 
 
 def test_impossible_ranks_are_refused() -> None:

@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from unweave.arrays import Array, IntArray
 from unweave.experiments.deep import span_error, true_directions
-from unweave.experiments.drawing import curves, scatter
+from unweave.experiments.drawing import curves, legend_beside, scatter
 from unweave.experiments.experiment import Figure, at_most, equal, shown
 from unweave.experiments.planted import deep_network, distances, uniform_error
 from unweave.experiments.study import Cell, Picture, Records, Size, Study, Values, grouped, mean, numbers
@@ -91,17 +91,22 @@ def measure_table(cell: Cell) -> Values:
     return values
 
 
-def _recovered(cell: Cell) -> tuple[Network, PublishedDeepResult]:
+def _planted(cell: Cell) -> tuple[Network, list[int]]:
+    """The network of a cell, and the words that its draws begin with."""
     widths = [int(width) for width in str(cell["widths"]).split("-")]
     output = str(cell["output"])
     words = [int(cell["seed"]), len(output), *widths]
-    truth = deep_network(np.random.default_rng(words), _INPUTS, widths, output, _SHIFTS)
+    return deep_network(np.random.default_rng(words), _INPUTS, widths, output, _SHIFTS), words
+
+
+def _recovered(cell: Cell) -> tuple[Network, PublishedDeepResult]:
+    truth, words = _planted(cell)
     source = ExactDerivatives(truth) if cell["derivatives"] == "exact" else truth
     found = recover_deep_as_published(
         source,
         _INPUTS,
-        widths,
-        output,
+        words[2:],
+        str(cell["output"]),
         PublishedDeepOptions(completion="none"),
         np.random.default_rng([*words, 1]),
         layer_oracle=_oracle(truth),
@@ -202,12 +207,11 @@ def _paint_tables(drawing: Drawing, records: Records) -> None:
         points[label] = (np.tile(row.errors, len(group)), measured.ravel())
         spans[label] = ([row.span] * len(group), numbers(group, "span"))
     for place, held, title in ((axes[0], spans, "A_W"), (axes[1], points, "E1, E2, .. of all layers")):
-        scatter(place, held, "printed mean", "measured, one point per network", title, log=True)
+        scatter(place, held, "printed mean", "measured, by network", title, log=True)
         low, high = place.get_xlim()
         place.plot([low, high], [low, high], color="#595959", lw=0.8)
-        if place.get_legend() is not None:
-            place.get_legend().remove()
-    axes[0].legend(fontsize=5.5)
+        place.get_legend().remove()
+    legend_beside(drawing, axes[0], columns=4)
 
 
 ENTANGLED_TABLES = Study(
@@ -249,10 +253,7 @@ def _curve_cells(size: Size, seeds: range) -> Iterator[Cell]:
 def measure_curve(cell: Cell) -> Values:
     """Fit scales and shifts to answers by stochastic gradients, with the metrics (4.81) to (4.83)."""
     if cell["derivatives"] == "given":
-        widths = [int(width) for width in str(cell["widths"]).split("-")]
-        output = str(cell["output"])
-        words = [int(cell["seed"]), len(output), *widths]
-        truth = deep_network(np.random.default_rng(words), _INPUTS, widths, output, _SHIFTS)
+        truth, _ = _planted(cell)
         layers = tuple(rows.T for rows in true_directions(truth))
     else:
         truth, found = _recovered(cell)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unweave.experiments.drawing import curves, heat_map
+from unweave.experiments.drawing import curves, heat_map, legend_beside
 from unweave.experiments.experiment import Figure, at_least, at_most, shown
 from unweave.experiments.planted import deep_network, sum_of_units, uniform_error, unit_errors
 from unweave.experiments.study import (
@@ -26,6 +26,7 @@ from unweave.experiments.study import (
     mean,
     numbers,
     ratio,
+    series,
 )
 from unweave.optimize.student import StudentOptions, train_student
 
@@ -201,10 +202,9 @@ def _paint_dimensions(drawing: Drawing, records: Records) -> None:
     ):
         lines = {}
         for (order,), group in grouped(records, "beta").items():
-            by = grouped(group, "D")
-            xs = sorted(by)
-            lines[f"beta = {order:g}"] = ([x[0] for x in xs], [numbers(by[x], name) for x in xs])
-        curves(place, lines, "D", title, log=True)
+            lines[f"beta = {order:g}"] = series(group, "D", name)
+        curves(place, lines, "D", title, log=True, legend=False)
+    legend_beside(drawing, axes[0], columns=4)
 
 
 SGD_DIMENSION = Study(
@@ -267,9 +267,7 @@ def _paint_rates(drawing: Drawing, records: Records) -> None:
     ):
         lines = {}
         for (rate,), group in grouped(records, "rate").items():
-            by = grouped(group, "m")
-            xs = sorted(by)
-            lines[f"rate {rate:g}"] = ([x[0] for x in xs], [numbers(by[x], name) for x in xs])
+            lines[f"rate {rate:g}"] = series(group, "m", name)
         curves(place, lines, "units m", title, log=True)
 
 

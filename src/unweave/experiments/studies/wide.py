@@ -13,7 +13,18 @@ from unweave.diagnose import weight_error_terms
 from unweave.experiments.drawing import curves, heat_map
 from unweave.experiments.experiment import Figure, at_most, equal, shown
 from unweave.experiments.planted import uniform_error, unit_errors
-from unweave.experiments.study import Cell, Picture, Records, Size, Study, Values, grouped, mean, numbers
+from unweave.experiments.study import (
+    Cell,
+    Picture,
+    Records,
+    Size,
+    Study,
+    Values,
+    grouped,
+    mean,
+    numbers,
+    series,
+)
 from unweave.networks.comparison import compare
 from unweave.networks.random import random_network
 from unweave.published.shallow import PublishedOptions, recover_published
@@ -168,10 +179,9 @@ def _paint_grid(drawing: Drawing, records: Records) -> None:
 
 def _paint_square(drawing: Drawing, records: Records) -> None:
     axes = drawing.subplots()
-    held = grouped([r for r in records if r.cell["beta"] == 2.0 and r.cell["route"] == "published"], "D")
-    xs = sorted(held)
+    held = [r for r in records if r.cell["beta"] == 2.0 and r.cell["route"] == "published"]
     names = (("uniform", "uniform error"), ("weights", "worst weight"), ("shifts", "shifts, l2"))
-    lines = {title: ([x[0] for x in xs], [numbers(held[x], name) for x in xs]) for name, title in names}
+    lines = {title: series(held, "D", name) for name, title in names}
     curves(axes, lines, "D", "Alg. 3.1, m = 2/5 D^2, before descent", log=True)
 
 
@@ -251,14 +261,13 @@ def _bound_figures(records: Records) -> Iterator[Figure]:
 
 def _paint_bounds(drawing: Drawing, records: Records) -> None:
     axes = drawing.subplots()
-    by = grouped([r for r in records if r.values["floor"] is not None], "m")
-    xs = sorted(by)
+    held = [r for r in records if r.values["floor"] is not None]
     names = (
         ("initial", "start, (3.142)"),
         ("floor", "after descent, (3.143)"),
         ("accumulated", "sum of residuals"),
     )
-    lines = {title: ([x[0] for x in xs], [numbers(by[x], name) for x in xs]) for name, title in names}
+    lines = {title: series(held, "m", name) for name, title in names}
     curves(axes, lines, "units m", "bounds with constants 1", log=True)
 
 

@@ -9,6 +9,7 @@ from unweave.published.deep.assignment_rules import (
 from unweave.published.deep.completion import CompletionFit, complete, complete_in_closed_form
 from unweave.published.deep.entangled_recovery import (
     EntangledRecovery,
+    leading_span,
     recover_entangled_weights,
     search_span,
     span_of_hessians,
@@ -56,6 +57,7 @@ __all__ = [
     "flip_signs",
     "hidden_directions",
     "layers_of",
+    "leading_span",
     "range_residuals",
     "ray_scores",
     "recover_deep_as_published",

@@ -24,6 +24,7 @@ Cost: N_h (2 D^2 + 1) rows and 4 p m* flops per power step, p = D(D+1)/2.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,16 +32,18 @@ import scipy.linalg
 
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
+from unweave.numerics.clock import check
 from unweave.published.deep.options import PublishedDeepOptions
 from unweave.published.deep.sources import DerivativeSource
 from unweave.subspace.collector import distinct_directions
 from unweave.subspace.hessian_span import HessianSpan, hessian_span
-from unweave.subspace.power_method import newton_ascent, power_iterations, uniform_starts
+from unweave.subspace.power_method import newton_ascent, power_iterations, uniform_starts, unit_rows
 from unweave.subspace.rank_one_space import RankOneSpace
 from unweave.subspace.symmetric import symmetric_packing
 
 _STARTS_PER_BATCH = 512  # starts iterated at once: limits memory
 _HESSIANS_PER_FACTOR = 4096  # Hessians folded into the triangular factor at once: limits memory
+_SPAN_MOVE = 1e-3  # |P - P'|_F of consecutive block power steps at which a span is final
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +115,14 @@ def search_span(
     n_inputs = len(anchor)
     _require_proper_rank(rank, n_inputs, len(span.singular_values))
     space = RankOneSpace(span.basis(rank), symmetric_packing(n_inputs))
+    fast = space.astype(np.float32) if options.single_precision else space
     restarts = options.restart_count(units)
     ends, objectives = [], []
     for start in range(0, restarts, _STARTS_PER_BATCH):
-        starts = uniform_starts(min(_STARTS_PER_BATCH, restarts - start), n_inputs, rng)
-        rows = power_iterations(space, starts, options.gamma, options.power_steps, options.power_tolerance)
+        starts = fast.asarray(uniform_starts(min(_STARTS_PER_BATCH, restarts - start), n_inputs, rng))
+        rows = power_iterations(fast, starts, options.gamma, options.power_steps, options.power_tolerance)
+        if options.single_precision:
+            rows = unit_rows(rows.astype(np.float64))
         if options.newton_steps:
             rows = newton_ascent(space, rows, options.newton_steps, options.power_tolerance)
         ends.append(rows)
@@ -144,6 +150,47 @@ def span_of_hessians(packed: Array) -> HessianSpan:
         stacked = np.concatenate([factor, rows[start : start + _HESSIANS_PER_FACTOR]])
         factor = scipy.linalg.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][:size]
     return replace(hessian_span(factor), columns=len(rows))
+
+
+def leading_span(blocks: Iterable[Array], rank: int) -> HessianSpan:
+    """The leading ``rank`` directions of `span_of_hessians`, of packed Hessians (n, K, p) block by block.
+
+    Squares singular values, so that those below 1e-8 of the largest are lost: for exact Hessians.
+    Block power steps on the p x p Gram matrix where it has a gap after ``rank``, all its eigenvectors else:
+    O(N K p^2) flops, and O(p^2 rank) per step.
+    """
+    gram, columns = np.zeros((0, 0)), 0
+    for block in blocks:
+        rows = block.reshape(-1, block.shape[-1])
+        gram = rows.T @ rows if columns == 0 else gram + rows.T @ rows
+        columns += len(rows)
+    size = len(gram)
+    vectors = None if 2 * rank > size else _leading_vectors(gram, rank)
+    if vectors is None:
+        vectors = scipy.linalg.eigh(gram, subset_by_index=[size - rank, size - 1])[1][:, ::-1]
+    values = np.sqrt(np.maximum(np.einsum("ij,ij->j", vectors, gram @ vectors), 0.0))
+    return HessianSpan(vectors, values, columns)
+
+
+def _leading_vectors(gram: Array, rank: int) -> Array | None:
+    """(p, rank) leading eigenvectors by block power steps; None where they do not converge fast."""
+    width = min(len(gram), rank + max(rank // 5, 20))
+    block = np.random.default_rng(rank).standard_normal((len(gram), width))
+    kept, moved = None, np.inf
+    while True:
+        check(4 * len(gram) ** 2 * width)
+        block = scipy.linalg.qr(gram @ block, mode="economic", overwrite_a=True, check_finite=False)[0]
+        image = gram @ block
+        turn = np.linalg.eigh(block.T @ image)[1][:, ::-1]
+        leading = block @ turn[:, :rank]
+        if kept is not None:
+            now = float(np.linalg.norm(leading - kept @ (kept.T @ leading)))
+            if now < _SPAN_MOVE:
+                return np.asarray(leading)
+            if now > moved / 2:
+                return None
+            moved = now
+        kept, block = leading, image
 
 
 def _require_proper_rank(rank: int, n_inputs: int, available: int) -> None:

@@ -47,6 +47,8 @@ class PublishedDeepOptions:
     newton_steps: int = 0
     """Newton steps after the power steps, at most, for starts that have not converged: the same maximizers,
     sooner where the power step contracts slowly (small D). Source: none."""
+    single_precision: bool = False
+    """Power steps in float32, half the time; ``power_tolerance`` must not be below 1e-6 then. Source: no."""
     threshold: float = 0.5
     """beta, the least Phi of an accepted direction. Source: 0.5."""
     angle: float = 0.05

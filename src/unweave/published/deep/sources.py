@@ -13,7 +13,7 @@ from unweave.errors import InvalidInput
 from unweave.networks.network import Network
 from unweave.subspace.symmetric import symmetric_packing
 
-_POINTS_PER_BLOCK = 32  # points whose K full D x D Hessians are formed at once: limits memory
+_POINTS_PER_BLOCK = 4  # points whose K full D x D Hessians are formed at once: limits memory
 
 
 @runtime_checkable
