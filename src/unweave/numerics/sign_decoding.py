@@ -105,7 +105,7 @@ def _corrected(
     pattern = signs.copy()
     if np.linalg.norm(left) > tolerance:
         wrong = few_adding_to(terms, -left / 2, tolerance)
-        if wrong is None:
+        if wrong is None or not len(wrong):
             return None
         pattern[settled[wrong]] *= -1
     rest = right - matrix[:, settled] @ pattern[settled]
@@ -117,6 +117,7 @@ def few_adding_to(columns: Array, total: Array, tolerance: float) -> IntArray | 
     """Numbers of one to four ``columns`` (q, m) that add up to ``total`` (q,), or None.
 
     Sums of one or two columns are sorted by one random coordinate, in which the missing ones are looked up.
+    Where that leaves too many to look at, no number is returned instead of None.
     """
     direction = np.random.default_rng(0).standard_normal(len(columns))
     direction /= np.linalg.norm(direction)
@@ -128,7 +129,7 @@ def few_adding_to(columns: Array, total: Array, tolerance: float) -> IntArray | 
     low = np.searchsorted(sums[order], missing - tolerance)
     counts = np.searchsorted(sums[order], missing + tolerance, side="right") - low
     if counts.sum() > _MOST_CANDIDATES:
-        return None  # such a tolerance tells nothing apart
+        return np.zeros(0, dtype=np.intp)  # such a tolerance tells nothing apart
     some = np.repeat(np.arange(len(sums)), counts)
     others = order[
         np.repeat(low, counts) + np.arange(len(some)) - np.repeat(np.cumsum(counts) - counts, counts)
