@@ -183,8 +183,7 @@ class SamplesSmoothSearch(Search):
             best = self._better(best, self._from_moments(name, floor))
         rival = self._rival()
         beaten = rival is not None and rival[0] < self._information(best)
-        shrunk = not told and floor <= options.race.precise  # starts that shrink are the stronger ones
-        if best.exact or best.out_of_time or beaten or shrunk or rank > MOST_INPUTS:
+        if best.exact or best.out_of_time or beaten or rank > MOST_INPUTS:
             return best
         return self._better(best, self._from_random_starts(name, floor, best))
 

@@ -36,9 +36,9 @@ from unweave.numerics.variable_projection.prune import random_units, removal_cos
 class ShrinkingOptions:
     """Starts, and how they shrink."""
 
-    units: tuple[int, ...] = (14, 20)
+    units: tuple[int, ...] = (20, 14)
     """Units of a start, round by round, ..."""
-    lengths: tuple[float, ...] = (0.8, 0.8, 0.5, 0.5)
+    lengths: tuple[float, ...] = (1.0, 0.8, 0.5, 0.8)
     """... and the length of their weights, in inputs of unit variance."""
     starts: int = 3
     """Starts of a kind, of which the best one is shrunk, ..."""

@@ -108,3 +108,15 @@ def test_standard_errors_need_one_homogeneous_layer():
     with pytest.raises(unweave.InvalidInput, match="one hidden layer of homogeneous"):
         standard_errors(unweave.random_network([4, 3, 1]), x, y)
     assert standard_errors(net, x[:10], y[:10]) is None
+
+
+@pytest.mark.parametrize(("teacher", "noise"), [("relu", 0.05), ("leaky_relu", 1e-3)])
+def test_leaky_units_are_told_from_others_as_far_as_noise_allows(teacher, noise):
+    """A slope below zero counts as one number more, so that noise alone does not ask for it."""
+    net = unweave.random_network([6, 4, 1], teacher, seed=1000, outer="normal")
+    rng = np.random.default_rng([1000, 1])
+    x = rng.standard_normal((20 * net.n_parameters, 6))
+    y = net(x)
+    y = y + noise * y.std() * rng.standard_normal(y.shape)
+    found = fit_samples(x, y, 4, None, floor=1e-10, rng=np.random.default_rng(0))
+    assert found.network.activations[0] == teacher

@@ -146,19 +146,20 @@ def fit_samples(
     parameters = units.size + heights.size + polynomial.size
     noise = search.fit.residual * np.sqrt(parameters / max(y.size, 1))
     tolerance = float(np.clip(_SIGN_STANDARD_ERRORS * noise, SIGN_TOLERANCE, _LARGEST_SIGN_TOLERANCE))
+    last = not search.exact and not search.out_of_time
     if feature.degree == 2:
         network, solved, unique, method, others = _squared(whitening, units, heights, polynomial, tolerance)
-        reason = ""
+        network, reason = _refitted(network, x, y, on_step) if last else network, ""
     else:
         form = _absolute_form(whitening, units, heights, polynomial)
-        network, chosen = _kinked(form, activation, tolerance, start is None)
+        networks = _kinked(form, activation, tolerance, start is None)
+        if last:  # noise hides which of them the affine part asks for
+            networks = [(_refitted(each, x, y, on_step), signs) for each, signs in networks]
+            networks.sort(key=lambda pair: _price(pair[0], x, y))
+        network, chosen = networks[0]
         solved, unique, method, reason = chosen.solved, chosen.unique, chosen.method, chosen.reason
         others = tuple(pattern * chosen.signs for pattern in chosen.alternatives)
-    last = not search.exact and not search.out_of_time
-    if last and len(network.hidden) == 1 and network.skip is None:
-        network = _refitted(network, x, y, on_step)
-    spread = np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
-    residual = float((np.sqrt(np.mean((network(x) - y) ** 2, axis=0)) / spread).max())
+    residual = _misfit(network, x, y)
     above = (extended @ units > 0).sum(axis=0)
     fewest = int(np.minimum(above, len(x) - above).min(initial=len(x)))
     missing = x.shape[1] - whitening.rank
@@ -194,18 +195,32 @@ def _absolute_form(whitening: Whitening, units: Array, heights: Array, polynomia
 
 def _kinked(
     form: AbsoluteForm, activation: str | None, tolerance: float, with_signs: bool
-) -> tuple[Network, SignSolution]:
+) -> list[tuple[Network, SignSolution]]:
+    """Return networks whose signs explain the affine part, the best first; without any, one with a skip."""
     names = ["relu", "leaky_relu"] if activation is None else [activation]
     if not with_signs:
         unsigned = SignSolution(np.ones(form.width), np.nan, "none", solved=False, unique=False)
-        return to_network(form, unsigned, names[0]), unsigned
-    solutions = [solve_signs(form, negative_slope(name), tolerance) for name in names]
-    solved = [i for i, solution in enumerate(solutions) if solution.solved]
-    best = min(solved, key=lambda i: solutions[i].residual) if solved else 0
-    network = to_network(form, solutions[best], names[best])
-    if not network.hidden:
-        return network, SignSolution(np.zeros(0), 0.0, "least squares", True, True)
-    return network, solutions[best]
+        return [(to_network(form, unsigned, names[0]), unsigned)]
+    if not form.width:
+        none = SignSolution(np.zeros(0), 0.0, "least squares", True, True)
+        return [(to_network(form, none, names[0]), none)]
+    solutions = [(solve_signs(form, negative_slope(name), tolerance), name) for name in names]
+    solved = [pair for pair in solutions if pair[0].solved] or solutions[:1]
+    solved.sort(key=lambda pair: pair[0].residual)
+    return [(to_network(form, solution, name), solution) for solution, name in solved]
+
+
+def _price(network: Network, x: Array, y: Array) -> float:
+    """Return the Bayesian information criterion of networks of one size: a slope below zero is one number."""
+    slopes = int(network.activations[0] != "relu")
+    left = max(_misfit(network, x, y), float(np.finfo(np.float64).tiny))
+    return float(2 * y.size * np.log(left) + slopes * np.log(y.size))
+
+
+def _misfit(network: Network, x: Array, y: Array) -> float:
+    """Return the root mean square misfit over the answers' spread, of the worst output."""
+    spread = np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
+    return float((np.sqrt(np.mean((network(x) - y) ** 2, axis=0)) / spread).max())
 
 
 def _squared(
@@ -258,7 +273,9 @@ def _squared_signs(
 
 
 def _refitted(network: Network, x: Array, y: Array, on_step: OnStep | None) -> Network:
-    """Fit all weights and biases, from a start that is near."""
+    """Fit all weights and biases of one hidden layer without a skip, from a start that is near."""
+    if len(network.hidden) != 1 or network.skip is not None:
+        return network
     model = NetworkParameters.from_network(network)
     spread = np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
     problem = ValueFit(model, x, y, np.broadcast_to(1 / spread, y.shape).copy())
