@@ -55,7 +55,8 @@ class SignSolution:
     residual: float
     """|M xi - r| relative to the size of the terms."""
     method: str
-    """How: least squares, enumeration, box center, linear program, branch and bound, lattice reduction, none."""
+    """How: least squares, enumeration, box center, linear program, branch and bound, lattice reduction or
+    none."""
     solved: bool
     """Whether the signs explain the affine part: then the network needs no skip matrix."""
     unique: bool
