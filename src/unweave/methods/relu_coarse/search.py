@@ -68,7 +68,12 @@ class ReluCoarseOptions:
     first_width_rounded: int = 16
     """The same for rounded answers, whose flips cost far more in any case."""
     rounds: int = 2
-    """Rounds of asking for more rows where kinks were seen; without, one is spent on a guess."""
+    """Rounds of asking for more rows where kinks were seen; without, one is spent on a guess, ..."""
+    promising: float = 0.1
+    """... and misfit of a round over that of the round before, up to which another one follows: units are
+    found that fewer rows did not show, ..."""
+    most_rounds: int = 4
+    """... at most as many in all."""
     row_growth: float = 4.0
     """Ratio of the numbers of rows of successive rounds."""
     starts: int = 2
@@ -222,7 +227,8 @@ class ReluCoarseSearch(Search):
         self._narrow()
         first = self.request.width or options.width(self.findings.noise.kind)
         goal = options.rows_per_parameter * self._parameters(first)
-        for number in range(options.rounds if self._certain else 1):
+        left = np.inf  # what the last round has left, in standard deviations
+        for number in range(options.most_rounds):
             self._rows.extend_to(goal)
             for link in self._links:
                 self._search(link)
@@ -234,6 +240,10 @@ class ReluCoarseSearch(Search):
             still_fine = options.lines_first < noise <= options.coarsest_on_lines
             if number == 0 and still_fine and self._on_lines():
                 return
+            left, before = self._best.misfit, left
+            promises = left <= options.promising * before < np.inf
+            if number + 1 >= (options.rounds if self._certain else 1) and not promises:
+                break
             goal *= options.row_growth
         fit = self._best.fit
         if fit is None:

@@ -49,7 +49,10 @@ class UnitFitOptions:
     """How units are fitted to answers, added and left out."""
 
     rows_per_parameter: float = 4.0
-    """Rows per parameter on which activations and widths are decided."""
+    """Rows per parameter on which activations and widths are decided. Precise answers count as many times
+    as there are outputs, ..."""
+    rows_per_weight: float = 8.0
+    """... but with as many rows at least per weight of one output, which no other output shows."""
     scale_rows: int = 6
     """Equations per unknown when only scales, biases and output layer are fitted."""
     fewest_scale_rows: int = 64
@@ -99,6 +102,13 @@ class UnitFits:
         )
         return self.settled(self.peeled(fit, seen, most_units))
 
+    def rows_for(self, width: int, parameters: int) -> float:
+        """Return how many rows decide on a network of this ``width`` and number of ``parameters``."""
+        wanted = self._options.rows_per_parameter * parameters
+        if self._rows.noise.kind in ("rounded", "noisy"):
+            return wanted
+        return min(wanted, max(wanted / self._rows.n_outputs, self._options.rows_per_weight * (width + 1)))
+
     def averaged(self, model: NetworkParameters, damping: float) -> AveragedFit:
         """Fit all parameters to all rows at hand."""
         return fit_to_rows(model, self._rows, damping=damping, on_step=self._on_step)
@@ -110,7 +120,7 @@ class UnitFits:
             done = fit.misfit <= rows.acceptable_misfit() or rows.leaves_most(fit.misfit)
             if done or fit.model.width >= most_units or out_of_time():
                 break
-            rows.extend_to(options.rows_per_parameter * fit.model.size)
+            rows.extend_to(self.rows_for(fit.model.width, fit.model.size))
             shown = with_missing_unit(fit.model, seen.taken, seen.weights, self._rng)
             starts = [] if shown is None else [shown]
             left = rows.left_behind(fit.model.values(rows.points), seen.link)

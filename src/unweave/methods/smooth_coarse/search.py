@@ -234,7 +234,8 @@ class SmoothCoarseSearch(Search):
             name for name in ranking if not residuals[name] > options.rival_ratio * residuals[ranking[0]]
         ]
         rivals = rivals if last else rivals[: options.first_rivals]
-        self._rows.extend_to(options.fits.rows_per_parameter * self._parameters(len(directions)))
+        width = len(directions)
+        self._rows.extend_to(self._fits.rows_for(width, self._parameters(width)))
         noise = self.findings.noise
         hides = noise.kind == "noisy" or (noise.kind == "rounded" and noise.relative > options.hiding_noise)
         for name in rivals:

@@ -84,6 +84,11 @@ class Refinement(Generic[Measured]):
         """Whether the fit leaves no more of the answers than their errors."""
         return self.fit is not None and self.fit.misfit <= self._rows.acceptable_misfit()
 
+    @property
+    def misfit(self) -> float:
+        """Residual of the fit in standard deviations of the answers; infinite without one."""
+        return np.inf if self.fit is None else self.fit.misfit
+
     def measure_noise(self) -> None:
         """Measure sigma of answers that differ from call to call: fits are judged by it."""
         noise = self._findings.noise
