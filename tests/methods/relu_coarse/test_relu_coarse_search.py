@@ -7,6 +7,9 @@ import pytest
 
 import unweave
 from unweave import Status
+from unweave.methods.relu_coarse.search import ReluCoarseSearch
+from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit
+from unweave.networks.parameters import NetworkParameters
 
 LINKS = {"identity": 1, "sigmoid": 1, "tanh": 2, "softmax": 3}
 """Output activations, each with a number of outputs."""
@@ -196,3 +199,21 @@ def test_one_output_does_not_hide_that_two_kinks_are_close():
     assert result.status.is_recovered
     assert result.network.hidden == (40,)
     assert unweave.compare(network, result.network).function_error < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("misfits", "rounds"), [((200, 8, 7.5), 3), ((200, 100), 2), ((200, 8, 0.7, 0.06), 3)]
+)
+def test_more_rows_are_asked_while_they_explain_ten_times_more(monkeypatch, misfits, rounds):
+    network, asked = planted(width=20, inputs=4), []
+
+    def search(self, link):
+        asked.append(len(self._rows))
+        model = NetworkParameters.from_network(network)
+        self._best.fit = AveragedFit(model, misfits[len(asked) - 1], None, 1.0, (1.0,), 1000)
+
+    monkeypatch.setattr(ReluCoarseSearch, "_search", search)
+    monkeypatch.setattr(ReluCoarseSearch, "_on_lines", lambda self: False)
+    recover(network, "2 decimals", method="relu_coarse", output_activation="identity")
+    assert len(asked) == rounds
+    assert np.all(np.diff(asked) > 0)

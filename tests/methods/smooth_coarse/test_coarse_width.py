@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import unweave
 from coarse_targets import planted
 from unweave.methods.smooth_coarse.noisy_hessians import (
     NoisySpan,
@@ -114,3 +115,22 @@ def test_the_radius_respects_its_bound_and_grids() -> None:
         lambda x: np.round(network(x), 1), lambda n, _: rng.standard_normal((n, 6)), 0.02, np.inf, rng
     )
     assert coarse > 0.3
+
+
+def test_every_output_counts_in_single_precision():
+    """Sixteen outputs give sixteen equations per row: the rows of a fit are divided by them."""
+    network = unweave.random_network([16, 24, 16], "gelu", seed=1000, outer="normal")
+    weights, biases = (
+        [part.astype(np.float32) for part in parts] for parts in (network.weights, network.biases)
+    )
+    gelu = unweave.get_activation("gelu")
+    result = unweave.recover(
+        lambda x: (
+            gelu(x.astype(np.float32) @ weights[0] + biases[0]).astype(np.float32) @ weights[1] + biases[1]
+        ),
+        input_dim=16,
+    )
+    assert result.status is unweave.Status.RECOVERED
+    assert unweave.compare(network, result.network).parameter_error < 1e-5
+    fitted = next(stage for stage in result.stages if stage.name == "averaging").figures["rows"]
+    assert fitted * network.n_outputs <= 10 * network.n_parameters
