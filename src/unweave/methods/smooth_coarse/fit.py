@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -241,8 +242,20 @@ class ScaleJacobian(Linearisation):
         """The same with products in float32."""
         return ScaleJacobian(self._inner.in_single_precision(), self._fit)
 
+    def precondition(self, vector: RealArray) -> RealArray:
+        """The last layer as it is among all parameters, where correlated units count; the others one by one."""
+        m, end = self._fit.directions.shape[1], self._fit.template.ends[0]
+        last = np.zeros(self._fit.template.size, dtype=vector.dtype)
+        last[end:] = vector[2 * m :]
+        first = vector[: 2 * m] * self._diagonal[: 2 * m].astype(vector.dtype)
+        return np.concatenate([first, self._inner.precondition(last)[end:]])
+
     def preconditioner_diagonal(self) -> Array:
         """Of the parameters themselves; a scale moves its unit as far as all of its weights together."""
+        return self._diagonal
+
+    @cached_property
+    def _diagonal(self) -> Array:
         full, template = self._inner.preconditioner_diagonal(), self._fit.template
         first, end = full[: template.ends[0]].reshape(template.shapes[0]), template.ends[0]
         scales = 1 / (self._fit.directions**2 / first[:-1]).sum(axis=0)
