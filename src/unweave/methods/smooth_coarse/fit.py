@@ -243,7 +243,7 @@ class ScaleJacobian(Linearisation):
         return ScaleJacobian(self._inner.in_single_precision(), self._fit)
 
     def precondition(self, vector: RealArray) -> RealArray:
-        """The last layer as it is among all parameters, where correlated units count; the others one by one."""
+        """The last layer as among all parameters, where correlated units count; the others one by one."""
         m, end = self._fit.directions.shape[1], self._fit.template.ends[0]
         last = np.zeros(self._fit.template.size, dtype=vector.dtype)
         last[end:] = vector[2 * m :]
