@@ -72,10 +72,10 @@ class BehindOptions:
     long valley, and goes on."""
     pruning_ridge: float = 1e-8
     """... of which those below this one are gone through ..."""
-    complete: float = 2e-4
-    """... where the residual is larger: weak units drop in late, and nearly straight ones come apart late."""
     near: float = 2e-3
-    """Residual with which a start is not a bad one: ..."""
+    """... where the residual is larger: units that are nearly straight come apart late."""
+    complete: float = 2e-4
+    """The same of large fits, which take long to mend: weak units drop in before others are left out."""
     least_ridge: float = 1e-11
     """Ridge below which surplus units are not told from others."""
     hopeless: float = 6e-3
@@ -199,12 +199,13 @@ class BehindSearch:
             model = fit.random(units[0], self._rng)
         else:
             model = random_layers((self._inputs, *units, self._outputs), self._activation, self._rng)
+        enough = options.complete if model.size >= fit.options.many else options.near
         for ridge in options.ridges:
             level = fit.fit(model, ridge)
             if level.residual > options.hopeless and self._turns(fit, level):
                 level = fit.patiently(level.model, ridge)
             model = level.model
-            if ridge <= options.pruning_ridge and level.residual < options.complete:
+            if ridge <= options.pruning_ridge and level.residual < enough:
                 break
         if level.residual > options.hopeless:
             return LayersBehind(None, level.residual, units, 1, 0)
