@@ -69,7 +69,9 @@ def valley() -> tuple[RidgeFit, NetworkParameters]:
     rng = np.random.default_rng(1000)
     signs = np.sign(rng.standard_normal((700, 3)) @ rng.standard_normal((3, 16)))
     y = np.tanh(signs @ rng.uniform(-0.5, 0.5, (16, 12))) @ rng.standard_normal((12, 1))
-    fit = RidgeFit(signs, (y - y.mean()) / y.std(), get_activation("tanh"), ContinuationOptions(many=100))
+    fit = RidgeFit(
+        signs, (y - y.mean()) / y.std(), get_activation("tanh"), ContinuationOptions(many=100, inner_steps=40)
+    )
     return fit, fit.fit(fit.random(15, rng), 1e-3).model
 
 

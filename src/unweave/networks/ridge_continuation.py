@@ -66,9 +66,8 @@ class ContinuationOptions:
     """The same where a level must not end in a valley that leads on."""
     inner_tolerance: float = 3e-2
     """Relative residual of the normal equations."""
-    inner_steps: int = 40
-    """Conjugate-gradient iterations of a step at most. Wide layers behind few inputs need hundreds for a full
-    step; the first ones find most of what it gains, and shorter steps end in fewer wrong valleys."""
+    inner_steps: int = 100
+    """Conjugate-gradient iterations of a step at most."""
     many: int = 1000
     """Parameters from which on steps are solved without J^T J, which would take most of the time ..."""
     least_iterative: float = 1e-9

@@ -49,12 +49,14 @@ class BehindOptions:
     """Least equations per parameter of the starts in turn, where there are few rows: with too few, wrong
     units explain nearly as much; with too few units, right ones are not found."""
     continuation: ContinuationOptions = field(
-        default_factory=lambda: ContinuationOptions(stalls=6, together=1 / 16)
+        default_factory=lambda: ContinuationOptions(stalls=6, together=1 / 16, inner_steps=40)
     )
-    """Wide layers behind few inputs lie in long valleys, and have many surplus units."""
+    """Wide layers behind few inputs lie in long valleys, and have many surplus units. They need hundreds of
+    inner iterations for a full step; the first ones find most of what it gains, and shorter steps end in
+    fewer wrong valleys."""
     patient: ContinuationOptions = field(
         default_factory=lambda: ContinuationOptions(
-            stalls=8, worthwhile=1e-3, steps=300, refit_steps=60, together=1 / 16
+            stalls=8, worthwhile=1e-3, steps=300, refit_steps=60, together=1 / 16, inner_steps=40
         )
     )
     """The same after a start that came near and was not exact: nearly straight units, such as logistic ones
