@@ -14,6 +14,7 @@ Rows per parameter count all rows: the look and the verification as well. Second
 recoveries. Parameter errors are those of `unweave.compare`.
 
     python benchmarks/deep_any_width.py [--rows tanh:8-16-16-1,policy:8-64-64-2] [--seeds 10] [--first 0]
+        [--deadline 60]
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ ROWS = (
     "cancer:30-16-16-1",
     "cancer:30-30-30-1",
     "diabetes+logistic:10-16-16-1",
+    "diabetes+logistic:10-30-30-1",
+    "cancer+logistic:30-16-16-1",
     *(
         f"{kind}:{shape}"
         for kind in ("softplus", "gelu", "swish")
@@ -73,6 +76,7 @@ ROWS = (
     "tanh:6-12-12-1/float32",
     "tanh:8-16-16-1/float32",
     "diabetes:10-16-16-1/float32",
+    "diabetes:10-30-30-1/float32",
 )
 Target = Callable[[Array], Array]
 
@@ -144,14 +148,14 @@ def target_of(row: str, seed: int) -> tuple[Target, unweave.Network]:
     return in_single(truth) if precision else (target, truth)
 
 
-def measure(row: str, seeds: range) -> None:
-    """Print one line of the table, and what failed below it."""
+def measure(row: str, seeds: range, deadline: float | None) -> None:
+    """Print one line of the table, and what failed below it; ``deadline`` in seconds of each recovery."""
     precise = 1e-3 if row.endswith("/float32") else 1e-9
     recovered, wrong, errors, rows, seconds, failures = 0, 0, [], [], [], []
     for seed in seeds:
         target, truth = target_of(row, seed)
         began = time.process_time()
-        result = unweave.recover(target, input_dim=truth.n_inputs, seed=1_000_003 + seed)
+        result = unweave.recover(target, input_dim=truth.n_inputs, seed=1_000_003 + seed, deadline=deadline)
         seconds.append(time.process_time() - began)
         rows.append(result.queries / truth.n_parameters)
         if result.status is unweave.Status.RECOVERED and result.network is not None:
@@ -173,11 +177,12 @@ def main() -> None:
     parser.add_argument("--rows", default=",".join(ROWS), help="rows of the table, with commas between them")
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--deadline", type=float, help="seconds of a recovery; none if not given")
     arguments = parser.parse_args()
     print("| case | recovered | wrong | parameter error | rows per parameter | CPU s |", flush=True)
     print("|---|---|---|---|---|---|", flush=True)
     for row in arguments.rows.split(","):
-        measure(row, range(arguments.first, arguments.first + arguments.seeds))
+        measure(row, range(arguments.first, arguments.first + arguments.seeds), arguments.deadline)
 
 
 if __name__ == "__main__":

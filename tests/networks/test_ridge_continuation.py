@@ -5,6 +5,7 @@ import pytest
 
 from unweave.networks.activations import get_activation
 from unweave.networks.comparison import compare
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.random import random_network
 from unweave.networks.ridge_continuation import ContinuationOptions, RidgeFit
 from unweave.networks.value_fit import fit_values
@@ -61,3 +62,28 @@ def test_an_affine_part_is_free_where_mirrored_units_differ_by_one(activation: s
     level = fit.fit(fit.random(3, np.random.default_rng(1)), 1.0)
     assert level.residual < 1e-6
     assert np.abs(level.model.weights[1]).max() < 1e-3
+
+
+def valley() -> tuple[RidgeFit, NetworkParameters]:
+    """Return a layer behind signs of few inputs, and where the first ridge leads."""
+    rng = np.random.default_rng(1000)
+    signs = np.sign(rng.standard_normal((700, 3)) @ rng.standard_normal((3, 16)))
+    y = np.tanh(signs @ rng.uniform(-0.5, 0.5, (16, 12))) @ rng.standard_normal((12, 1))
+    fit = RidgeFit(
+        signs, (y - y.mean()) / y.std(), get_activation("tanh"), ContinuationOptions(many=100, inner_steps=40)
+    )
+    return fit, fit.fit(fit.random(15, rng), 1e-3).model
+
+
+def test_patience_leads_through_long_valleys() -> None:
+    fit, model = valley()
+    usual, patient = fit.fit(model, 1e-6), fit.patiently(model, 1e-6)
+    assert patient.steps > usual.steps
+    assert patient.residual < 0.95 * usual.residual
+
+
+def test_a_large_fit_that_gains_nothing_ends_soon() -> None:
+    fit, model = valley()
+    few = np.arange(15) < 6  # units are missing: no ridge leaves little
+    level = fit.patiently(model.keep(few), 1e-8)
+    assert fit.closer(level.model, 1e-10).steps < fit.fit(level.model, 1e-10).steps

@@ -62,6 +62,8 @@ class ContinuationOptions:
     """Steps in a row without worthwhile progress that end a level."""
     worthwhile: float = 1e-2
     """Relative decrease of the root of the sum above that is progress."""
+    long_valley: float = 2e-3
+    """The same where a level must not end in a valley that leads on."""
     inner_tolerance: float = 3e-2
     """Relative residual of the normal equations."""
     inner_steps: int = 100
@@ -70,6 +72,10 @@ class ContinuationOptions:
     """Parameters from which on steps are solved without J^T J, which would take most of the time ..."""
     least_iterative: float = 1e-9
     """... down to this rho: below, conjugate gradients converge too slowly."""
+    closer_damping: float = 1e-6
+    """First damping of a large fit from a minimum at a higher ridge: nearly full steps succeed there, ..."""
+    closer_stalls: int = 2
+    """... and steps in a row without worthwhile progress show that units are missing."""
     refit_steps: int = 12
     """Steps of a fit with fewer units."""
     cheap: float = 3.0
@@ -158,11 +164,26 @@ class RidgeFit:
 
     def fit(self, model: NetworkParameters, ridge: float, steps: int | None = None) -> RidgeLevel:
         """Minimise at one ridge."""
+        return self._fitted(model, ridge, self._schedule(model, ridge, steps))
+
+    def patiently(self, model: NetworkParameters, ridge: float) -> RidgeLevel:
+        """Minimise at one ridge, through long valleys."""
+        schedule = self._schedule(model, ridge, None)
+        return self._fitted(model, ridge, replace(schedule, worthwhile=self.options.long_valley))
+
+    def closer(self, model: NetworkParameters, ridge: float) -> RidgeLevel:
+        """Minimise at one ridge from a minimum at a higher one; a large fit ends once it gains little."""
+        options, schedule = self.options, self._schedule(model, ridge, None)
+        if model.size >= options.many and ridge < options.least_iterative:
+            schedule = replace(schedule, damping=options.closer_damping, stalls=options.closer_stalls)
+        return self._fitted(model, ridge, schedule)
+
+    def _schedule(
+        self, model: NetworkParameters, ridge: float, steps: int | None
+    ) -> LevenbergMarquardtOptions:
         options = self.options
         iterative = model.size >= options.many and ridge >= options.least_iterative
-        if not iterative:
-            memory.require(_GRAM_COPIES * model.size**2, "The normal equations of the units")
-        schedule = LevenbergMarquardtOptions(
+        return LevenbergMarquardtOptions(
             steps=options.steps if steps is None else steps,
             refusals=8,
             stalls=options.stalls,
@@ -179,6 +200,12 @@ class RidgeFit:
             fresh_gram=model.size
             < options.many,  # of more parameters J^T J costs more than the steps it saves
         )
+
+    def _fitted(
+        self, model: NetworkParameters, ridge: float, schedule: LevenbergMarquardtOptions
+    ) -> RidgeLevel:
+        if schedule.solver == "auto":
+            memory.require(_GRAM_COPIES * model.size**2, "The normal equations of the units")
         pull = np.sqrt(ridge * self._answers.size) * self._pulled(model)
         descent = SolvedSteps(
             Ridged(ValueFit(model, self.inputs, self._answers), pull), model.to_vector(), schedule

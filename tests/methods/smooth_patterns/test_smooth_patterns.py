@@ -170,6 +170,19 @@ def test_circles_end_when_no_unit_can_be_missing() -> None:
     assert np.abs(cosines.max(axis=1) - 1).max() < 1e-10
 
 
+def test_a_unit_that_no_circle_showed_is_found_when_the_rest_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = DirectionSearch.run
+
+    def blind(search: DirectionSearch, told: int | None) -> None:
+        run(search, told)
+        search.units.pop()
+
+    monkeypatch.setattr(DirectionSearch, "run", blind)
+    recovered(planted([6, 10, 8, 1]))
+
+
 def test_patterns_are_distinct_and_exact() -> None:
     network = planted([5, 8, 6, 2], seed=1009)
     planes = planes_of(network)

@@ -87,6 +87,13 @@ class DirectionSearch:
             if self.circles > 1 and quiet and (len(self.units) == told or self._is_complete()):
                 break
 
+    def again(self) -> bool:
+        """Draw one circle more, and return whether it shows a unit that the others did not."""
+        before = len(self.units)
+        units_on_circle(self._ask, self._inputs, self.units, self._rng, self._options)
+        self.circles += 1
+        return len(self.units) > before
+
     def correct(self, options: NormalOptions) -> None:
         """Replace rough directions by exact ones, with more circles until none is missing."""
         for _ in range(options.rounds):

@@ -24,10 +24,10 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.shared.layered_starts import random_layers
+from unweave.methods.smooth_patterns.standard_fit import StandardFit
 from unweave.networks.activations import get_activation
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.ridge_continuation import ContinuationOptions, OnStep, RidgeFit, RidgeLevel
-from unweave.networks.surplus_units import without_surplus
 from unweave.networks.value_fit import fit_values
 from unweave.numerics.clock import check
 
@@ -49,12 +49,14 @@ class BehindOptions:
     """Least equations per parameter of the starts in turn, where there are few rows: with too few, wrong
     units explain nearly as much; with too few units, right ones are not found."""
     continuation: ContinuationOptions = field(
-        default_factory=lambda: ContinuationOptions(stalls=6, together=1 / 16)
+        default_factory=lambda: ContinuationOptions(stalls=6, together=1 / 16, inner_steps=40)
     )
-    """Wide layers behind few inputs lie in long valleys, and have many surplus units."""
+    """Wide layers behind few inputs lie in long valleys, and have many surplus units. They need hundreds of
+    inner iterations for a full step; the first ones find most of what it gains, and shorter steps end in
+    fewer wrong valleys."""
     patient: ContinuationOptions = field(
         default_factory=lambda: ContinuationOptions(
-            stalls=8, worthwhile=1e-3, steps=300, refit_steps=60, together=1 / 16
+            stalls=8, worthwhile=1e-3, steps=300, refit_steps=60, together=1 / 16, inner_steps=40
         )
     )
     """The same after a start that came near and was not exact: nearly straight units, such as logistic ones
@@ -67,10 +69,15 @@ class BehindOptions:
     """... and this many equations per parameter at least."""
     ridges: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
     """Levels of the ridge before units are left out, ..."""
+    turning_ridge: float = 1e-6
+    """Ridge of these at which wide layers come apart: a level that leaves too much there has stopped in a
+    long valley, and goes on."""
     pruning_ridge: float = 1e-8
     """... of which those below this one are gone through ..."""
     near: float = 2e-3
     """... where the residual is larger: units that are nearly straight come apart late."""
+    complete: float = 2e-4
+    """The same of large fits, which take long to mend: weak units drop in before others are left out."""
     least_ridge: float = 1e-11
     """Ridge below which surplus units are not told from others."""
     hopeless: float = 6e-3
@@ -168,7 +175,7 @@ class BehindSearch:
         self._left, self._found = min(found.residual, self._left), found.model is not None
         return found
 
-    def _prepared(self, units: tuple[int, ...]) -> tuple[_StandardFit, tuple[int, ...]]:
+    def _prepared(self, units: tuple[int, ...]) -> tuple[StandardFit, tuple[int, ...]]:
         """Ask rows for so many units; fewer units if there are fewer rows."""
         options = self._options
         per_parameter, how = options.rows_per_parameter[len(units) > 1], options.continuation
@@ -182,22 +189,25 @@ class BehindSearch:
         while max(fewer) > 1 and scarce * self._size(fewer) > values.size:
             fewer = tuple(max(1, each - 1) for each in fewer)
         fit = partial(RidgeFit, activation=self._activation, options=how, on_step=self._on_step)
-        return _StandardFit(signs, values, fit), fewer
+        return StandardFit(signs, values, fit), fewer
 
     def _size(self, units: tuple[int, ...]) -> int:
         return parameters((self._inputs, *units, self._outputs))
 
-    def _attempt(self, standard: _StandardFit, units: tuple[int, ...]) -> LayersBehind:
+    def _attempt(self, standard: StandardFit, units: tuple[int, ...]) -> LayersBehind:
         """Fit from one random start."""
         options, fit = self._options, standard.fit
         if len(units) == 1:
             model = fit.random(units[0], self._rng)
         else:
             model = random_layers((self._inputs, *units, self._outputs), self._activation, self._rng)
+        enough = options.complete if model.size >= fit.options.many else options.near
         for ridge in options.ridges:
             level = fit.fit(model, ridge)
+            if level.residual > options.hopeless and self._turns(fit, level):
+                level = fit.patiently(level.model, ridge)
             model = level.model
-            if ridge <= options.pruning_ridge and level.residual < options.near:
+            if ridge <= options.pruning_ridge and level.residual < enough:
                 break
         if level.residual > options.hopeless:
             return LayersBehind(None, level.residual, units, 1, 0)
@@ -205,7 +215,7 @@ class BehindSearch:
         for _ in range(options.repairs + 1):
             check()
             level = standard.without_surplus(level)
-            closer = fit.fit(level.model, level.ridge / 100)
+            level, closer = self._closer(fit, level)
             least = min(least, closer.residual)
             if closer.residual < max(options.proportional * level.residual, 10 * self._floor):
                 found = self._leanest(standard, closer)
@@ -218,14 +228,35 @@ class BehindSearch:
             grown = standard.with_more_units(closer.model, more, level.ridge, self._rng)
             if not self._allows(standard, grown):
                 break
-            level = fit.fit(grown, max(level.ridge / fit.options.fall, options.least_ridge))
+            level = fit.fit(grown, max(level.ridge / fit.options.fall, self._least_ridge(fit, grown)))
         return LayersBehind(None, least, _units(level.model), 1, 0)
 
-    def _allows(self, standard: _StandardFit, model: NetworkParameters) -> bool:
+    def _closer(self, fit: RidgeFit, level: RidgeLevel) -> tuple[RidgeLevel, RidgeLevel]:
+        """Return ``level`` and a fit at a hundredth of its ridge.
+
+        Quick steps settle a large fit first. What they leave shows whether units are missing, and then there
+        is no second fit.
+        """
+        if level.model.size >= fit.options.many and level.ridge >= fit.options.least_iterative:
+            level = fit.fit(level.model, level.ridge)
+            if level.residual > self._options.complete:
+                return level, level
+        return level, fit.closer(level.model, level.ridge / 100)
+
+    def _turns(self, fit: RidgeFit, level: RidgeLevel) -> bool:
+        """Whether units should have come apart at this ridge; few of them do at lower ones too."""
+        return level.model.size >= fit.options.many and level.ridge == self._options.turning_ridge
+
+    def _least_ridge(self, fit: RidgeFit, model: NetworkParameters) -> float:
+        """Return the ridge down to which units are added: for many parameters that of quick steps."""
+        large = model.size >= fit.options.many
+        return fit.options.least_iterative if large else self._options.least_ridge
+
+    def _allows(self, standard: StandardFit, model: NetworkParameters) -> bool:
         """Whether there are rows enough for so many units."""
         return bool(self._options.redundancy * model.size <= standard.answers.size)
 
-    def _leanest(self, standard: _StandardFit, level: RidgeLevel) -> LayersBehind:
+    def _leanest(self, standard: StandardFit, level: RidgeLevel) -> LayersBehind:
         """Fit without ridge; where that is nearly exact only, surplus units share others among them."""
         while True:
             fitted = fit_values(level.model, standard.signs, standard.answers, self._floor, self._on_step)
@@ -242,54 +273,6 @@ class BehindSearch:
             level = standard.without_surplus(RidgeLevel(ridge, fitted.model, residual, 0))
             if _units(level.model) == units:
                 return result
-
-
-class _StandardFit:
-    """A ridge fit to answers of mean 0 and spread 1."""
-
-    def __init__(self, signs: Array, values: Array, fit: Callable[[Array, Array], RidgeFit]) -> None:
-        self._center, spread = values.mean(axis=0), values.std(axis=0)
-        self._spread = np.where(spread > 0, spread, 1.0)
-        self.signs, self.answers = signs, (values - self._center) / self._spread
-        self._fit_to, self.fit = fit, fit(self.signs, self.answers)
-
-    @property
-    def rows(self) -> int:
-        """Number of patterns."""
-        return len(self.signs)
-
-    def without_surplus(self, level: RidgeLevel) -> RidgeLevel:
-        """Leave out units as long as the others explain as much."""
-        if level.model.depth == 2:
-            return self.fit.without_surplus(level)
-        return without_surplus(self.fit, level)
-
-    def with_more_units(
-        self, model: NetworkParameters, count: int, ridge: float, rng: np.random.Generator
-    ) -> NetworkParameters:
-        """Add units to the last hidden layer, fitted to what the others leave."""
-        if model.depth == 2:
-            return self.fit.with_more_units(model, count, ridge, rng)
-        read = model.forward(self.signs).inputs[-2]
-        last = replace(
-            model, activations=model.activations[-2:], weights=model.weights[-2:], biases=model.biases[-2:]
-        )
-        fit = self._fit_to(read, self.answers)
-        grown = fit.with_more_units(last, count, ridge, rng)
-        self.fit.flops += fit.flops
-        return replace(
-            model,
-            weights=(*model.weights[:-2], *grown.weights),
-            biases=(*model.biases[:-2], *grown.biases),
-        )
-
-    def in_values(self, model: NetworkParameters) -> NetworkParameters:
-        """Return ``model`` in the values' own units."""
-        return replace(
-            model,
-            weights=(*model.weights[:-1], model.weights[-1] * self._spread),
-            biases=(*model.biases[:-1], model.biases[-1] * self._spread + self._center),
-        )
 
 
 def _units(model: NetworkParameters) -> tuple[int, ...]:

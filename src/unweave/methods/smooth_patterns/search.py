@@ -32,36 +32,19 @@ from unweave.methods.smooth_patterns.layers_behind import (
     LayersBehind,
     parameters,
 )
+from unweave.methods.smooth_patterns.reasons import PatternReason
 from unweave.methods.smooth_patterns.sign_patterns import PatternOptions, SignPatterns
 from unweave.methods.smooth_patterns.unit_kind import unit_kind
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.saturation import ERF, TANH, as_logistic
-from unweave.search import Candidate, Context, Evidence, GaveUp, LayerEvidence, Reason, Search
+from unweave.search import Candidate, Context, Evidence, GaveUp, LayerEvidence, Search
 from unweave.targets.change_of_inputs import in_own_inputs
 
 PATTERN_ACTIVATIONS = ("tanh", "sigmoid", "erf")
 OUTPUTS = ("identity", "tanh", "sigmoid", SOFTMAX)
 """Output activations behind which sign patterns are read."""
-
-
-class PatternReason(Reason):
-    """Why no network with two such layers was found."""
-
-    NO_UNITS = "far away no unit of a first hidden layer is seen to switch"
-    TOO_LARGE = (
-        "hidden={hidden}: several layers behind the signs of the first are fitted together, which is not "
-        "tried with so many units"
-    )
-    FEW_PATTERNS = (
-        "the {units} units of layer 1 show {patterns} sign patterns, too few for the layer behind them; "
-        "more inputs would show more"
-    )
-    NOT_EXACT = (
-        "{units} units behind the signs of {first} first-layer units leave a residual of {residual:.2g}: "
-        "more hidden layers, units of another kind, or a first-layer unit that was not seen"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +62,10 @@ class SmoothPatternsOptions:
     """Hidden layers that are searched for, where their number is not told."""
     starts_alone: int = 2
     """Starts of one layer behind the signs, before starts of two take turns with them, and so on."""
+    unexplained: float = 3e-3
+    """Residual of a start that may lack a unit of the first layer: one more circle is drawn, ..."""
+    further_circles: int = 3
+    """... at most so often."""
     profiles: ProfileOptions = field(default_factory=ProfileOptions)
     most_parameters: int = 3000
     """Parameters, without surplus, up to which several layers behind the signs are fitted: a minute."""
@@ -111,6 +98,8 @@ class SmoothPatternsSearch(Search):
         self._network: Network | None = None
         self._evidence = Evidence()
         self._doing = "the first hidden layer was being looked for"
+        self._circles: DirectionSearch | None = None
+        self._further = 0
 
     def candidate(self) -> Candidate:
         """Return the network, once all layers are known."""
@@ -131,7 +120,10 @@ class SmoothPatternsSearch(Search):
         sent = self._ask.sent
         planes, activation = self._first_directions()
         self._doing = f"the layer behind {planes.count} units was being looked for"
-        found, link = self._layers_behind(planes, activation)
+        while (behind_signs := self._layers_behind(planes, activation)) is None:
+            assert self._circles is not None
+            planes = Hyperplanes.of(self._circles.units)
+        found, link = behind_signs
         assert found.model is not None
         seen = self._ask.sent
         for number, units in enumerate(found.units, 2):
@@ -167,6 +159,7 @@ class SmoothPatternsSearch(Search):
                 raise GaveUp(PatternReason.NO_UNITS)
             noise = float(self.findings.noise.sigma_per_output.max())
             planes = Hyperplanes.of(search.units)
+            self._circles = None if single else search
             if told is None:
                 kind = unit_kind(self._ask, planes, noise, self.rng)
             else:
@@ -174,8 +167,11 @@ class SmoothPatternsSearch(Search):
             stage.figures.update(activation=kind.name)
         return planes, kind.name
 
-    def _layers_behind(self, planes: Hyperplanes, activation: str) -> tuple[LayersBehind, Link]:
-        """Return the layers behind the signs, and the output activation behind which they were found."""
+    def _layers_behind(self, planes: Hyperplanes, activation: str) -> tuple[LayersBehind, Link] | None:
+        """Return the layers behind the signs, and the output activation behind which they were found.
+
+        None: a circle has shown a further unit of the first layer meanwhile.
+        """
         options, where = self._options, self._options.patterns
         if self.findings.noise.kind == "float32":
             where = replace(where, radius=where.coarse_radius, least_angle=where.coarse_angle)
@@ -197,8 +193,17 @@ class SmoothPatternsSearch(Search):
                 )
                 if best.model is not None:
                     return best, chosen
+                if best.residual > options.unexplained and self._sees_more():
+                    return None
         units = " and ".join(map(str, best.units))
         raise GaveUp(PatternReason.NOT_EXACT, units=units, first=planes.count, residual=best.residual)
+
+    def _sees_more(self) -> bool:
+        """Draw a further circle, unless there were enough, and return whether it shows a further unit."""
+        if self._circles is None or self._further >= self._options.further_circles:
+            return False
+        self._further += 1
+        return self._circles.again()
 
     def _starts(
         self, patterns: SignPatterns, activation: str, first: int
