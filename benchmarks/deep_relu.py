@@ -6,9 +6,10 @@ that scikit-learn trained on it (as in deep_trained.py, seed of the training), a
 "policy" is a synthetic task of control: 3000 normal states, actions u = clip(x A + sin(2 x B) / 2, -1, 1).
 Dead units, active on none of 200,000 points spread by 1 to 100, show in no answer: they are taken out of the
 truth before it is compared, and their number is given. A row that ends in "/float32" computes in float32
-throughout, with parameters rounded; in "/sigmoid" or "/softmax", that follows the output; in "/box", inputs
-must lie within +-3. "not recovered" lists seed, status and widths found.
-``--rows`` and ``--json`` as in deep_table.py.
+throughout, with parameters rounded; in "/torch" or "/onnx", so does that runtime; in "/sigmoid" or
+"/softmax", that follows the output; in "/box", inputs lie within +-3; in "/4dp", answers have 4 decimals.
+"not recovered" lists seed, status and widths found. ``--rows`` and ``--json`` as in deep_table.py;
+``--deadline`` is what a run may take.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import unweave
 from deep_any_width import in_single
 from deep_trained import standardised, train_sklearn
 from harness import COMMON, Row, parser, run_recovery, say, seeds_of, summarise, tell
+from many_inputs import in_onnx
 from named_rows import measure_all, read_rows
 from unweave.arrays import Array
 from unweave.networks.activations import get_activation
@@ -36,6 +38,7 @@ COLUMNS = {
     "dead": "dead units",
     "statuses": "not recovered",
 }
+SINGLES = ("float32", "torch", "onnx")
 SPREADS = (1.0, 3.0, 10.0, 100.0)
 POINTS = 50_000  # of each spread
 BOX = 3.0
@@ -55,6 +58,11 @@ class Setting:
     """How answers are seen: in float32, behind a link, in a box; None for precise answers everywhere."""
 
     @property
+    def is_single(self) -> bool:
+        """Whether answers are computed in float32."""
+        return self.seen in SINGLES
+
+    @property
     def name(self) -> str:
         """What --rows calls it."""
         parts = ["-".join(map(str, self.layers))]
@@ -71,9 +79,11 @@ class Setting:
         """Truth and target as they are seen."""
         if self.seen in (None, "box"):
             return truth, target
-        if self.seen == "float32":
+        if self.is_single:
             answer, rounded = in_single(truth)
-            return rounded, answer
+            return rounded, RUNTIMES[self.seen](rounded) if self.seen in RUNTIMES else answer
+        if self.seen == "4dp":
+            return truth, lambda x: np.round(target(x), 4)
         truth = unweave.Network(truth.weights, truth.biases, [*truth.activations[:-1], self.seen])
         return truth, truth
 
@@ -94,6 +104,25 @@ class Setting:
         return network, network
 
 
+def in_torch(network: unweave.Network) -> Callable[[Array], Array]:
+    """Return it as a torch module of float32."""
+    import torch
+
+    module = network.to_torch().float()
+
+    def answer(x: Array) -> Array:
+        with torch.no_grad():
+            return np.asarray(module(torch.from_numpy(x.astype(np.float32))).numpy())
+
+    return answer
+
+
+RUNTIMES: dict[str | None, Callable[[unweave.Network], Callable[[Array], Array]]] = {
+    "torch": in_torch,
+    "onnx": in_onnx,
+}
+
+
 def control(states: int, actions: int, seed: int) -> tuple[Array, Array]:
     """States (n, d) and the actions (n, K) of a controller with saturated actuators."""
     rng = np.random.default_rng([seed, 77])
@@ -109,11 +138,14 @@ SETTINGS = (
     Setting((10, 15, 15, 1), "leaky_relu"),
     Setting((10, 16, 16, 1), data="diabetes"),
     Setting((10, 10, 10, 1), data="diabetes"),
-    *(Setting(shape, seen="float32") for shape in ((10, 15, 15, 1), (20, 20, 20, 1), (40, 20, 10, 1))),
-    Setting((64, 32, 16, 10), seen="float32"),
-    Setting((10, 16, 16, 1), data="diabetes", seen="float32"),
+    *(
+        Setting(shape, seen=seen)
+        for seen in SINGLES
+        for shape in ((10, 15, 15, 1), (20, 20, 20, 1), (40, 20, 10, 1), (64, 32, 16, 10))
+    ),
+    *(Setting((10, 16, 16, 1), data="diabetes", seen=seen) for seen in SINGLES),
     Setting((10, 15, 15, 3), seen="softmax"),
-    *(Setting((10, 15, 15, 1), seen=seen) for seen in ("sigmoid", "box")),
+    *(Setting((10, 15, 15, 1), seen=seen) for seen in ("sigmoid", "box", "4dp")),
 )
 QUICK = ("8-6-5-1",)
 
@@ -140,7 +172,7 @@ def figures(result: unweave.Recovery) -> dict[str, Any]:
     return {"status": result.status.name, "widths": widths}
 
 
-def measure(setting: Setting, seeds: range) -> Row:
+def measure(setting: Setting, seeds: range, deadline: float | None = None) -> Row:
     """The row of one setting."""
     say(f"deep_relu: {setting.name}")
     runs, dead = [], 0
@@ -149,10 +181,13 @@ def measure(setting: Setting, seeds: range) -> Row:
         alive, count = without_dead(planted)
         dead += count
         truth, target = setting.behind(alive, target)
-        told = {"input_dim": truth.n_inputs, **setting.arguments}
+        told = {"input_dim": truth.n_inputs, "deadline": deadline, **setting.arguments}
         run = run_recovery(truth, seed, target=target, extra=figures, **told)
-        runs.append(replace(run, same=run.parameter_error <= SINGLE) if setting.seen == "float32" else run)
-        say(f"    seed {seed}: {runs[-1].extra}, {runs[-1].cpu_seconds:.1f} CPU s")
+        runs.append(replace(run, same=run.parameter_error <= SINGLE) if setting.is_single else run)
+        say(
+            f"    seed {seed}: {runs[-1].extra}, parameters {run.parameter_error:.1e}, "
+            f"{run.queries / truth.n_parameters:.0f} rows per parameter, {run.cpu_seconds:.1f} CPU s"
+        )
     missed = [run for run in runs if not run.recovered]
     return summarise(
         setting.name,
@@ -169,9 +204,14 @@ def measure(setting: Setting, seeds: range) -> Row:
 def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the rows that are not done and print the table."""
     options = parser(__doc__, "0:10", f"{' and '.join(QUICK)} only, 2 seeds")
+    options.add_argument("--deadline", type=float, default=None, metavar="S", help="seconds of a run")
     quick = [setting for setting in SETTINGS if setting.name in QUICK]
     arguments, settings = read_rows(options, SETTINGS, quick, argv)
-    rows = measure_all(settings, measure, seeds_of(arguments, 10, 2), arguments.json)
+
+    def limited(setting: Setting, seeds: range) -> Row:
+        return measure(setting, seeds, arguments.deadline)
+
+    rows = measure_all(settings, limited, seeds_of(arguments, 10, 2), arguments.json)
     tell(rows, COLUMNS)
     return rows
 

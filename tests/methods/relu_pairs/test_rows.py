@@ -64,3 +64,19 @@ def test_a_joint_fit_ends_at_the_truth_and_leaves_out_a_unit_that_doubles_anothe
     polished = fit.without_surplus(fit.fit(doubled))
     assert polished.network.hidden == (6, 4)
     assert np.abs(polished.network(rows.points) - rows.answers).max() < 1e-9
+
+
+def test_a_joint_fit_leaves_out_a_unit_of_the_first_layer_that_nothing_reads() -> None:
+    rows = rows_of(Region.standard(5))
+    rows.ask(rows.draw(1500))
+    fit = JointFit(rows, np.random.default_rng(1000), JointFitOptions())
+    first, second, outer = NET.weights
+    stray = np.random.default_rng(1001).standard_normal((5, 1))
+    wider = Network(
+        [np.hstack([first, stray]), np.vstack([second, np.zeros((1, 4))]), outer],
+        [np.append(NET.biases[0], 0.3), *NET.biases[1:]],
+        NET.activations,
+    )
+    polished = fit.without_surplus(fit.fit(wider))
+    assert polished.network.hidden == (6, 4)
+    assert np.abs(polished.network(rows.points) - rows.answers).max() < 1e-9

@@ -1,7 +1,7 @@
 """Gauss-Newton on all parameters of two kinked layers, until the rounding of the answers is left.
 
 Rows near a kink may lie on its other side, so that fits begin clear of all kinks and come nearer. Units of
-the second layer that others make up for are left out, and rows are asked where a parameter acts that none
+either layer that others make up for are left out, and rows are asked where a parameter acts that none
 determines yet.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.relu_pairs.rows import PairRows
+from unweave.methods.relu_pairs.surplus import weakest, without
 from unweave.methods.shared.kinked.deep_polish import (
     DeepPolishOptions,
     Polished,
@@ -45,7 +46,7 @@ class JointFitOptions:
     most_surplus: int = 8
     """Units that are left out at most ..."""
     tried_surplus: int = 4
-    """... each one of so many that add least."""
+    """... each one of so many of its layer that add least."""
     as_good: float = 1.5
     """Factor on the residual with which a network is as good without a unit."""
 
@@ -87,23 +88,26 @@ class JointFit:
         return points, np.concatenate([rows.answers[chosen], rows.kept_answers])
 
     def without_surplus(self, polished: Polished) -> Polished:
-        """Leave out units of the second layer, the weakest first, that others make up for.
+        """Leave out units of either layer, the weakest first, that others make up for.
 
         A fit that is not exact may use more units than there are; where it is, they do nothing, or the same.
         """
         options = self._options
         for _ in range(options.most_surplus):
-            if polished.error_bar <= options.undetermined or polished.network.hidden[1] < 2:
+            fewer = self._fewer(polished) if polished.error_bar > options.undetermined else None
+            if fewer is None:
                 break
-            adds = _contributions(polished.network, self._rows.points)
-            for unit in np.argsort(adds)[: options.tried_surplus]:
-                fewer = self.fit(_without(polished.network, int(unit)), near=True)
-                if fewer.history[-1] <= options.as_good * polished.history[-1]:
-                    polished = fewer
-                    break
-            else:
-                break
+            polished = fewer
         return polished
+
+    def _fewer(self, polished: Polished) -> Polished | None:
+        """Return a fit that is as good with one unit less, if there is one."""
+        options, network = self._options, polished.network
+        for layer, unit in weakest(network, self._rows.points, options.tried_surplus):
+            fewer = self.fit(without(network, layer, unit), near=True)
+            if fewer.history[-1] <= options.as_good * polished.history[-1]:
+                return fewer
+        return None
 
     def determined(self, polished: Polished) -> Polished:
         """Ask rows where parameters act that none determines yet, and fit again."""
@@ -116,19 +120,3 @@ class JointFit:
             return polished
         rows.keep(points, rows.ask(points))
         return self.fit(polished.network, near=True)
-
-
-def _contributions(network: Network, points: Array) -> Array:
-    """Return the standard deviation (m,) of what each unit of the second layer adds before the link."""
-    below = Network(network.weights[:2], network.biases[:2], network.activations[:2])
-    return np.asarray(below(points).std(axis=0) * np.linalg.norm(network.weights[2], axis=1))
-
-
-def _without(network: Network, unit: int) -> Network:
-    """Return the network without a unit of its second layer."""
-    kept = np.arange(network.hidden[1]) != unit
-    first, second, outer = network.weights
-    biases = network.biases
-    return Network(
-        [first, second[:, kept], outer[kept]], [biases[0], biases[1][kept], biases[2]], network.activations
-    )
