@@ -7,7 +7,7 @@ import pytest
 import scipy.special
 
 from unweave.errors import BudgetExhausted, InvalidInput
-from unweave.probing.lines import ask_lines, look_for_kinks
+from unweave.probing.lines import KinkEvidence, ask_lines, look_for_kinks
 from unweave.probing.look import look
 from unweave.probing.noise import estimate_noise
 from unweave.probing.region_search import find_region
@@ -276,3 +276,10 @@ def test_a_found_region_where_answers_are_saturated_is_not_taken(planted, seed):
     found = look_at(lambda x: np.round(scipy.special.expit(1.5 * net(x)), 3), 5, seed)
     assert found.searched  # by chance, units switch within short steps on most lines
     assert (found.noise.kind, found.noise.decimals, found.constant) == ("rounded", 3, False)
+
+
+@pytest.mark.parametrize(("judged", "broken", "kinks"), [(6, 3, True), (6, 2, False), (0, 0, False)])
+def test_half_of_the_lines_show_kinks(judged, broken, kinks):
+    """Of a trained layer of ReLU units three lines of six broke, and no kinked unit was looked for."""
+    evidence = KinkEvidence((0.1,), np.ones(1), np.ones(1), judged, broken)
+    assert evidence.kinks is kinks

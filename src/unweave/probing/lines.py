@@ -79,8 +79,8 @@ class KinkEvidence:
 
     @property
     def kinks(self) -> bool:
-        """Whether most of the lines that can be judged are broken."""
-        return 2 * self.broken > self.judged
+        """Whether half of the lines that can be judged are broken: a smooth target breaks hardly any."""
+        return 0 < self.judged <= 2 * self.broken
 
     @property
     def share(self) -> float:
