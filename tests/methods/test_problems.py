@@ -13,6 +13,7 @@ PAIRS = [(method, problem) for method, problems in SOLVES.items() for problem in
 ROWS = {method.name: method for method in METHODS}
 EXEMPT = {
     "published",
+    "quadratic_form",
     "relu_pairs",
     "samples_quadratic",
     "samples_quadratic_form",

@@ -312,7 +312,9 @@ def test_an_unknown_activation() -> None:
 
 
 def test_an_unknown_method() -> None:
-    with pytest.raises(InvalidInput, match="method must be one of affine, one_versus_rest, relu, relu_deep"):
+    with pytest.raises(
+        InvalidInput, match="method must be one of affine, one_versus_rest, quadratic_form, relu,"
+    ):
         unweave.recover(planted([6, 4, 1]), method="magic")
 
 

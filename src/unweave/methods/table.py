@@ -5,6 +5,7 @@ from __future__ import annotations
 from unweave.methods.affine.method import METHOD as AFFINE
 from unweave.methods.one_versus_rest.method import METHOD as ONE_VERSUS_REST
 from unweave.methods.published.method import METHOD as PUBLISHED
+from unweave.methods.quadratic_form.method import METHOD as QUADRATIC_FORM
 from unweave.methods.rectified_deep.method import rectified_method
 from unweave.methods.relu.method import METHOD as RELU
 from unweave.methods.relu_coarse.method import METHOD as RELU_COARSE
@@ -28,6 +29,7 @@ from unweave.search import Method
 METHODS: tuple[Method, ...] = (
     AFFINE,
     ONE_VERSUS_REST,
+    QUADRATIC_FORM,
     RELU,
     RELU_DEEP,
     RELU_LAYERS,

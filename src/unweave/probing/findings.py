@@ -42,6 +42,8 @@ class Findings:
     """Number of different answers if they are names of classes, else 0."""
     straight_links: tuple[str, ...] = ()
     """Output activations behind which all lines were straight, as far as they could be read."""
+    parabolic_links: tuple[str, ...] = ()
+    """Output activations behind which all lines were parabolas; not looked at where they were straight."""
     steps: bool = False
     """Whether the target answers in steps at thresholds of single inputs, as trees do."""
     examples: Array | None = None

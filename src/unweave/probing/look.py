@@ -27,7 +27,7 @@ from unweave.probing.noise import FEW_NOISE_ROWS, MANY_NOISE_ROWS, Noise, NoiseR
 from unweave.probing.region_fit import fits_standard_region, is_frozen, scatters
 from unweave.probing.region_search import find_region
 from unweave.probing.steps import answers_in_steps, is_piecewise_constant
-from unweave.probing.straight import StraightLines, read_lines, stays_straight
+from unweave.probing.straight import StraightLines, are_parabolas, read_lines, stays_straight
 from unweave.targets.queries import Queries
 from unweave.targets.region import NormalisedQueries, Region
 
@@ -146,7 +146,10 @@ def _searched_for(seen: _Measured, rng: np.random.Generator, size: LookSize) -> 
     """Search for a region; None if answers say no more there than where the look began."""
     noise, queries = seen.noise, seen.view.ledger
     scattered = scatters(noise)
-    region = find_region(queries, _EPS * noise.scale if scattered else noise.sigma_per_output, rng)
+    try:
+        region = find_region(queries, _EPS * noise.scale if scattered else noise.sigma_per_output, rng)
+    except NonFiniteAnswers:  # answers overflow far out: where it is asked already, they do not
+        return None
     if region is None:
         return None
     found = _measure(queries, region, rng, None, size)
@@ -168,6 +171,8 @@ def _findings(
         if behind.kinks and behind.share > evidence.share:
             evidence, links = behind, (name,)  # straight pieces, which no other link would leave straight
     labels = count_labels(view, lines, noise)
+    straight_links = tuple(found.link.name for found in straight if found.straight and found.is_readable)
+    affine = is_constant(lines, noise) or is_linear(lines, noise) or bool(straight_links)
     return Findings(
         region=view.region,
         noise=noise,
@@ -181,7 +186,8 @@ def _findings(
         queries=queries.sent - before,
         links=links,
         labels=labels,
-        straight_links=tuple(found.link.name for found in straight if found.straight and found.is_readable),
+        straight_links=straight_links,
+        parabolic_links=() if affine or noise.relative >= _LABEL_LIKE else _parabolic(lines, noise),
         flat=is_piecewise_constant(lines, noise) and not is_constant(lines, noise),
     )
 
@@ -270,11 +276,22 @@ def _links(lines: Lines, noise: Noise) -> tuple[str, ...]:
     return possible_links(lines.answers, noise.sigma, noisy=noise.kind == "noisy", eps=eps)
 
 
-def _straight(lines: Lines, noise: Noise) -> list[StraightLines]:
-    """Read z on the lines behind every link that the range of the answers allows and no line contradicts."""
+def _links_and_exp(lines: Lines, noise: Noise) -> tuple[str, ...]:
+    """Return the same, and the exponential where no answer is negative."""
     links = _links(lines, noise)
     if "identity" in links and (lines.answers >= -_NOT_NEGATIVE_SIGMAS * noise.edge_sigma).all():
         links = (*links, "exp")
+    return links
+
+
+def _parabolic(lines: Lines, noise: Noise) -> tuple[str, ...]:
+    """Return the output activations behind which all lines are parabolas."""
+    return tuple(name for name in _links_and_exp(lines, noise) if are_parabolas(Link(name), lines, noise))
+
+
+def _straight(lines: Lines, noise: Noise) -> list[StraightLines]:
+    """Read z on the lines behind every link that the range of the answers allows and no line contradicts."""
+    links = _links_and_exp(lines, noise)
     clear = noise.relative < _LABEL_LIKE and not is_constant(lines, noise)
     straight_itself = clear and is_linear(lines, noise)
     links = tuple(name for name in links if name != "identity" or straight_itself)

@@ -25,6 +25,7 @@ _FAR_STEPS = 10.0 ** np.arange(1, 9)  # in normalised inputs, both ways
 _FAR_LINES = 4  # lines that are followed
 _SLOPE_SIGMAS = 6.0  # by which the slope of a line may be off
 _FAR_ROUNDINGS = 100.0  # times eps |y|: rounding of a sum far out
+_SQUARES_ROUND = 10.0  # times more than sums of inputs do, where they cancel
 _LARGEST_EXPONENT = 50.0  # of exp: farther up nothing is asked
 
 
@@ -54,8 +55,23 @@ class StraightLines:
         return bool((self.readable.mean(axis=0) >= _READABLE_SHARE).all())
 
 
-def read_lines(link: Link, lines: Lines, noise: Noise) -> StraightLines:
-    """Fit a + b t to z on every line, by least squares weighted by what each answer tells about z."""
+@dataclass(frozen=True, eq=False)
+class _ReadLines:
+    """What the answers on lines say about z = T^{-1}(y), or about its log ratios."""
+
+    references: IntArray | None
+    """(L,) class against which the others are read, of a softmax."""
+    t: Array
+    """(1, P, 1) where on its line a point lies."""
+    z: Array
+    """(L, P, K)"""
+    weights: Array
+    """(L, P, K) one over the variance of z, 0 where it could not be read."""
+    readable: BoolArray
+    """(L, K) lines and outputs on which enough points could be read."""
+
+
+def _read(link: Link, lines: Lines, noise: Noise) -> _ReadLines:
     answers = np.concatenate([lines.center[:, None], lines.plus, lines.minus], axis=1)  # (L, 2 T + 1, K)
     # The class that is least often improbable on a line tells most about the others there.
     references = np.argmax(np.median(answers, axis=1), axis=1) if link.name == SOFTMAX else None
@@ -71,6 +87,16 @@ def read_lines(link: Link, lines: Lines, noise: Noise) -> StraightLines:
             z[own], errors[own] = (each.reshape(part.shape) for each in read)
     t = np.concatenate([[0.0], lines.steps, -lines.steps])[None, :, None]
     weights = np.where(np.isfinite(errors), 1 / np.maximum(errors, np.finfo(np.float64).tiny), 0.0) ** 2
+    # The longest steps must be among what was read, or straightness is that of any smooth function.
+    far = (weights * (np.abs(t) >= lines.steps[-2])).sum(axis=1) > 0
+    readable = ((weights > 0).sum(axis=1) >= _FEWEST_POINTS) & far
+    return _ReadLines(references, t, z, weights, readable)
+
+
+def read_lines(link: Link, lines: Lines, noise: Noise) -> StraightLines:
+    """Fit a + b t to z on every line, by least squares weighted by what each answer tells about z."""
+    read = _read(link, lines, noise)
+    t, z, weights, readable = read.t, read.z, read.weights, read.readable
     total = np.maximum(weights.sum(axis=1), np.finfo(np.float64).tiny)
     middle = (weights * t).sum(axis=1) / total
     away = t - middle[:, None]
@@ -78,15 +104,27 @@ def read_lines(link: Link, lines: Lines, noise: Noise) -> StraightLines:
     slopes = (weights * away * z).sum(axis=1) / spread
     intercepts = (weights * z).sum(axis=1) / total - slopes * middle
     off = np.abs(z - intercepts[:, None] - slopes[:, None] * t) * np.sqrt(weights)
-    # The longest steps must be among what was read, or straightness is that of any smooth function.
-    far = (weights * (np.abs(t) >= lines.steps[-2])).sum(axis=1) > 0
-    readable = ((weights > 0).sum(axis=1) >= _FEWEST_POINTS) & far
     straight = bool((off.max(axis=1) <= clear_over_sigma(noise))[readable].all())
     slope_errors = 1 / np.sqrt(spread)
     intercept_errors = np.hypot(1 / np.sqrt(total), middle * slope_errors)
     return StraightLines(
-        link, references, intercepts, slopes, intercept_errors, slope_errors, readable, straight
+        link, read.references, intercepts, slopes, intercept_errors, slope_errors, readable, straight
     )
+
+
+def are_parabolas(link: Link, lines: Lines, noise: Noise) -> bool:
+    """Whether z is a + b t + c t^2 on every line, as that of a quadratic polynomial is."""
+    read = _read(link, lines, noise)
+    if not (read.readable.mean(axis=0) >= _READABLE_SHARE).all():
+        return False
+    powers = np.vander(read.t[0, :, 0] / lines.steps[-1], 3)
+    for line, output in np.argwhere(read.readable):
+        weight = np.sqrt(read.weights[line, :, output])
+        design, wanted = powers * weight[:, None], read.z[line, :, output] * weight
+        off = wanted - design @ np.linalg.lstsq(design, wanted, rcond=None)[0]
+        if np.abs(off).max() > _SQUARES_ROUND * clear_over_sigma(noise):
+            return False
+    return True
 
 
 def stays_straight(view: NormalisedQueries, found: StraightLines, lines: Lines, noise: Noise) -> bool:

@@ -35,7 +35,8 @@ def looks_like(findings: Findings, candidate: Candidate, status: Status) -> str 
     one = network is None or len(network.hidden) == 1
     if one and history and history[-1] <= _NEARLY_EXPLAINED:
         return f"looks like one hidden ReLU layer {_answered(findings)}, not all of which could be told"
-    supported = "more than two are not supported yet" if noise == "float32" else "not supported yet"
+    pairs = noise in ("float32", "rounded")
+    supported = "more than two are not supported yet" if pairs else "not supported yet"
     return (
         f"looks like two or more hidden ReLU layers, or a very wide one, {_answered(findings)}: {supported}"
     )

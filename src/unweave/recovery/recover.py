@@ -110,9 +110,10 @@ def recover(
         Buys a stronger verdict: a number of fresh rows, drawn at random besides those that are always asked,
         or rows (n, D) of your own. The certificate states what agreeing rows rule out.
     method
-        Name of a method ("affine", "one_versus_rest", "relu", "relu_deep", "relu_layers", "relu_pairs",
-        "relu_coarse", "smooth", "smooth_coarse", "smooth_values", "smooth_wide", "smooth_patterns",
-        "smooth_deep", "smooth_deep_values", "rectified_deep", "trees", "published"; for samples
+        Name of a method ("affine", "one_versus_rest", "quadratic_form", "relu", "relu_deep",
+        "relu_layers", "relu_pairs", "relu_coarse", "smooth", "smooth_coarse", "smooth_values",
+        "smooth_wide", "smooth_patterns", "smooth_deep", "smooth_deep_values", "rectified_deep", "trees",
+        "published"; for samples
         "samples_relu", "samples_squared_relu", "samples_smooth", "samples_deep", "samples_quadratic",
         "samples_quadratic_form"), or a `unweave.search.Method` of your own; None to choose.
     averaging

@@ -21,7 +21,7 @@ def refuses(request: Request, findings: Findings) -> str | None:
 
 def cost(question: Question) -> Cost:
     """Count D + 1 rows and a few more, or the rows of a final fit to coarse answers."""
-    rows = question.inputs + 1 + AffineOptions().spare_rows
+    rows = question.inputs + 1 + AffineOptions().rows.spare_rows
     how = "one row per input, and nine"
     if question.noise in ("rounded", "noisy"):
         per_parameter = ROWS_OF_FINAL_FIT[question.noise]

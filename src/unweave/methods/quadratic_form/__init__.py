@@ -1,0 +1,1 @@
+"""Quadratic polynomials, also behind a link."""
