@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -80,6 +82,22 @@ def test_patience_leads_through_long_valleys() -> None:
     usual, patient = fit.fit(model, 1e-6), fit.patiently(model, 1e-6)
     assert patient.steps > usual.steps
     assert patient.residual < 0.95 * usual.residual
+
+
+def test_patience_has_steps_of_its_own() -> None:
+    fit, model = valley()
+    fit.options = replace(fit.options, steps=5, long_steps=20)
+    assert fit.patiently(model, 1e-6).steps > fit.fit(model, 1e-6).steps
+
+
+def test_quick_steps_leave_out_only_units_that_cost_nothing() -> None:
+    fit, model = valley()
+    level = fit.patiently(model, 1e-7)
+    lenient = fit.without_surplus(level)
+    fit.options = replace(fit.options, quick_worsening=1.0)
+    strict = fit.without_surplus(level)
+    assert strict.residual <= level.residual
+    assert strict.model.width > lenient.model.width
 
 
 def test_a_large_fit_that_gains_nothing_ends_soon() -> None:

@@ -295,3 +295,15 @@ def test_shapes_are_checked() -> None:
         ValueFit(model, points, np.zeros((6, 1)))
     with pytest.raises(InvalidInput, match=r"weights must be of shape \(6,\) or \(6, 2\)"):
         ValueFit(model, points, np.zeros((6, 2)), np.ones((2, 6)))
+
+
+def test_a_large_fit_ends_once_steps_only_fit_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = planted([6, 12, 10, 1])
+    x = np.random.default_rng(1000).standard_normal((400, 6))
+    start = model.from_vector(model.to_vector() + 1e-2)
+    answers = model.values(x)
+    small = fit_values(start, x, answers).history
+    monkeypatch.setattr(module, "_LARGE", model.size)
+    large = fit_values(start, x, answers).history
+    assert len(large) < len(small)
+    assert large[-1] < 10 * np.finfo(np.float64).eps * np.sqrt(np.mean(answers**2))

@@ -55,3 +55,19 @@ class AbsoluteForm:
         return AbsoluteForm(
             self.weights[:, units], self.biases[units], self.heights[units], self.slope, self.offset
         )
+
+    def joined(self, other: AbsoluteForm) -> AbsoluteForm:
+        """Return the sum of both."""
+        return AbsoluteForm(
+            np.hstack([self.weights, other.weights]),
+            np.concatenate([self.biases, other.biases]),
+            np.concatenate([self.heights, other.heights]),
+            self.slope + other.slope,
+            self.offset + other.offset,
+        )
+
+    def scaled(self, factors: Array) -> AbsoluteForm:
+        """Return the form of values that are ``factors`` (K,) times as large."""
+        return AbsoluteForm(
+            self.weights, self.biases, self.heights * factors, self.slope * factors, self.offset * factors
+        )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg import lapack
 
 from unweave.arrays import Array
 from unweave.errors import OutOfMemory, OutOfTime
@@ -53,13 +53,12 @@ def standard_errors(model: NetworkParameters, points: Array, weights: Array) -> 
     if not (scale > 0).all():
         return None
     gram = gram / (scale[:, None] * scale)
-    try:
-        inverse = scipy.linalg.cholesky(gram, lower=False, check_finite=False)
-        variances = np.square(
-            scipy.linalg.solve_triangular(inverse, np.eye(len(gram)), check_finite=False)
-        ).sum(1)
-    except np.linalg.LinAlgError:
+    # The upper triangle in C order is the lower one of the transpose, which LAPACK can overwrite.
+    factor, failed = lapack.dpotrf(gram.T, lower=1, overwrite_a=1, clean=1)
+    inverse, singular = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    if failed or singular:
         return None
+    variances = np.einsum("ij,ij->j", inverse, inverse)
     return np.asarray(np.sqrt(variances * rows / len(points)) / scale)
 
 
@@ -89,6 +88,11 @@ def with_fixed_lengths(model: NetworkParameters) -> NetworkParameters:
 def is_homogeneous(model: NetworkParameters) -> bool:
     """Return whether the units of the first layer may be stretched without any change of the answers."""
     return model.depth > 1 and model.activation.homogeneity is not None
+
+
+def has_own_error_bars(model: NetworkParameters) -> bool:
+    """Return whether only `standard_errors` tell those of ``model``: least squares leaves lengths open."""
+    return is_homogeneous(model) and model.size <= LARGEST_INVERSE
 
 
 def _fix_lengths(gram: Array, model: NetworkParameters) -> None:

@@ -24,7 +24,8 @@ from unweave.numerics.least_squares.khatri_rao_gram import add_gram, workspace_p
 from unweave.numerics.least_squares.problem import Linearisation
 
 GRAM_WORKSPACE_NUMBERS = 8_000_000
-"""Numbers held at once while J^T J is added up: 64 MB of float64."""
+"""Numbers held at once while J^T J is added up, at least: 64 MB of float64."""
+_WORKSPACE_SHARE = 0.5  # of J^T J itself that the same may take: every block of rows is a pass through it
 
 _KRONECKER_RIDGE = 1e-10  # of the mean eigenvalue: keeps both factors invertible when a unit hardly acts
 
@@ -102,9 +103,11 @@ class ValueJacobian(Linearisation):
             begin = end
         return result.reshape(n * outputs, -1)
 
-    def gram(self, workspace: int = GRAM_WORKSPACE_NUMBERS) -> RealArray:
+    def gram(self, workspace: int | None = None) -> RealArray:
         """Upper triangle of J^T J (P, P), from blocks of rows that take ``workspace`` numbers each."""
         outputs = self._slopes[-1].shape[1]
+        if workspace is None:
+            workspace = max(GRAM_WORKSPACE_NUMBERS, int(_WORKSPACE_SHARE * self._model.size**2))
         result = np.zeros((self._model.size, self._model.size), dtype=self._dtype)
         rows = max(1, workspace // workspace_per_row(self._model.shapes, outputs))
         for start in range(0, len(self._points), rows):
@@ -151,9 +154,9 @@ class ValueJacobian(Linearisation):
         return [(inner.astype(self._dtype), outer.astype(self._dtype)) for inner, outer in inverses]
 
     @cached_property
-    def _spectra(self) -> list[_KroneckerSpectrum]:
+    def _spectra(self) -> list[KroneckerSpectrum]:
         """Eigenvalues and vectors of the two factors of every layer."""
-        return [_KroneckerSpectrum.of(*factors, self._dtype) for factors in self._factors_of_layers()]
+        return [KroneckerSpectrum.of(*factors, self._dtype) for factors in self._factors_of_layers()]
 
     def _factors_of_layers(self) -> list[tuple[Array, Array]]:
         """The two factors of every layer: (m_{l-1} + 1, ) * 2 and (m_l, ) * 2."""
@@ -174,7 +177,7 @@ class ValueJacobian(Linearisation):
 
 
 @dataclass(frozen=True, eq=False)
-class _KroneckerSpectrum:
+class KroneckerSpectrum:
     """A Kronecker product A (x) B by its eigenvectors, which a ridge leaves alone."""
 
     left: RealArray
@@ -183,7 +186,8 @@ class _KroneckerSpectrum:
     """Products of the eigenvalues, (rows of A, rows of B)."""
 
     @classmethod
-    def of(cls, left: Array, right: Array, dtype: type[np.floating[Any]]) -> _KroneckerSpectrum:
+    def of(cls, left: Array, right: Array, dtype: type[np.floating[Any]]) -> KroneckerSpectrum:
+        """Decompose ``left`` (x) ``right``, both symmetric."""
         (of_left, by_left), (of_right, by_right) = np.linalg.eigh(left), np.linalg.eigh(right)
         values = np.outer(np.maximum(of_left, 0.0), np.maximum(of_right, 0.0))
         return cls(by_left.astype(dtype), by_right.astype(dtype), values.astype(dtype))

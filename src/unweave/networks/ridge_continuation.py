@@ -11,7 +11,9 @@ fitted to what the others leave, then all together. Surplus units are left out a
 does not rise. Those that split a unit among them cost much when left out alone, so the cheaper one of a
 parallel pair is tried too. A last fit without ridge tells whether the rest is exact.
 
-Cost: 10 to 60 steps per level, each a J^T J of n P^2 / 4 flops in float32.
+Large levels eliminate the linear numbers (`projected_ridge`).
+
+Cost: 10 to 60 steps per level, each a J^T J of n P^2 / 4 flops in float32, or some tens of products of 8 n P.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from unweave.arrays import Array
 from unweave.networks.activations import Activation
 from unweave.networks.mirrored_units import may_be_mirrored
 from unweave.networks.parameters import NetworkParameters
+from unweave.networks.projected_ridge import ProjectedRidge
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics import memory
 from unweave.numerics.clock import check
@@ -63,11 +66,16 @@ class ContinuationOptions:
     worthwhile: float = 1e-2
     """Relative decrease of the root of the sum above that is progress."""
     long_valley: float = 2e-3
-    """The same where a level must not end in a valley that leads on."""
+    """The same where a level must not end in a valley that leads on, ..."""
+    long_steps: int = 150
+    """... and its steps."""
     inner_tolerance: float = 3e-2
     """Relative residual of the normal equations."""
     inner_steps: int = 100
     """Conjugate-gradient iterations of a step at most."""
+    eliminated: int = 2000
+    """Parameters from which on such steps of one layer eliminate the linear numbers: that halves the time of
+    large fits, while units of smaller ones drop in as soon without."""
     many: int = 1000
     """Parameters from which on steps are solved without J^T J, which would take most of the time ..."""
     least_iterative: float = 1e-9
@@ -83,7 +91,10 @@ class ContinuationOptions:
     together: float = 0.0
     """Share of the units that are left out together at first, whatever that costs: the others may adapt."""
     worsening: float = 1.5
-    """Ratio of residuals after and before up to which units that were left out were surplus."""
+    """Ratio of residuals after and before up to which units that were left out were surplus, ..."""
+    quick_worsening: float = 1.5
+    """... and the same where J^T J is not formed: such steps end early, and what they leave hides a part of
+    what a unit costs."""
     parallel: float = 0.8
     """Cosine of two units (w, b) from which on one of them may be surplus, whatever it costs alone."""
     added: tuple[float, ...] = (1e-3, 1e-5)
@@ -168,7 +179,7 @@ class RidgeFit:
 
     def patiently(self, model: NetworkParameters, ridge: float) -> RidgeLevel:
         """Minimise at one ridge, through long valleys."""
-        schedule = self._schedule(model, ridge, None)
+        schedule = self._schedule(model, ridge, self.options.long_steps)
         return self._fitted(model, ridge, replace(schedule, worthwhile=self.options.long_valley))
 
     def closer(self, model: NetworkParameters, ridge: float) -> RidgeLevel:
@@ -182,7 +193,7 @@ class RidgeFit:
         self, model: NetworkParameters, ridge: float, steps: int | None
     ) -> LevenbergMarquardtOptions:
         options = self.options
-        iterative = model.size >= options.many and ridge >= options.least_iterative
+        iterative = self.is_iterative(model, ridge)
         return LevenbergMarquardtOptions(
             steps=options.steps if steps is None else steps,
             refusals=8,
@@ -206,6 +217,8 @@ class RidgeFit:
     ) -> RidgeLevel:
         if schedule.solver == "auto":
             memory.require(_GRAM_COPIES * model.size**2, "The normal equations of the units")
+        if schedule.solver == "levenberg" and self.eliminates(model):
+            return self._projected_fit(model, ridge, schedule)
         pull = np.sqrt(ridge * self._answers.size) * self._pulled(model)
         descent = SolvedSteps(
             Ridged(ValueFit(model, self.inputs, self._answers), pull), model.to_vector(), schedule
@@ -217,30 +230,60 @@ class RidgeFit:
         self.flops += taken * per_step
         return RidgeLevel(ridge, found, self.residual(found), taken)
 
+    def eliminates(self, model: NetworkParameters) -> bool:
+        """Whether the linear numbers of ``model`` are eliminated where steps are solved without J^T J."""
+        return model.depth == 2 and model.size >= self.options.eliminated
+
+    def _projected_fit(
+        self, model: NetworkParameters, ridge: float, schedule: LevenbergMarquardtOptions
+    ) -> RidgeLevel:
+        pull = float(np.sqrt(ridge * self._answers.size))
+        problem = ProjectedRidge(model, self.inputs, self._answers, pull)
+        descent = SolvedSteps(problem, problem.start(), schedule)
+        path = minimise(descent, descent.start, schedule, self._on_step)
+        check()
+        found, taken = problem.model_at(path.point.vector), len(path.history)
+        self.flops += taken * (model.size**2 * len(self.inputs) / 2 + model.size**3 / 3)
+        return RidgeLevel(ridge, found, self.residual(found), taken)
+
     def residual(self, model: NetworkParameters) -> float:
         """Return the root mean square misfit."""
         return float(np.sqrt(np.mean((model.values(self.inputs) - self._answers) ** 2)))
 
     def without_surplus(
-        self, level: RidgeLevel, worsening: float | None = None, fewest: int = 1
+        self,
+        level: RidgeLevel,
+        worsening: float | None = None,
+        fewest: int = 1,
+        *,
+        together: float | None = None,
     ) -> RidgeLevel:
         """Leave out units as long as a refit at the same ridge explains as much as before.
 
-        ``worsening`` is the ratio of residuals that a unit less may cost; None: that of the options. At least
-        ``fewest`` units stay.
+        ``worsening`` is the ratio of residuals that a unit less may cost, and ``together`` the share that is
+        left out at first, whatever it costs; None: those of the options. At least ``fewest`` units stay.
         """
-        least, worsening = level.residual, worsening or self.options.worsening
-        together = int(self.options.together * level.model.width)
+        least, worsening = level.residual, worsening or self._worsening(level)
+        share = self.options.together if together is None else together
+        at_first = int(share * level.model.width)
         while level.model.width > fewest:
             check()
             most = level.model.width - fewest
-            fewer = self._fewer(level, worsening * least, most, together)
+            fewer = self._fewer(level, worsening * least, most, at_first)
             if fewer is None:
                 break
             # Where so many at once were too many, fewer are so for the rest.
-            together = min(together, level.model.width - fewer.model.width)
+            at_first = min(at_first, level.model.width - fewer.model.width)
             level, least = fewer, min(least, fewer.residual)
         return level
+
+    def _worsening(self, level: RidgeLevel) -> float:
+        quick = self.is_iterative(level.model, level.ridge)
+        return self.options.quick_worsening if quick else self.options.worsening
+
+    def is_iterative(self, model: NetworkParameters, ridge: float) -> bool:
+        """Whether steps are solved without J^T J."""
+        return model.size >= self.options.many and ridge >= self.options.least_iterative
 
     def _fewer(self, level: RidgeLevel, allowed: float, most: int, together: int) -> RidgeLevel | None:
         """Leave out up to ``most`` cheap units, else one that is doubtful; None if all are needed.

@@ -20,6 +20,9 @@ MANY_OUTPUTS = 0.25
 """Outputs per unit of one hidden layer from which a row shows so much of every unit that conjugate gradients
 take few steps."""
 _LARGEST_GRAM = 3000  # parameters beyond which they are then quicker than a factored J^T J
+_LARGE = 2000  # parameters from which on a step takes a second
+_LAST_RATIO = 0.9  # of |r| after and before a step of such a fit that is the last one, near rounding
+_NEAR_ROUNDING = 10.0  # times the rounding: below, later steps fit nothing but that
 _NEAR_RESIDUAL = 1e-2  # rms residual over that of the answers, below which full Gauss-Newton steps succeed
 _DAMPING_NEAR = 1e-9  # first damping of a near start, relative: next to none
 _DAMPING_FAR = 1e-3  # the same of a far start: keeps the first step where the linear model holds
@@ -137,7 +140,12 @@ def fit_values(
     damping = _DAMPING_NEAR if near else _DAMPING_FAR
     # Not stopped at the floor: the least residual of noisy answers lies below it.
     options = LevenbergMarquardtOptions(
-        damping=damping, rounding=rounding, acceleration=acceleration, max_memory=max_memory
+        damping=damping,
+        rounding=rounding,
+        last_ratio=_LAST_RATIO if model.size >= _LARGE else 1.0,
+        last_below=_NEAR_ROUNDING * rounding,
+        acceleration=acceleration,
+        max_memory=max_memory,
     )
     fit = levenberg_marquardt(problem, start, options, on_step)
     return ValueFitResult.of(model.from_vector(fit.vector), fit, floor, problem.n_equations)

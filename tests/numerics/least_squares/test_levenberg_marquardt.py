@@ -134,6 +134,14 @@ def test_the_covariance_without_a_matrix_bounds_the_true_one() -> None:
     assert (free.covariance_diagonal > 0.9 * dense.covariance_diagonal).all()
 
 
+def test_nothing_is_told_of_the_conditioning_where_nobody_asks() -> None:
+    problem, true = exponentials()
+    fit = levenberg_marquardt(problem, START, replace(THOROUGH, conditioning=False))
+    assert_allclose(fit.vector, true, atol=1e-11)
+    assert fit.covariance_diagonal is None
+    assert fit.condition == np.inf
+
+
 def test_it_stops_at_the_floor() -> None:
     problem, _ = exponentials()
     fit = levenberg_marquardt(problem, START, LevenbergMarquardtOptions(steps=200, floor=1e-4))

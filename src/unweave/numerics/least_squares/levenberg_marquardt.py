@@ -95,6 +95,9 @@ class LevenbergMarquardtOptions:
     fresh_gram: bool = False
     """Form J^T J anew at every point: for far starts, where it changes fast, and few parameters, where it
     costs no more than some iterations."""
+    conditioning: bool = True
+    """Tell in the end how well the unknowns are determined, which may take longer than the steps. In vain
+    where the problem leaves some of them open by its nature."""
     max_memory: int | None = None
     """Bytes that matrices may take; "auto" forms none that needs more. None: no limit but those above."""
 

@@ -75,6 +75,9 @@ def levenberg_marquardt(
     steps = SolvedSteps(problem, start, options)
     path = minimise(steps, steps.start, options, on_step)
     end = path.point
+    if not options.conditioning:
+        iterations = steps.solver.iterations if path.history[1:] else 0
+        return Fit(end.vector, end.size, path.history, np.inf, iterations, None)
     try:
         check()
         (condition, covariance), iterations = steps.solver.conditioning(end.linear), steps.solver.iterations

@@ -49,9 +49,15 @@ class NearbyOptions:
     """... and such repairs in a row after which the search is given up."""
     steps: int = 40
     """Steps of a fit between two repairs at most."""
+    worthwhile: float = 0.03
+    """Relative decrease of the residual below which a step of them counts as no progress, ..."""
+    idle: int = 5
+    """... and steps in a row without any after which a fit ends."""
     gram_parameters: int = 1500
     """Parameters of the units up to which J^T J is formed: many units in few inputs are so nearly alike that
     conjugate gradients in single precision come to no end."""
+    prunes: bool = True
+    """Leave out what an exact fit does not need."""
     trial_steps: int = 8
     """Steps of a fit that shows whether units can be left out."""
     twins: float = 0.05
@@ -80,7 +86,7 @@ def search_nearby(
     search = _Nearby(problem, floor, rng, options, on_step)
     try:
         fit = search.repaired(start)
-        if fit.residual <= floor:
+        if fit.residual <= floor and options.prunes:
             fit = search.pruned(fit)
         return search.told(fit)
     except (OutOfTime, KeyboardInterrupt) as end:
@@ -116,8 +122,8 @@ class _Nearby:
         settings = ProjectionOptions(
             steps=options.steps,
             floor=0.0,
-            patience=5,
-            worthwhile=0.03,
+            patience=options.idle,
+            worthwhile=options.worthwhile,
             gram_parameters=options.gram_parameters,
         )
         fit = self._fitted(start, settings)
