@@ -1,14 +1,15 @@
 """Hidden layers of smooth units, of any widths, with nothing told: two that level off, or more that rectify.
 
-A row is KIND:SHAPE, with "/float32" at its end for answers that are computed in float32. Kinds:
+A row is KIND:SHAPE, with "/float32", "/torch" or "/onnx" at its end for answers that NumPy, torch or
+onnxruntime computes in float32. Kinds:
 
 - tanh, logistic, erf, softplus, gelu, swish, mish, elu, selu: random weights of norm 0.6 to 1.6 (logistic:
   1.2 to 3.2), biases 0.5 N(0, 1), outgoing weights N(0, 1/m2), some of which are tiny; a linear output, or
   after a "+" a tanh, sigmoid or softmax one; any number of hidden layers; "tanh>erf" has tanh units in the
   first of them and erf units behind;
 - policy: weights and biases uniform in +-1/sqrt(what a layer reads), as torch begins with;
-- diabetes, cancer: scikit-learn's ``MLPRegressor`` (tanh, or logistic after a "+"), fitted to the data,
-  standardized, and asked through ``predict``.
+- diabetes, cancer, iris, wine: scikit-learn's ``MLPRegressor`` (tanh, or logistic after a "+"), fitted to the
+  data, standardized (classes of the last two one-hot), and asked through ``predict``.
 
 Rows per parameter count all rows: the look and the verification as well. Seconds are computing time of whole
 recoveries. Parameter errors are those of `unweave.compare`.
@@ -28,6 +29,7 @@ from itertools import pairwise
 import numpy as np
 
 import unweave
+from many_inputs import in_onnx, in_torch
 from unweave.arrays import Array
 
 ROWS = (
@@ -56,11 +58,17 @@ ROWS = (
     "policy:8-64-64-2",
     "policy:4-64-64-2",
     "policy:17-64-64-6",
+    "iris:4-64-64-3",
+    "wine:13-64-64-3",
+    "diabetes:10-64-64-1",
     "diabetes:10-16-16-1",
     "diabetes:10-30-30-1",
     "diabetes:10-50-50-1",
+    "diabetes:10-100-1",
     "cancer:30-16-16-1",
     "cancer:30-30-30-1",
+    "cancer:30-50-50-1",
+    "cancer:30-100-1",
     "diabetes+logistic:10-16-16-1",
     "diabetes+logistic:10-30-30-1",
     "cancer+logistic:30-16-16-1",
@@ -77,7 +85,15 @@ ROWS = (
     "tanh:8-16-16-1/float32",
     "diabetes:10-16-16-1/float32",
     "diabetes:10-30-30-1/float32",
+    *(
+        f"{data}:{shape}/{runtime}"
+        for data, shapes in (("diabetes", ("10-16-16-1", "10-30-30-1")), ("cancer", ("30-16-16-1",)))
+        for shape in shapes
+        for runtime in ("torch", "onnx")
+    ),
 )
+TRAINED = ("diabetes", "cancer", "iris", "wine")
+SINGLES = ("float32", "torch", "onnx")
 Target = Callable[[Array], Array]
 
 
@@ -104,18 +120,19 @@ def planted(kind: str, output: str, layers: list[int], seed: int) -> unweave.Net
 
 def trained(data: str, activation: str, hidden: list[int], seed: int) -> tuple[Target, unweave.Network]:
     """Return ``predict`` of a trained regressor, and the network inside."""
-    from sklearn.datasets import load_breast_cancer, load_diabetes
+    from sklearn import datasets
     from sklearn.neural_network import MLPRegressor
 
-    x, y = (load_diabetes if data == "diabetes" else load_breast_cancer)(return_X_y=True)
+    x, y = getattr(datasets, f"load_{'breast_cancer' if data == 'cancer' else data}")(return_X_y=True)
+    y = np.eye(3)[y] if data in ("iris", "wine") else y
     model = MLPRegressor(
         hidden_layer_sizes=hidden, activation=activation, alpha=1e-3, max_iter=400, random_state=seed
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit((x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std())
+        model.fit((x - x.mean(0)) / x.std(0), (y - y.mean(0)) / y.std(0))
     return model.predict, unweave.Network(
-        model.coefs_, model.intercepts_, [activation, activation, "identity"]
+        model.coefs_, model.intercepts_, [*[activation] * len(hidden), "identity"]
     )
 
 
@@ -137,20 +154,24 @@ def in_single(network: unweave.Network) -> tuple[Target, unweave.Network]:
 
 def target_of(row: str, seed: int) -> tuple[Target, unweave.Network]:
     """Return what is asked, and the truth."""
-    name, _, precision = row.partition("/")
+    name, _, runtime = row.partition("/")
     kind, shape = name.split(":")
     kind, _, more = kind.partition("+")
     layers = [int(width) for width in shape.split("-")]
-    if kind in ("diabetes", "cancer"):
+    if kind in TRAINED:
         target, truth = trained(kind, more or "tanh", layers[1:-1], seed)
     else:
         target = truth = planted(kind, more or "identity", layers, seed)
-    return in_single(truth) if precision else (target, truth)
+    if runtime:
+        target, truth = in_single(truth)
+    if runtime in ("torch", "onnx"):
+        target = (in_torch if runtime == "torch" else in_onnx)(truth)
+    return target, truth
 
 
 def measure(row: str, seeds: range, deadline: float | None) -> None:
     """Print one line of the table, and what failed below it; ``deadline`` in seconds of each recovery."""
-    precise = 1e-3 if row.endswith("/float32") else 1e-9
+    precise = 1e-3 if row.endswith(SINGLES) else 1e-9
     recovered, wrong, errors, rows, seconds, failures = 0, 0, [], [], [], []
     for seed in seeds:
         target, truth = target_of(row, seed)

@@ -15,6 +15,7 @@ from unweave.methods.smooth_patterns.first_layer import ProfileOptions, first_la
 from unweave.methods.smooth_patterns.layers_behind import BehindOptions, BehindSearch
 from unweave.methods.smooth_patterns.search import SmoothPatternsOptions
 from unweave.methods.smooth_patterns.sign_patterns import PatternOptions, SignPatterns
+from unweave.methods.smooth_patterns.split_cells import CellOptions, split_cells
 from unweave.methods.smooth_patterns.unit_kind import unit_kind
 from unweave.networks.activations import get_activation
 from unweave.networks.links import Link
@@ -181,6 +182,53 @@ def test_a_unit_that_no_circle_showed_is_found_when_the_rest_does_not_fit(
 
     monkeypatch.setattr(DirectionSearch, "run", blind)
     recovered(planted([6, 10, 8, 1]))
+
+
+def test_the_same_where_answers_are_in_single_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    correct = DirectionSearch.correct
+    seen = []
+
+    def blind(search: DirectionSearch, options: NormalOptions) -> None:
+        correct(search, options)
+        seen.append(len(search.units))
+        if len(seen) == 1:
+            search.units.pop()
+
+    monkeypatch.setattr(DirectionSearch, "correct", blind)
+    network = in_single(planted([5, 7, 5, 1], seed=1001))
+    result = unweave.recover(network, input_dim=5)
+    assert seen == [7, 7]
+    assert result.status is Status.RECOVERED, result.message
+
+
+@pytest.mark.parametrize(("layers", "most"), [([20, 15, 10, 2], 25), ([4, 20, 10, 2], 200)])
+def test_a_unit_that_is_not_known_splits_cells(layers: list[int], most: int) -> None:
+    network, rows = planted(layers, seed=1000), []
+
+    def ask(x: Array) -> Array:
+        rows.append(len(x))
+        return network(x)
+
+    def split(planes: Hyperplanes) -> tuple[Array, Array]:
+        rng = np.random.default_rng(1000)
+        patterns = SignPatterns(network, planes, 2, rng, PatternOptions())
+        patterns.extend(60)
+        asked = patterns.points, patterns.answers
+        return split_cells(ask, planes, *asked, 1e-7, rng, PatternOptions(), CellOptions())
+
+    every = planes_of(network)
+    assert len(split(every)[0]) == 0
+    assert rows[0] < most
+    known = np.arange(every.count) != 3
+    fewer = Hyperplanes(every.directions[known], every.positions[known], every.widths[known])
+    first, second = split(fewer)
+    assert len(first) > 0
+    np.testing.assert_array_equal(fewer.signs(first, 1.0)[0], fewer.signs(second, 1.0)[0])
+    assert (every.signs(first, 1.0)[0][:, 3] != every.signs(second, 1.0)[0][:, 3]).all()
+    search = DirectionSearch(network, layers[0], np.random.default_rng(1000), CIRCLES)
+    assert search.again((first[0], second[0]))
+    cosines = [abs(unit.direction @ every.directions[3]) for unit in search.units]
+    assert max(cosines) > 1 - 1e-10
 
 
 def test_patterns_are_distinct_and_exact() -> None:

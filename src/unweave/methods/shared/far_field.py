@@ -138,10 +138,15 @@ def units_on_circle(
     units: list[Unit],
     rng: np.random.Generator,
     options: CircleOptions | None = None,
+    through: tuple[Array, Array] | None = None,
 ) -> float:
-    """Add what a random circle in R^d shows to ``units``; return the size of the answers on it."""
+    """Add what a circle in R^d shows to ``units``; return the size of the answers on it.
+
+    The circle is a random one, or that ``through`` two directions (d,).
+    """
     options = options or CircleOptions()
-    circle = _Circle.random(dimension, options.radius, rng)
+    first, second = through or rng.standard_normal((2, dimension))
+    circle = _Circle.spanned(first, second, options.radius)
     found, size = _crossings(ask, circle, options)
     new = []
     for crossing in found:
@@ -161,7 +166,8 @@ def crossings_on_circle(
     ask: Ask, dimension: int, rng: np.random.Generator, options: CircleOptions
 ) -> list[Crossing]:
     """Return where answers step on a random circle in R^d, whatever crosses there."""
-    return _crossings(ask, _Circle.random(dimension, options.radius, rng), options)[0]
+    first, second = rng.standard_normal((2, dimension))
+    return _crossings(ask, _Circle.spanned(first, second, options.radius), options)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +177,9 @@ class _Circle:
     radius: float
 
     @staticmethod
-    def random(dimension: int, radius: float, rng: np.random.Generator) -> _Circle:
-        first, second = rng.standard_normal((2, dimension))
-        if dimension > 1:
+    def spanned(first: Array, second: Array, radius: float) -> _Circle:
+        """Through both directions, ``radius`` times as large as the first."""
+        if len(first) > 1:
             second = second - first * (first @ second) / (first @ first)
             second *= np.linalg.norm(first) / np.linalg.norm(second)
         else:

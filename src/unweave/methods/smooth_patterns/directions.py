@@ -87,10 +87,13 @@ class DirectionSearch:
             if self.circles > 1 and quiet and (len(self.units) == told or self._is_complete()):
                 break
 
-    def again(self) -> bool:
-        """Draw one circle more, and return whether it shows a unit that the others did not."""
+    def again(self, through: tuple[Array, Array]) -> bool:
+        """Draw the circle through two points, and return whether it shows a unit that the others did not."""
         before = len(self.units)
-        units_on_circle(self._ask, self._inputs, self.units, self._rng, self._options)
+        # In units of the radius, so that the circle is as large as the others.
+        scale = np.sqrt(self._inputs) / np.linalg.norm(through[0])
+        through = (scale * through[0], scale * through[1])
+        units_on_circle(self._ask, self._inputs, self.units, self._rng, self._options, through)
         self.circles += 1
         return len(self.units) > before
 

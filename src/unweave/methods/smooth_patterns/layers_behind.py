@@ -49,7 +49,9 @@ class BehindOptions:
     """Least equations per parameter of the starts in turn, where there are few rows: with too few, wrong
     units explain nearly as much; with too few units, right ones are not found."""
     continuation: ContinuationOptions = field(
-        default_factory=lambda: ContinuationOptions(stalls=6, together=1 / 16, inner_steps=40)
+        default_factory=lambda: ContinuationOptions(
+            stalls=6, together=1 / 16, inner_steps=40, quick_worsening=1.0
+        )
     )
     """Wide layers behind few inputs lie in long valleys, and have many surplus units. They need hundreds of
     inner iterations for a full step; the first ones find most of what it gains, and shorter steps end in
@@ -78,6 +80,12 @@ class BehindOptions:
     """... where the residual is larger: units that are nearly straight come apart late."""
     complete: float = 2e-4
     """The same of large fits, which take long to mend: weak units drop in before others are left out."""
+    found: float = 5e-5
+    """Residual of a large fit whose units are all there, which no lower ridge need show."""
+    early_rows: float = 0.6
+    """Share of the rows that is enough for large fits while no units have come apart, ..."""
+    parting_ridge: float = 1e-5
+    """... which they do from here on where linear numbers are eliminated: with few rows, wrong ones would."""
     least_ridge: float = 1e-11
     """Ridge below which surplus units are not told from others."""
     hopeless: float = 6e-3
@@ -92,7 +100,9 @@ class BehindOptions:
     """Condition of an exact fit. More shows that a unit is two: one acts where some sign is 1 and the other
     where it is -1, each saturated elsewhere, and no pattern tells them from one."""
     repairs: int = 6
-    """Times that units are added to one start."""
+    """Times that units are added to one start, ..."""
+    mending: float = 0.7
+    """... as long as that lowers the residual of a large fit to this part: another start is better then."""
     starts: tuple[int, int] = (3, 12)
     """Starts at least and at most ..."""
     work: float = 3e11
@@ -202,8 +212,10 @@ class BehindSearch:
         else:
             model = random_layers((self._inputs, *units, self._outputs), self._activation, self._rng)
         enough = options.complete if model.size >= fit.options.many else options.near
+        early = standard.part(options.early_rows) if model.size >= fit.options.many else fit
+        parting = options.parting_ridge if fit.eliminates(model) else options.turning_ridge
         for ridge in options.ridges:
-            level = fit.fit(model, ridge)
+            level = (early if ridge > parting else fit).fit(model, ridge)
             if level.residual > options.hopeless and self._turns(fit, level):
                 level = fit.patiently(level.model, ridge)
             model = level.model
@@ -211,19 +223,21 @@ class BehindSearch:
                 break
         if level.residual > options.hopeless:
             return LayersBehind(None, level.residual, units, 1, 0)
-        least = level.residual
+        least, before = level.residual, np.inf
         for _ in range(options.repairs + 1):
             check()
             level = standard.without_surplus(level)
-            level, closer = self._closer(fit, level)
+            level, closer, all_seen = self._closer(standard, level)
             least = min(least, closer.residual)
-            if closer.residual < max(options.proportional * level.residual, 10 * self._floor):
+            if all_seen:
                 found = self._leanest(standard, closer)
                 least = min(least, found.residual)
                 if found.model is not None:
                     return found
-            if closer.residual > options.near:
+            mended = options.mending * before if fit.eliminates(closer.model) else np.inf
+            if closer.residual > min(options.near, mended):
                 break  # a bad start: more units would not mend it
+            before = closer.residual
             more = max(2, level.model.biases[-2].size // 8)
             grown = standard.with_more_units(closer.model, more, level.ridge, self._rng)
             if not self._allows(standard, grown):
@@ -231,17 +245,23 @@ class BehindSearch:
             level = fit.fit(grown, max(level.ridge / fit.options.fall, self._least_ridge(fit, grown)))
         return LayersBehind(None, least, _units(level.model), 1, 0)
 
-    def _closer(self, fit: RidgeFit, level: RidgeLevel) -> tuple[RidgeLevel, RidgeLevel]:
-        """Return ``level`` and a fit at a hundredth of its ridge.
+    def _closer(self, standard: StandardFit, level: RidgeLevel) -> tuple[RidgeLevel, RidgeLevel, bool]:
+        """Return ``level``, a fit at a hundredth of its ridge, and whether that shows all units.
 
-        Quick steps settle a large fit first. What they leave shows whether units are missing, and then there
-        is no second fit.
+        Quick steps of a large fit end early, and what they leave hides weak units. Full ones come first, at
+        little less than its ridge: what they leave shows whether units are missing, and which are surplus.
         """
-        if level.model.size >= fit.options.many and level.ridge >= fit.options.least_iterative:
-            level = fit.fit(level.model, level.ridge)
-            if level.residual > self._options.complete:
-                return level, level
-        return level, fit.closer(level.model, level.ridge / 100)
+        options, fit = self._options, standard.fit
+        if fit.is_iterative(level.model, level.ridge):
+            level = replace(fit.closer(level.model, 0.99 * level.ridge), ridge=level.ridge)
+            if level.residual > options.complete:
+                return level, level, False
+            # Most are left out already where linear numbers were eliminated.
+            level = standard.without_surplus(level, 0.0 if fit.eliminates(level.model) else None)
+            if level.residual < options.found:
+                return level, level, True
+        closer = fit.closer(level.model, level.ridge / 100)
+        return level, closer, closer.residual < max(options.proportional * level.residual, 10 * self._floor)
 
     def _turns(self, fit: RidgeFit, level: RidgeLevel) -> bool:
         """Whether units should have come apart at this ridge; few of them do at lower ones too."""

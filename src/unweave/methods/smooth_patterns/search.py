@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
+from itertools import count, islice
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from unweave.methods.smooth_patterns.layers_behind import (
 )
 from unweave.methods.smooth_patterns.reasons import PatternReason
 from unweave.methods.smooth_patterns.sign_patterns import PatternOptions, SignPatterns
+from unweave.methods.smooth_patterns.split_cells import CellOptions, split_cells
 from unweave.methods.smooth_patterns.unit_kind import unit_kind
 from unweave.networks.activations import SOFTMAX, get_activation
 from unweave.networks.links import Link
@@ -63,9 +64,13 @@ class SmoothPatternsOptions:
     starts_alone: int = 2
     """Starts of one layer behind the signs, before starts of two take turns with them, and so on."""
     unexplained: float = 3e-3
-    """Residual of a start that may lack a unit of the first layer: one more circle is drawn, ..."""
+    """Residual of a start that may lack a unit of the first layer: cells are looked at, whether they are
+    split, ..."""
+    cells: CellOptions = field(default_factory=CellOptions)
+    looks: int = 2
+    """... at most so often in vain, ..."""
     further_circles: int = 3
-    """... at most so often."""
+    """... and at most so many circles are drawn through two parts of one."""
     profiles: ProfileOptions = field(default_factory=ProfileOptions)
     most_parameters: int = 3000
     """Parameters, without surplus, up to which several layers behind the signs are fitted: a minute."""
@@ -99,7 +104,7 @@ class SmoothPatternsSearch(Search):
         self._evidence = Evidence()
         self._doing = "the first hidden layer was being looked for"
         self._circles: DirectionSearch | None = None
-        self._further = 0
+        self._in_vain = 0
 
     def candidate(self) -> Candidate:
         """Return the network, once all layers are known."""
@@ -143,10 +148,14 @@ class SmoothPatternsSearch(Search):
         )
         self._polish()
 
+    @property
+    def _is_single(self) -> bool:
+        return self.findings.noise.kind == "float32"
+
     def _first_directions(self) -> tuple[Hyperplanes, str]:
         inputs, told = self.findings.region.n_inputs, self.request.activation
         with self.journal.stage("layer 1 directions") as stage:
-            single = self.findings.noise.kind == "float32"
+            single = self._is_single
             circles = self._options.coarse_circles if single else self._options.circles
             search = DirectionSearch(self._ask, inputs, self.rng, circles)
             try:
@@ -159,7 +168,7 @@ class SmoothPatternsSearch(Search):
                 raise GaveUp(PatternReason.NO_UNITS)
             noise = float(self.findings.noise.sigma_per_output.max())
             planes = Hyperplanes.of(search.units)
-            self._circles = None if single else search
+            self._circles = search
             if told is None:
                 kind = unit_kind(self._ask, planes, noise, self.rng)
             else:
@@ -173,7 +182,7 @@ class SmoothPatternsSearch(Search):
         None: a circle has shown a further unit of the first layer meanwhile.
         """
         options, where = self._options, self._options.patterns
-        if self.findings.noise.kind == "float32":
+        if self._is_single:
             where = replace(where, radius=where.coarse_radius, least_angle=where.coarse_angle)
         with self.journal.stage("layer 2") as stage:
             patterns = SignPatterns(self._ask, planes, self.findings.n_outputs, self.rng, where)
@@ -193,17 +202,25 @@ class SmoothPatternsSearch(Search):
                 )
                 if best.model is not None:
                     return best, chosen
-                if best.residual > options.unexplained and self._sees_more():
+                if best.residual > options.unexplained and self._sees_more(planes, patterns, where):
                     return None
         units = " and ".join(map(str, best.units))
         raise GaveUp(PatternReason.NOT_EXACT, units=units, first=planes.count, residual=best.residual)
 
-    def _sees_more(self) -> bool:
-        """Draw a further circle, unless there were enough, and return whether it shows a further unit."""
-        if self._circles is None or self._further >= self._options.further_circles:
+    def _sees_more(self, planes: Hyperplanes, patterns: SignPatterns, where: PatternOptions) -> bool:
+        """Return whether cells are split, and a circle through one shows the unit that does it."""
+        circles, options = self._circles, self._options
+        if circles is None or self._in_vain >= options.looks:
             return False
-        self._further += 1
-        return self._circles.again()
+        visible = (options.coarse_circles if self._is_single else options.circles).visible
+        asked = patterns.points, patterns.answers
+        split = split_cells(self._ask, planes, *asked, visible, self.rng, where, options.cells)
+        pairs = islice(zip(*split, strict=True), options.further_circles)
+        found = any(circles.again(pair) for pair in pairs)
+        if found and self._is_single:
+            circles.correct(options.normals)
+        self._in_vain += not found
+        return found
 
     def _starts(
         self, patterns: SignPatterns, activation: str, first: int
@@ -286,7 +303,7 @@ class SmoothPatternsSearch(Search):
             polishes=options.polishes,
             settled=options.settled,
             hopeless=options.hopeless,
-            equations_per_parameter=options.equations[self.findings.noise.kind == "float32"],
+            equations_per_parameter=options.equations[self._is_single],
         )
         for fit in fits:
             self._network = fit.model.to_network()

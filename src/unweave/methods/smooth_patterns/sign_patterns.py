@@ -50,6 +50,7 @@ class SignPatterns:
         self._ask, self._planes, self._rng, self._options = ask, planes, rng, options
         self._seen: set[bytes] = set()
         self._exhausted = False
+        self.points = np.empty((0, planes.directions.shape[1]))
         self.signs = np.empty((0, planes.count))
         self.answers = np.empty((0, outputs))
 
@@ -61,6 +62,7 @@ class SignPatterns:
             self._exhausted = not len(points)
             if len(points):
                 self.answers = np.concatenate([self.answers, self._ask(points)])
+                self.points = np.concatenate([self.points, points])
                 self.signs = np.concatenate([self.signs, signs])
 
     def rows(self, link: Link, count: int) -> tuple[Array, Array]:

@@ -27,10 +27,15 @@ class StandardFit:
         """Number of patterns."""
         return len(self.signs)
 
-    def without_surplus(self, level: RidgeLevel) -> RidgeLevel:
-        """Leave out units as long as the others explain as much."""
+    def part(self, share: float) -> RidgeFit:
+        """Return a fit to the first rows only."""
+        rows = int(share * self.rows)
+        return self._fit_to(self.signs[:rows], self.answers[:rows])
+
+    def without_surplus(self, level: RidgeLevel, together: float | None = None) -> RidgeLevel:
+        """Leave out units as long as the others explain as much, a share of them ``together`` at first."""
         if level.model.depth == 2:
-            return self.fit.without_surplus(level)
+            return self.fit.without_surplus(level, together=together)
         return without_surplus(self.fit, level)
 
     def with_more_units(
