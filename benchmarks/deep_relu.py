@@ -25,7 +25,7 @@ import unweave
 from deep_any_width import in_single
 from deep_trained import standardised, train_sklearn
 from harness import COMMON, Row, parser, run_recovery, say, seeds_of, summarise, tell
-from many_inputs import in_onnx
+from many_inputs import in_onnx, in_torch
 from named_rows import measure_all, read_rows
 from unweave.arrays import Array
 from unweave.networks.activations import get_activation
@@ -102,19 +102,6 @@ class Setting:
         names = [self.activation] * (len(self.layers) - 2) + ["identity"]
         network = unweave.Network(weights, biases, names)
         return network, network
-
-
-def in_torch(network: unweave.Network) -> Callable[[Array], Array]:
-    """Return it as a torch module of float32."""
-    import torch
-
-    module = network.to_torch().float()
-
-    def answer(x: Array) -> Array:
-        with torch.no_grad():
-            return np.asarray(module(torch.from_numpy(x.astype(np.float32))).numpy())
-
-    return answer
 
 
 RUNTIMES: dict[str | None, Callable[[unweave.Network], Callable[[Array], Array]]] = {

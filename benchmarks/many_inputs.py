@@ -50,14 +50,7 @@ def in_torch(network: unweave.Network) -> Callable[[Array], Array]:
     """Return it as a torch module of float32."""
     import torch
 
-    first, second = (torch.nn.Linear(*weight.shape) for weight in network.weights)
-    units = torch.nn.ReLU() if network.activations[0] == "relu" else torch.nn.Tanh()
-    with torch.no_grad():
-        for layer, weight, bias in zip((first, second), network.weights, network.biases, strict=True):
-            layer.weight.copy_(torch.from_numpy(weight.T.astype(np.float32)))
-            layer.bias.copy_(torch.from_numpy(bias.astype(np.float32)))
-    links = {"softmax": [torch.nn.Softmax(dim=1)], "sigmoid": [torch.nn.Sigmoid()]}
-    module = torch.nn.Sequential(first, units, second, *links.get(network.activations[-1], []))
+    module = network.to_torch().float()
 
     def answer(x: Array) -> Array:
         with torch.no_grad():

@@ -3,7 +3,8 @@
 Networks are planted or trained as in deep_relu.py, dead units taken out of the truth. "exact" counts the runs
 whose function agrees with the truth on 20,000 N(0, I) and 5,000 N(0, 9 I) points to 1e-9 of the answers'
 standard deviation, "parameters" those that `unweave.compare` calls the same to 1e-8. Every run is told on
-stderr as it ends.
+stderr as it ends; where there is no network, with the layers that were completed. ``--deadline`` is what a
+run may take.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ COLUMNS = {
     "parameters": "parameters to 1e-8",
     "all_rows_per_parameter": "all rows per parameter",
     "max_seconds": "most CPU s",
-    "statuses": "status, widths and function error of what was not recovered",
+    "statuses": "status, widths or completed layers, and function error of what was not recovered",
 }
 POINTS = ((1.0, 20_000), (3.0, 5_000))
 """Standard deviation and number of the points on which functions are compared."""
@@ -57,7 +58,14 @@ def function_error(truth: unweave.Network, network: unweave.Network | None) -> f
     return float(np.abs(network(points) - answers).max() / answers.std())
 
 
-def measure(setting: Setting, seeds: range) -> Row:
+def completed(result: unweave.Recovery) -> str:
+    """Widths of the layers that a run without a network has completed."""
+    known = result.known_layers
+    widths = [] if known is None else [weights.shape[1] for weights in known.weights]
+    return f"layers {'-'.join(map(str, widths))}" if widths else "no layer"
+
+
+def measure(setting: Setting, seeds: range, deadline: float | None = None) -> Row:
     """The row of one setting."""
     say(f"relu_any_depth: {setting.name}")
     runs = []
@@ -70,8 +78,10 @@ def measure(setting: Setting, seeds: range) -> Row:
                 seed,
                 target=target,
                 input_dim=truth.n_inputs,
+                deadline=deadline,
                 extra=lambda result, truth=truth: {
                     **figures(result),
+                    "known": completed(result),
                     "function": function_error(truth, result.network),
                     "rows": result.queries / truth.n_parameters,
                 },
@@ -87,7 +97,8 @@ def measure(setting: Setting, seeds: range) -> Row:
         all_rows_per_parameter=float(np.median([run.extra.get("rows", np.inf) for run in runs])),
         max_seconds=float(np.max([run.cpu_seconds for run in runs])),
         statuses=[
-            f"{run.seed} {run.extra['status']} {run.extra['widths']} {run.extra['function']:.0e}"
+            f"{run.seed} {run.extra['status']} {run.extra['widths'] or run.extra['known']} "
+            f"{run.extra['function']:.0e}"
             for run in missed
             if run.extra
         ],
@@ -97,9 +108,14 @@ def measure(setting: Setting, seeds: range) -> Row:
 def main(argv: Sequence[str] | None = None) -> list[Row]:
     """Run the rows that are not done and print the table."""
     options = parser(__doc__, "0:10", f"{' and '.join(QUICK)} only, 1 seed")
+    options.add_argument("--deadline", type=float, default=None, metavar="S", help="seconds of a run")
     quick = [setting for setting in SETTINGS if setting.name in QUICK]
     arguments, settings = read_rows(options, SETTINGS, quick, argv)
-    rows = measure_all(settings, measure, seeds_of(arguments, 10, 1), arguments.json)
+
+    def limited(setting: Setting, seeds: range) -> Row:
+        return measure(setting, seeds, arguments.deadline)
+
+    rows = measure_all(settings, limited, seeds_of(arguments, 10, 1), arguments.json)
     tell(rows, COLUMNS)
     return rows
 

@@ -8,7 +8,9 @@ import pytest
 import unweave
 from unweave import Status
 from unweave.methods.relu_coarse.search import ReluCoarseSearch
+from unweave.methods.shared.coarse_answers import refinement
 from unweave.methods.shared.coarse_answers.averaged_fit import AveragedFit
+from unweave.networks.error_bars import standard_errors
 from unweave.networks.parameters import NetworkParameters
 
 LINKS = {"identity": 1, "sigmoid": 1, "tanh": 2, "softmax": 3}
@@ -117,6 +119,38 @@ def test_error_bars_hold_the_truth():
         sizes = [bars.weights[0][:, order], bars.biases[0][order]]
         inside += [np.abs(a) <= 1.645 * b for a, b in zip(off, sizes, strict=True)]
     assert 0.8 <= np.mean(np.concatenate([each.reshape(-1) for each in inside])) <= 0.97
+
+
+def test_error_bars_are_worked_out_when_somebody_asks(monkeypatch):
+    """Of large networks they take as long as a fit: not those of every fit on the way."""
+    counted = []
+
+    def counting(*arguments):
+        counted.append(arguments)
+        return standard_errors(*arguments)
+
+    monkeypatch.setattr(refinement, "standard_errors", counting)
+    result = recover(planted(), "float32")
+    assert result.status is Status.RECOVERED
+    assert result.standard_errors is not None
+    assert result.evidence.parameter_error_bar < 1e-5
+    assert len(counted) == 1
+
+
+def test_weak_units_behind_a_sigmoid_are_found():
+    """Strong units hide on lines what they leave; some of the weak ones switch far out."""
+    rng = np.random.default_rng(1000)
+    incoming = rng.standard_normal((8, 30)).astype(np.float32)
+    outer = (rng.uniform(0.5, 1, (30, 1)) * rng.choice([-1, 1], (30, 1)) / 8).astype(np.float32)
+    biases = rng.uniform(-0.5, 0.5, 30)
+    outer[24:] *= np.geomspace(1e-2, 1e-3, 6)[:, None].astype(np.float32)
+    biases[24:] = [0.5, -6, 2, -1, 8, 0]
+    network = unweave.Network([incoming, outer], [biases.astype(np.float32), [-0.5]], ["relu", "sigmoid"])
+    result = recover(network, "float32")
+    assert result.status in (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
+    assert result.network.hidden == (30,)
+    x = 3 * rng.standard_normal((2000, 8))
+    assert np.abs(result.network(x) - network(x)).max() < 1e-5
 
 
 @pytest.mark.parametrize("precision", ["3 decimals", "noise 1e-2"])

@@ -271,6 +271,42 @@ def test_what_was_found_is_kept_when_the_budget_ends(share: float) -> None:
         np.testing.assert_allclose(cosines.max(axis=1), 1, atol=1e-9)  # signs included
 
 
+def states_behind(network: Network, depth: int, points: np.ndarray) -> np.ndarray:
+    """(n, m) of the first layers, of length one per unit."""
+    first = Network(network.weights[:depth], network.biases[:depth], network.activations[:depth])
+    states = first(points)
+    return np.asarray(states / np.maximum(np.linalg.norm(states, axis=0), 1e-300))
+
+
+@pytest.mark.parametrize("share", [0.4, 0.6, 0.8])
+def test_of_three_layers_those_that_are_complete_are_kept_when_the_budget_ends(share: float) -> None:
+    network = planted([8, 6, 6, 5, 1], THREE_LAYERS)
+    budget = int(share * recover(network, seed=1000).queries)
+    result = recover(network, max_queries=budget, seed=1000)
+    assert result.queries <= budget
+    assert result.status in (Status.FAILED, Status.APPROXIMATE), result.message
+    known, points = result.known_layers, np.random.default_rng(1).standard_normal((500, 8))
+    depth = 0 if known is None else len(known.weights)
+    assert result.network is not None or depth >= 1
+    if result.network is None and "in 3 hidden layers" in result.message:
+        assert depth == 2
+    for layer in range(1, depth + 1):
+        assert known is not None
+        found, truth = states_behind(known, layer, points), states_behind(network, layer, points)
+        assert found.shape == truth.shape
+        np.testing.assert_allclose((found.T @ truth).max(axis=1), 1, atol=1e-8)  # signs included
+
+
+def test_of_three_layers_the_first_is_kept_where_the_second_has_no_signs() -> None:
+    network = planted([8, 6, 6, 5, 1], 1003)
+    result = recover(network, seed=1000)
+    assert result.status is Status.FAILED
+    known, points = result.known_layers, np.random.default_rng(1).standard_normal((500, 8))
+    assert known is not None
+    found, truth = states_behind(known, 1, points), states_behind(network, 1, points)
+    np.testing.assert_allclose((found.T @ truth).max(axis=1), 1, atol=1e-8)
+
+
 def test_an_interrupt_hands_back_what_there_is() -> None:
     network = planted([8, 6, 5, 1], 1000)
     calls_left = 10_000

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import unweave
 from planted_pairs import in_float32, planted_pair
 from unweave.arrays import Array
+from unweave.methods.relu_pairs.method import refuses
+from unweave.probing.look import look
+from unweave.search import Request
+from unweave.targets.region import Region
+from unweave.targets.target import as_queries
 
 
 def test_float32() -> None:
@@ -34,6 +41,22 @@ def test_in_a_box_nothing_outside_is_asked() -> None:
     assert max(asked) <= 3
     assert result.status.is_recovered
     assert unweave.compare(net, result.network).function_error < 1e-9
+
+
+def test_few_decimals_are_not_refused_without_a_domain() -> None:
+    net = planted_pair([4, 6, 6, 1], seed=1001)
+    asked = as_queries(lambda x: np.round(net(x), 4), 4)
+    findings = look(asked, rng=np.random.default_rng(1000))
+    assert refuses(Request(), findings) is None
+    inside = replace(findings, region=Region.from_domain(-3, 3, 4))
+    assert "answers good to 1e-05" in (refuses(Request(), inside) or "")
+
+
+def test_few_decimals_are_read_between_their_flips() -> None:
+    net = planted_pair([4, 6, 6, 1], seed=1001)
+    result = unweave.recover(lambda x: np.round(net(x), 4), input_dim=4, seed=0, method="relu_pairs")
+    assert result.status is unweave.Status.RECOVERED
+    assert unweave.compare(net, result.network).parameter_error < 1e-9
 
 
 def test_precise_answers_everywhere_are_left_to_surfaces() -> None:

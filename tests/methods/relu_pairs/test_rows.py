@@ -29,12 +29,21 @@ def test_rows_in_a_box_come_near_its_corners_and_stay_inside() -> None:
 
 def test_misfits_are_counted_in_errors_of_an_answer_and_of_the_network_asked_about() -> None:
     rows = rows_of(Region.standard(5))
-    points = rows.draw(50)
-    answers = rows.ask(points)
+    points, answers = rows.ask(rows.draw(50))
+    assert len(points) == 50
     assert rows.misfits(NET, points, answers).max() < 1e-5
     off = rows.misfits(NET, points, answers + 1e-7)
     size = 1 + np.linalg.norm(points, axis=1) / np.sqrt(5)
     np.testing.assert_allclose(off * size, 100, rtol=1e-3)
+
+
+def test_corners_of_a_box_are_heard() -> None:
+    rows = rows_of(Region.from_domain(-3, 3, 5))
+    rows.ask(rows.draw(20))
+    points, answers = rows.given_before()
+    inputs = rows.view.region.to_inputs(points)
+    np.testing.assert_allclose(answers, NET(inputs), atol=1e-12)
+    assert len(np.unique(inputs[(np.abs(inputs) == 3).all(axis=1)], axis=0)) == 32
 
 
 def test_segments_lead_from_a_row_that_agrees_to_one_that_does_not() -> None:

@@ -18,6 +18,7 @@ Cost: 12 rows per parameter, divided by the outputs; half as many more for noise
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -29,11 +30,16 @@ from unweave.methods.shared.coarse_answers.refinement import CoarseOptions, Refi
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows, FarRows, link_of
 from unweave.methods.shared.coarse_answers.sliced import SlicedOptions
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.kinked.line_search import UnitsOnLines, coarse_line_options
+from unweave.methods.shared.kinked.line_search import (
+    LineSearchOptions,
+    UnitsOnLines,
+    coarse_line_options,
+    finer_line_options,
+)
 from unweave.methods.shared.kinked.reading import Reading, open_reading
 from unweave.methods.shared.kinked.sample_fit import SampleFit, fit_samples, units_may_turn
-from unweave.methods.shared.kinked.units import Units
 from unweave.methods.shared.refusals import links_to_try
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
@@ -46,6 +52,8 @@ from unweave.networks.signs import (
     to_form,
     to_network,
 )
+from unweave.numerics.missing_kinks import units_in_moments
+from unweave.numerics.variable_projection.nearby import DEFAULT_NEARBY_OPTIONS, NearbyOptions
 from unweave.numerics.variable_projection.problem import ProjectedProblem
 from unweave.numerics.variable_projection.prune import without_useless
 from unweave.numerics.variable_projection.search import SearchOptions
@@ -119,6 +127,25 @@ class ReluCoarseOptions:
     """... and residual that one must explain for that, over what all of them leave."""
     rows_after_lines: float = 4.0
     """Rows to which all parameters are fitted where lines have shown the units, as above, ..."""
+    weaker_rounds: int = 12
+    """Times that lines are searched for units weaker than those found, ..."""
+    mostly_explained: float = 3e-3
+    """... residual of these, relative to the spread, up to which weaker ones may be what is missing, ..."""
+    slow: float = 0.5
+    """... ratio of what is left after and before one, above which later ones look more closely, ..."""
+    stuck: float = 0.9
+    """... ratio above which that does not help any more, ..."""
+    brief_fit: NearbyOptions = field(
+        default_factory=lambda: NearbyOptions(repairs=0, worthwhile=0.1, idle=2, prunes=False)
+    )
+    """... and how these are fitted before each."""
+    lines_through_worst: int = 6
+    """Lines of them that lead through rows that are missed by most errors: what is missing has its kink not
+    far from there."""
+    by_moments: int = 3
+    """Units besides that moments of what is left point to."""
+    beyond_doubt: float = 0.3
+    """Residual over the largest that may be rounding, up to which no more are: a unit may add as much."""
     rounds_after_lines: int = 3
     """... and how often more are asked if they do not suffice, ..."""
     hardly_better: float = 0.3
@@ -269,13 +296,12 @@ class ReluCoarseSearch(Search):
             every = coarse_line_options(reading.error if reading.is_limited else noise.relative)
             short = min(self._options.short_reach * inputs**0.5, every.reach)
             for reach in sorted({short, every.reach}):
-                lines = UnitsOnLines(
-                    reading, self.journal, self.rng, replace(every, reach=reach), lambda form: None
-                )
+                known = self._form(reading) if self._ends_far_out else None
+                lines = self._lines(reading, replace(every, reach=reach), known)
                 try:
                     lines.search()
                 except GaveUp:
-                    if lines.residual > self._options.nearly_explained:
+                    if known is None and lines.residual > self._options.nearly_explained:
                         break
                 if lines.units.width and self._near(lines, reading, every.reach, may_end=reach < every.reach):
                     self._best.refine(self._searched_nearby, self._settled)
@@ -284,6 +310,42 @@ class ReluCoarseSearch(Search):
                     break
         return False
 
+    def _lines(
+        self,
+        reading: Reading,
+        options: LineSearchOptions,
+        known: AbsoluteForm | None,
+        through: Array | None = None,
+    ) -> UnitsOnLines:
+        """Return what searches lines for units, through what ``known`` ones leave if there are any.
+
+        The first lines lead ``through`` points (n, d).
+        """
+        rng, on_form = self.rng, lambda form: None
+        return UnitsOnLines(reading, self.journal, rng, options, on_form, known=known, through=through)
+
+    def _form(self, reading: Reading) -> AbsoluteForm | None:
+        """Return the units of the best fit, in units of ``reading``."""
+        fit = self._best.fit
+        return None if fit is None else to_form(fit.model.to_network()).scaled(1 / reading.spread)
+
+    def _left_nearby(self, form: AbsoluteForm, reading: Reading) -> tuple[Array, Array, Array]:
+        """Return rows (n, d) at hand, what ``form`` leaves there (n, K), and its errors (n,)."""
+        values, errors = reading.with_errors(self._rows.points)
+        read = np.isfinite(values).all(axis=1)
+        points = self._rows.points[read]
+        return points, values[read] - form(points), errors[read].max(axis=1)
+
+    def _with_moments(
+        self, units: tuple[Array, Array], form: AbsoluteForm, reading: Reading
+    ) -> tuple[Array, Array]:
+        """Return ``units`` and those that moments of what ``form`` leaves point to."""
+        points, left, errors = self._left_nearby(form, reading)
+        precise = errors <= self._options.error_ratio * reading.error
+        output = int(np.argmax((left[precise] ** 2).sum(axis=0)))
+        found = units_in_moments(points[precise], left[precise, output], self._options.by_moments)
+        return np.hstack([units[0], found[0]]), np.concatenate([units[1], found[1]])
+
     def _near(self, lines: UnitsOnLines, reading: Reading, farthest: float, may_end: bool) -> bool:
         """Fit units that lines have shown to values, with more rows while these leave something open.
 
@@ -291,14 +353,14 @@ class ReluCoarseSearch(Search):
         directions, as far out as ``farthest``, end the search if it ``may_end`` because of them.
         """
         options, most = self._options, self._rows.acceptable_misfit()
-        start = self._likely(lines.units, reading)
+        start = self._likely(*lines.every_unit, reading) if lines.known is None else lines.every_unit
         self._rows.extend_to(options.rows_after_lines * self._parameters(len(start[1])))
         far = self._read_rows(reading, *lines.far_rows)
-        few = int(options.share_of_lines * len(self._rows))
-        near = np.flatnonzero(far.distances() <= far.near)
-        self._rows.include(*far.at(self.rng.permutation(near)[:few]))
+        few = self._few()
+        self._include_near(far)
         far = far.joined(self._read_rows(reading, *lines.read_far_out(options.far_rows, farthest)))
-        for _ in range(options.rounds_after_lines):
+        start = self._with_weaker(start, reading, lines.options)
+        for number in range(options.rounds_after_lines):
             with self.journal.stage("fit units of lines") as stage:
                 fit = self._near_fit(start, reading.link, stage)
             if fit is None:
@@ -308,33 +370,92 @@ class ReluCoarseSearch(Search):
             self._faint = len(far.missed(fit.model, most)) > 0
             if self._best.is_explained and not len(missed):
                 return True
-            self._ends_far_out = self._best.is_explained and may_end
+            # Rows far out that were fitted once and are missed again ask for units farther out.
+            self._ends_far_out = self._best.is_explained and may_end and number > 0
             left = fit.misfit * self.findings.noise.relative
             hopeless = left > options.hardly_better * max(lines.residual, options.hardly_wrong)
             if self.context.is_late or self._ends_far_out or hopeless:
                 return False
             # Rows that show most, else more rows.
             self._rows.include(*far.at(missed[:few]))
-            if not self._best.is_explained:
+            if not self._best.is_explained and not len(missed):
                 self._rows.extend_to(options.row_growth_after_lines * len(self._rows))
             form = to_form(fit.model.to_network())
             start = form.weights, form.biases
+            start = self._with_weaker(start, reading, finer_line_options(lines.options), least_rounds=1)
         return self._best.is_explained
 
-    def _likely(self, units: Units, reading: Reading) -> tuple[Array, Array]:
-        """Return weights (d, m) and biases (m,) of the ``units`` that random rows ask for.
+    def _few(self) -> int:
+        """Return how many rows of another kind are fitted beside those at hand."""
+        return int(self._options.share_of_lines * len(self._rows))
 
-        Two kinks close together look like one on a line, and are no unit: only several outputs tell.
+    def _include_near(self, far: FarRows) -> None:
+        """Fit a few of the rows on lines that are nearby, too."""
+        near = np.flatnonzero(far.distances() <= far.near)
+        self._rows.include(*far.at(self.rng.permutation(near)[: self._few()]))
+
+    def _with_weaker(
+        self,
+        start: tuple[Array, Array],
+        reading: Reading,
+        line_options: LineSearchOptions,
+        least_rounds: int = 0,
+    ) -> tuple[Array, Array]:
+        """Return ``start`` and weaker units, from lines through what the stronger ones leave.
+
+        Next to strong units a line does not show weak ones, whose kinks are lost between theirs. Where all
+        rows are explained, lines are searched ``least_rounds`` times.
         """
-        if self._rows.n_outputs > 1:
-            return units.weights, units.biases
-        self._rows.extend_to(self._options.rows_per_unit * units.width)
+        options, before, finer = self._options, np.inf, False
+        strict = options.beyond_doubt if self.findings.noise.kind == "float32" else 1.0
+        for number in range(options.weaker_rounds):
+            with self.journal.stage("fit units of lines") as stage:
+                found = self._units_behind(reading.link, start, options.brief_fit, strict)
+                if found is None or not found.network.hidden:
+                    return start
+                left = found.search.fit.residual
+                stage.figures.update(rows=len(self._rows), width=found.network.hidden[0], residual=left)
+            form = to_form(found.network).scaled(1 / reading.spread)
+            start = form.weights, form.biases
+            enough = found.search.exact and number >= least_rounds
+            hopeless = left > options.mostly_explained or (finer and left > options.stuck * before)
+            if enough or hopeless or self.context.is_late:
+                break
+            points, left_at, errors = self._left_nearby(form, reading)
+            finer, before = finer or left > options.slow * before, left
+            lines = self._lines(
+                reading,
+                finer_line_options(line_options) if finer else line_options,
+                form,
+                points[np.argsort(-np.abs(left_at).max(axis=1) / errors)[: options.lines_through_worst]],
+            )
+            if not number and not least_rounds:  # random rows hardly show units that switch farther out
+                wide = lines.read_far_out(self._few(), options.short_reach * self._rows.n_inputs**0.5)
+                self._rows.include(*self._read_rows(reading, *wide).every())
+            with suppress(GaveUp):
+                lines.search()
+            self._include_near(self._read_rows(reading, *lines.far_rows))
+            units = self._with_moments(lines.every_unit, form, reading)
+            start = self._likely(*units, reading, rough=True)
+        return start
+
+    def _likely(
+        self, weights: Array, biases: Array, reading: Reading, *, rough: bool = False
+    ) -> tuple[Array, Array]:
+        """Return the units, of ``weights`` (d, m) and ``biases`` (m,), that random rows ask for.
+
+        Two kinks close together look like one on a line, and are no unit: only several outputs tell. Weak
+        units are ``rough``: lines meet one several times, and do not see that it is the same.
+        """
+        if self._rows.n_outputs > 1 and not rough:
+            return weights, biases
+        self._rows.extend_to(self._options.rows_per_unit * len(biases))
         z, x = reading(self._rows.points), self._rows.points
         read = np.isfinite(z).all(axis=1)
-        if read.sum() <= units.width + x.shape[1] + 1:
-            return units.weights, units.biases
+        if read.sum() <= len(biases) + x.shape[1] + 1:
+            return weights, biases
         problem = ProjectedProblem(x[read], z[read] - z[read].mean(axis=0))
-        asked = without_useless(problem, np.vstack([units.weights, units.biases]), self._options.useless)
+        asked = without_useless(problem, np.vstack([weights, biases]), self._options.useless)
         return asked[:-1], asked[-1]
 
     def _read_rows(self, reading: Reading, points: Array, values: Array, errors: Array) -> FarRows:
@@ -468,10 +589,17 @@ class ReluCoarseSearch(Search):
         all_tried = solution.method == "enumeration" and len(solution.alternatives) < MOST_ALTERNATIVES
         return fits[best], None if solution.unique or all_tried else still_open
 
-    def _units_behind(self, link: Link, start: tuple[Array, Array] | None = None) -> SampleFit | None:
+    def _units_behind(
+        self,
+        link: Link,
+        start: tuple[Array, Array] | None = None,
+        nearby: NearbyOptions = DEFAULT_NEARBY_OPTIONS,
+        strict: float = 1.0,
+    ) -> SampleFit | None:
         """Return the network of z = T^{-1}(y) that fits best; None if z is hardly known anywhere.
 
-        ``start`` are weights (d, m) and biases (m,) of units that are nearly right.
+        ``start`` are weights (d, m) and biases (m,) of units that are nearly right. A fit is exact up to
+        ``strict`` times the residual that counts as rounding or noise.
         """
         rows, options, kind = self._rows, self._options, self.findings.noise.kind
         used, errors = self._seen(link, rows.answers)
@@ -491,7 +619,7 @@ class ReluCoarseSearch(Search):
             z,
             width,
             self.request.activation,
-            floor=max(least, options.finest_residual),
+            floor=max(strict * least, options.finest_residual),
             rng=self.rng,
             noisy=noisy,
             options=SearchOptions(
@@ -500,6 +628,7 @@ class ReluCoarseSearch(Search):
             on_step=self.on_step,
             start=start,
             errors=None if start is None else row_errors,
+            nearby=nearby,
         )
         if fit.search.interrupted:
             raise KeyboardInterrupt
@@ -523,7 +652,12 @@ class ReluCoarseSearch(Search):
     def _fitted(self, network: Network, link: Link) -> AveragedFit:
         """Fit all parameters to all answers at hand."""
         behind = Network(network.weights, network.biases, [network.activations[0], link.name], network.skip)
-        return fit_to_rows(NetworkParameters.from_network(behind), self._rows, damping=self._options.damping)
+        return fit_to_rows(
+            NetworkParameters.from_network(behind),
+            self._rows,
+            damping=self._options.damping,
+            enough=self._rows.acceptable_misfit() if self.findings.noise.kind == "float32" else None,
+        )
 
     def _pruned(self, fit: AveragedFit) -> AveragedFit:
         """Leave out units that only fit noise, or errors of z that are not those of the answers."""

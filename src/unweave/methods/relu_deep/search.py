@@ -205,7 +205,7 @@ class ReluDeepSearch(Search):
         completion = Completion(
             self._probe, self._activation, self._sigma, self.journal, self.rng, options.completion
         )
-        dry = 0
+        dry, polished = 0, 0
         while len(self._pool.lines) < options.most_lines and not search.is_hopeless:
             before = len(search.units)
             with self.journal.stage("layer 2") as stage:
@@ -215,7 +215,9 @@ class ReluDeepSearch(Search):
             dry = 0 if len(search.units) > before else dry + 1
             if dry > options.dry_lines:
                 break
-            outcome = completion.attempt(search)
+            nearly = dry > 0 and len(search.units) > polished
+            outcome = completion.attempt(search, nearly)
+            polished = len(search.units) if nearly else polished
             if isinstance(outcome, Completed):
                 self._completed = outcome
                 self._evidence = replace(self._evidence, **outcome.figures)

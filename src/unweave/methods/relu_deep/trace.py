@@ -16,11 +16,12 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.relu_deep.meet import MeetingOptions, find_meeting
-from unweave.methods.shared.surfaces.crossing import cross
+from unweave.methods.shared.surfaces.crossing import Meeting, cross
 from unweave.methods.shared.surfaces.lifted import LiftedLayers
 from unweave.methods.shared.surfaces.probe import Probe
 from unweave.methods.shared.surfaces.sight import Sight
 from unweave.methods.shared.surfaces.surface import Surface
+from unweave.methods.shared.surfaces.walk import WalkOptions, meetings_from
 from unweave.numerics.clock import check
 
 
@@ -29,6 +30,9 @@ class TraceOptions:
     """When a surface is given up, and what its unit must explain."""
 
     meeting: MeetingOptions = field(default_factory=MeetingOptions)
+    walk: WalkOptions = field(default_factory=WalkOptions)
+    walkers: int = 24
+    """Places where the surface was seen that walks start from."""
     failures: int = 6
     """Crossings that failed, more than succeeded, after which a surface is given up."""
     least_confirmed: float = 0.8
@@ -68,16 +72,18 @@ def trace(
 
     ``kinks`` of the pool that fit are the surface's own.
     """
-    surface, _ = sight.absorb(surface, kinks)
+    surface, _, kinks = sight.absorb_possible(surface, kinks)
     tried: set[int] = set()
     failures = successes = 0
+    walks: list[Meeting] = []
     while surface.open:
         check()
+        # Meetings that were found beside the best one serve as well, as long as it is open behind them.
+        walks = [meeting for meeting in walks[1:] if surface.normal(meeting.behind) is None]
+        walks = walks or _by_walks(surface, rng, options)
+        meeting = walks[0] if walks else None
         targets = [unit for unit in _targets(surface) if unit not in tried]
-        if not targets:
-            break
-        meeting = None
-        for unit in rng.permutation(targets):
+        for unit in rng.permutation(targets) if meeting is None else ():
             meeting = find_meeting(surface, int(unit), rng, options.meeting)
             if meeting is not None:
                 break
@@ -92,8 +98,15 @@ def trace(
             continue
         successes += 1
         tried.clear()
-        surface, _ = sight.absorb(crossed.surface, kinks)
+        surface, _, kinks = sight.absorb_possible(crossed.surface, kinks)
     return _finished(surface, sight, options)
+
+
+def _by_walks(surface: Surface, rng: np.random.Generator, options: TraceOptions) -> list[Meeting]:
+    """Return meetings that walks from where the surface was seen lead to."""
+    order = rng.permutation(len(surface.places))[: options.walkers]
+    points = np.stack([surface.places[index].point for index in order])
+    return meetings_from(surface, points, surface.open_units, rng, options.walk)
 
 
 def _targets(surface: Surface) -> list[int]:

@@ -72,6 +72,8 @@ class CompletionOptions:
     """Residual above which some rows are not explained: they are left out of a second polish."""
     kept: tuple[float, float] = (1e-5, 20.0)
     """Misfit up to which rows are kept then: so much, or so many times the median."""
+    most_contradicting: int = 20
+    """Answers given before, those that a network explains worst, that are asked for again."""
     most_openings: int = 12
     """Polishes with rows at which open parameters act, as long as these tell something new."""
     most_polishes: int = 3
@@ -163,10 +165,11 @@ class Completion:
             if self._resolved(tower, assembled):
                 fit = self.fit(tower)
                 assembled = assemble(tower, fit, name, options.last_layer)
+            explained = fit.misfits <= options.explained
             agree = self._agree(assembled.network, options.explained)
-            if agree.mean() < options.polishable and not at_any_price:
-                agree = fit.misfits <= options.explained
-                return Attempt(fit.points[agree], fit.points[~agree])
+            # Where the fit explains all rows, an affine rest is what open weights leave: a polish finds them.
+            if agree.mean() < options.polishable and not explained.all() and not at_any_price:
+                return Attempt(fit.points[explained], fit.points[~explained])
         return self._finished(tower, fit, assembled)
 
     def _agree(self, network: Network, allowed: float) -> BoolArray:
@@ -243,6 +246,10 @@ class Completion:
             points, errors = self._errors(polished.network, *self._rows())
             if (errors <= options.agrees).all():
                 points, errors = self._check(polished.network)
+            if (errors <= options.agrees).all():
+                contradicting = self._heard(polished.network)
+                points = np.concatenate([points, contradicting[0]])
+                errors = np.append(errors, contradicting[1])
             agree = errors <= options.agrees
             if not agree.all():
                 self._keep_telling(points[~agree], self._probe(points[~agree]))
@@ -260,6 +267,21 @@ class Completion:
             network, ambiguity, len(points), float((~agree).mean()), self._figures(polished)
         )
         return Attempt(points[agree], points[~agree], completed)
+
+    def _heard(self, network: Network) -> tuple[Array, Array]:
+        """Return answers given before that contradict a network: points (n, d), asked anew, and errors (n,).
+
+        Lines and surfaces, of other searches as well, led to places that fresh rows do not see.
+        """
+        points, answers = self._probe.given_before()
+        _, errors = self._errors(network, points, answers)
+        worst = np.argsort(errors)[::-1][: self._options.most_contradicting]
+        points = points[worst[errors[worst] > self._options.agrees]]
+        if not len(points):
+            return points, np.zeros(0)
+        points, errors = self._errors(network, points, self._probe(points))
+        differ = errors > self._options.agrees
+        return points[differ], errors[differ]
 
     def _polished_again(self, polished: Polished) -> Polished:
         """Fit the network to the rows of the check, too, and to more where they leave something open."""

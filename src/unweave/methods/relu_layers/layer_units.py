@@ -225,7 +225,9 @@ class LayerUnits:
         if number == 1 and score is not None:
             surface = score.merged
         # While nothing was followed in vain, nothing deeper is about.
-        surface, verdict = self.tracer.follow(surface, self.sight, others, look_far=self.failures > 0)
+        surface, verdict = self.tracer.follow(
+            surface, self.sight, others, lambda each: each.open_units, look_far=self.failures > 0
+        )
         unit = self.finished(surface) if verdict.is_whole else None
         if unit is None:
             self.failures += 1

@@ -16,18 +16,13 @@ from enum import Enum
 import numpy as np
 
 from unweave.arrays import Array, IntArray
-from unweave.methods.shared.surfaces.crossing import (
-    Crossed,
-    CrossingOptions,
-    Meeting,
-    cross,
-    meeting_at,
-)
+from unweave.methods.shared.surfaces.crossing import Crossed, CrossingOptions, Meeting, cross
 from unweave.methods.shared.surfaces.flatness import Flatness, FlatnessOptions
 from unweave.methods.shared.surfaces.lifted import LiftedLayers
 from unweave.methods.shared.surfaces.probe import Probe
 from unweave.methods.shared.surfaces.sight import Sight
 from unweave.methods.shared.surfaces.surface import Place, Surface
+from unweave.methods.shared.surfaces.walk import WalkOptions, is_determined, meetings_from
 from unweave.numerics.clock import check
 
 
@@ -36,6 +31,7 @@ class TraceOptions:
     """Where surfaces are crossed, and when one is given up."""
 
     crossing: CrossingOptions = field(default_factory=CrossingOptions)
+    walk: WalkOptions = field(default_factory=WalkOptions)
     flatness: FlatnessOptions = field(default_factory=FlatnessOptions)
     starts: int = 24
     """Zeros that a walk may start from, beside places where the surface was seen."""
@@ -49,16 +45,12 @@ class TraceOptions:
     """Coordinates beyond which ways and spreads grow with the distance from the origin."""
     farthest: float = 1000.0
     """Largest coordinate of a zero."""
-    old_places: int = 8
-    """Places where the surface was seen that a walk starts from."""
-    hops: int = 8
-    """Crossings that a walk goes over."""
-    longest_way: float = 50.0
-    """Way to a crossing, in normalised inputs, beyond which it is of no use."""
-    wanted: int = 3
-    """Meetings of which the best is taken."""
+    old_places: int = 24
+    """Places where the surface was seen that walks start from."""
     preferred: float = 3.0
     """Factor on the usefulness of meetings with units that are wanted most."""
+    as_good: float = 0.3
+    """Room of a meeting, relative to that of the last one, at which it is crossed without another search."""
     dry_walks: int = 3
     """Searches without a meeting after which what is open stays open."""
     most_crossings: int = 400
@@ -102,13 +94,22 @@ class Tracer:
         """
         options = self._options
         if kinks:
-            surface, _ = sight.absorb(surface, kinks)
+            surface, _, kinks = sight.absorb_possible(surface, kinks)
         failures = successes = seen = missed = dry = 0
+        meetings: list[Meeting] = []
         while surface.open:
             check()
             if stop is not None and stop(surface):
                 return surface, Verdict.STOPPED
-            meetings = self.meetings(surface, None if prefer is None else prefer(surface))
+            # Meetings that were found beside the best one serve as well, as long as it is open behind them.
+            least = options.as_good * meetings[0].room if meetings else 0.0
+            meetings = [
+                meeting
+                for meeting in meetings[1:]
+                if meeting.room >= least and surface.normal(meeting.behind) is None
+            ]
+            if not meetings:
+                meetings = self.meetings(surface, None if prefer is None else prefer(surface))
             if not meetings:
                 dry += 1
                 if dry >= options.dry_walks:
@@ -116,7 +117,7 @@ class Tracer:
                 continue
             crossed = cross(self._probe, surface, meetings[0], self._rng, options.crossing)
             if crossed is None:
-                failures += 1
+                failures, meetings = failures + 1, []
                 if failures > 1 + successes / 3:
                     return surface, Verdict.LOST
                 continue
@@ -127,7 +128,7 @@ class Tracer:
                 return surface, Verdict.BENT
             surface = crossed.surface
             if kinks:
-                surface, _ = sight.absorb(surface, kinks)
+                surface, _, kinks = sight.absorb_possible(surface, kinks)
             if successes > options.most_crossings:
                 return surface, Verdict.LOST
         return surface, Verdict.COMPLETE
@@ -161,12 +162,10 @@ class Tracer:
         """Return places on the determined part of a surface, near and far."""
         chosen = self._rng.integers(len(surface.places), size=count)
         around = np.stack([surface.places[index].point for index in chosen])
-        found = []
-        for point in self.zeros(surface.known, surface.representative, around):
-            pattern = surface.known.pattern(point)
-            if surface.normal(pattern) is not None and surface.holds(point):
-                found.append(Place(point, pattern))
-        return found
+        points = self.zeros(surface.known, surface.representative, around)
+        if len(points):
+            points = points[surface.hold(points) & is_determined(surface, points, self._options.walk)]
+        return [Place(point, surface.known.pattern(point)) for point in points]
 
     def meetings(self, surface: Surface, preferred: IntArray | None = None) -> list[Meeting]:
         """Find known surfaces behind which the surface is open, the most useful meeting first."""
@@ -177,11 +176,9 @@ class Tracer:
         for more in (False, True):
             if more:
                 starts = self.determined_zeros(surface, options.starts)
-            for place in starts:
-                check()
-                self._walk(surface, place, preferred, found)
-                if len(found) >= options.wanted:
-                    break
+            if starts:
+                points = np.stack([place.point for place in starts])
+                found = meetings_from(surface, points, preferred, self._rng, options.walk)
             if found:
                 break
         favoured = set() if preferred is None else set(preferred.tolist())
@@ -191,58 +188,3 @@ class Tracer:
             return factor * meeting.usefulness(options.crossing.longest)
 
         return sorted(found, key=usefulness, reverse=True)
-
-    def _walk(self, surface: Surface, place: Place, preferred: IntArray | None, found: list[Meeting]) -> None:
-        """Walk on the surface from a place; add the meetings on the way."""
-        options, known = self._options, surface.known
-        point, pattern = place.point, place.pattern
-        for _ in range(options.hops):
-            normal = surface.normal(pattern)
-            if normal is None:
-                return
-            directions = self._directions(known, point, pattern, normal, preferred)
-            longest = options.longest_way * max(1.0, float(np.abs(point).max()) / options.far)
-            distances, units = known.first_crossings(point, directions, pattern)
-            hop = None
-            for direction, distance, unit in zip(directions, distances, units.tolist(), strict=True):
-                if distance > longest:
-                    continue
-                meeting, behind = point + distance * direction, pattern.copy()
-                behind[unit] = -pattern[unit]
-                if surface.normal(behind) is not None:
-                    hop = meeting, behind, direction, unit
-                    continue
-                useful = meeting_at(surface, meeting, pattern, unit, options.crossing)
-                if useful is not None:
-                    found.append(useful)
-            if hop is None or len(found) >= options.wanted:
-                return
-            meeting, behind, direction, unit = hop
-            turned = surface.normal(behind)
-            assert turned is not None
-            direction = direction - turned * (direction @ turned)
-            length = float(np.linalg.norm(direction))
-            if length < 1e-6 or known.jacobian(behind)[1][unit] @ direction * behind[unit] <= 0:
-                return  # the walk would leave the surface, or turn back
-            direction = direction / length
-            limit = known.first_crossing(meeting, direction, behind, unit).distance
-            point = meeting + min(0.5 * limit, max(1.0, longest / options.longest_way)) * direction
-            pattern = known.pattern(point)
-            if (pattern != behind).any():
-                return
-
-    def _directions(
-        self, known: LiftedLayers, point: Array, pattern: Array, normal: Array, preferred: IntArray | None
-    ) -> Array:
-        """Return directions (k, d) along the surface: towards preferred units, and at random."""
-        ways = [*self._rng.standard_normal((2, known.n_inputs))]
-        if preferred is not None and len(preferred):
-            heights = known.preactivations(point[None])[0]
-            chosen = self._rng.permutation(preferred)[:3]
-            gradients = known.jacobian(pattern)[1]
-            ways += [-np.sign(heights[unit]) * gradients[unit] for unit in chosen]
-        directions = np.stack(ways)
-        directions -= np.outer(directions @ normal, normal)
-        lengths = np.linalg.norm(directions, axis=1)
-        keep = lengths > 1e-9
-        return np.asarray(directions[keep] / lengths[keep, None])

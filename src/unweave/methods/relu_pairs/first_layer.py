@@ -168,7 +168,7 @@ class FirstLayer:
 
     def _ask(self, points: Array) -> Array:
         values = self._values(points)
-        if self._reading.is_limited and not np.isfinite(values).all():
+        if not np.isfinite(values).all():
             raise _NotRead
         return values
 

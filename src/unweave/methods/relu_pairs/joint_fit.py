@@ -118,5 +118,5 @@ class JointFit:
         points = points[rows.view.region.contains(points)]
         if not len(points):
             return polished
-        rows.keep(points, rows.ask(points))
+        rows.keep(*rows.ask(points))
         return self.fit(polished.network, near=True)

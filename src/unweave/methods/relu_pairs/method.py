@@ -1,8 +1,9 @@
-"""The row of two hidden layers of kinked units in coarse answers, behind a link, or inside a box."""
+"""The row of two hidden layers of kinked units in coarse or rounded answers, behind a link, or in a box."""
 
 from __future__ import annotations
 
 from unweave.methods.relu_pairs.search import ReluPairsOptions, ReluPairsSearch
+from unweave.methods.shared.coarse_answers.sharpened import DEFAULT_SHARPENED_OPTIONS
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
 from unweave.methods.shared.refusals import NO_KINKS, links_to_try, mostly_noise
 from unweave.networks.links import LINKS
@@ -24,11 +25,18 @@ def refuses(request: Request, findings: Findings) -> str | None:
     precise = findings.noise.kind == "float64" and links_to_try(request, findings) == ("identity",)
     if precise and not findings.region.has_box:
         return "the answers are precise, everywhere, with no last transformation: surfaces are followed"
-    if findings.noise.relative > limits.coarsest or not findings.noise.repeatable:
-        return f"it locates kinks in answers good to {limits.coarsest:.0e} of their spread"
+    coarsest = limits.coarsest_rounded if _is_sharpened(request, findings) else limits.coarsest
+    if findings.noise.relative > coarsest or not findings.noise.repeatable:
+        return f"it locates kinks in answers good to {coarsest:.0e} of their spread"
     if findings.region.n_inputs > limits.most_inputs:
         return f"it needs at most {limits.most_inputs} inputs, and there are {findings.region.n_inputs}"
     return None
+
+
+def _is_sharpened(request: Request, findings: Findings) -> bool:
+    """Return whether answers have few decimals and are read between their flips."""
+    plain = "identity" in links_to_try(request, findings) and not findings.region.has_box
+    return findings.noise.decimals is not None and request.averaging is None and plain
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
@@ -46,6 +54,8 @@ def cost(question: Question) -> Cost:
     surfaces = 60 * second * (first + min(first, question.inputs))
     rows = 500 + lines + planes + surfaces + max(1000, question.parameters)
     seconds = 1.0 + 1.2e-4 * rows
+    if question.noise == "rounded":
+        rows, seconds = DEFAULT_SHARPENED_OPTIONS.rows_per_answer * rows, 3 * seconds
     how = "hyperplanes of the first layer, and surfaces of the second across them"
     return question.cost(rows, seconds, 64e-6 * question.parameters**2, how)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array, BoolArray
+from unweave.methods.shared.coarse_answers.sharpened import SharpenedQueries
 from unweave.networks.network import Network
 from unweave.numerics.line_kinks import Line
 from unweave.targets.region import NormalisedQueries
@@ -20,6 +21,12 @@ class RowOptions:
     """Factors on the region, in turn, without a box."""
     corner: float = 0.1
     """Distance from a corner of the box, relative to its half width, of ends between which rows lie."""
+    most_corners: int = 1024
+    """Corners of the box that are asked."""
+    around: int = 400
+    """Rows that are asked around those that disagree, ..."""
+    farthest: float = 0.5
+    """... at most so far on the way to anywhere."""
 
 
 class PairRows:
@@ -46,12 +53,22 @@ class PairRows:
         places[:] = middle + half * (shares * ends[0] + (1 - shares) * ends[1])
         return points
 
-    def ask(self, points: Array) -> Array:
-        """Return answers (n, K) at points (n, d), which join the rows."""
+    def draw_around(self, points: Array) -> Array:
+        """Return points near those of (n, d): a unit that hardly any row sees acts there, too."""
+        options = self._options
+        starts = points[self._rng.integers(len(points), size=options.around)]
+        ends = self.view.region.sample(options.around, self._rng)
+        shares = options.farthest * self._rng.random((options.around, 1)) ** 2
+        return np.asarray(starts + shares * (ends - starts))
+
+    def ask(self, points: Array) -> tuple[Array, Array]:
+        """Return those of the points (n, d) that are read, and answers (n, K); they join the rows."""
         answers: Array = self.view(points)
+        read = np.isfinite(answers).all(axis=1)
+        points, answers = points[read], answers[read]
         self.points = np.concatenate([self.points, points])
         self.answers = np.concatenate([self.answers, answers])
-        return answers
+        return points, answers
 
     def keep(self, points: Array, answers: Array) -> None:
         """Make every later fit take these rows."""
@@ -59,14 +76,36 @@ class PairRows:
         self.kept_answers = np.concatenate([self.kept_answers, answers])
 
     def given_before(self) -> tuple[Array, Array]:
-        """Return all rows (n, d) and answers (n, K) of the run so far that were kept as evidence."""
-        inputs, answers = self.view.ledger.witnesses.rows()
-        return self.view.region.to_normalised(inputs), answers
+        """Return all rows (n, d) and answers (n, K) of the run so far that were kept as evidence.
 
-    def misfits(self, network: Network, points: Array, answers: Array) -> Array:
-        """Return errors (n,) at rows in errors of an answer, which grow with the length of x."""
+        Corners of a box are among them: a weight may act there and nowhere else.
+        """
+        corners = self._corners()
+        at_corners = self.view(corners)
+        inputs, answers = self.view.ledger.witnesses.rows()
+        points = np.concatenate([self.view.region.to_normalised(inputs), corners])
+        return points, np.concatenate([answers, at_corners])
+
+    def _corners(self) -> Array:
+        """Return corners (n, d) of the box, all of them where they are few."""
+        bounds, d, most = self.view.region.normalised_bounds, self.view.n_inputs, self._options.most_corners
+        if bounds is None:
+            return np.zeros((0, d))
+        if 2**d <= most:
+            upper = np.arange(2**d)[:, None] >> np.arange(d) & 1 == 1
+        else:
+            upper = np.random.default_rng(0).random((most, d)) < 0.5  # the same ones whenever they are heard
+        return np.where(upper, bounds[1], bounds[0])
+
+    @property
+    def half(self) -> float:
+        """By how much an answer that was given is off, where what is fitted is sharper."""
+        return self.view.half if isinstance(self.view, SharpenedQueries) else 0.0
+
+    def misfits(self, network: Network, points: Array, answers: Array, allowed: float = 0.0) -> Array:
+        """Return errors (n,) at rows, beyond those allowed, in errors of an answer, which grow with |x|."""
         size = 1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1])
-        errors = np.abs(network(points) - answers) / self._sigma
+        errors = np.maximum(np.abs(network(points) - answers) - allowed, 0.0) / self._sigma
         return np.asarray(errors.max(axis=1) / size)
 
 

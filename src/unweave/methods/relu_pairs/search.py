@@ -26,6 +26,7 @@ from unweave.methods.relu_pairs.second_layer import (
     with_signs,
 )
 from unweave.methods.relu_pairs.surfaces import Surfaces, SurfacesOptions
+from unweave.methods.shared.coarse_answers.sharpened import SharpenedOptions, SharpenedQueries
 from unweave.methods.shared.kinked.check_rows import CheckOptions, check_points
 from unweave.methods.shared.kinked.deep_polish import Polished, open_parameters
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
@@ -35,8 +36,10 @@ from unweave.networks.links import Link
 from unweave.networks.network import Network
 from unweave.networks.signs import KINKED
 from unweave.numerics.line_kinks import Line
+from unweave.probing.noise import Noise
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
 from unweave.targets.change_of_inputs import in_own_inputs
+from unweave.targets.region import NormalisedQueries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,12 @@ class ReluPairsOptions:
     """Number of inputs up to which normals are measured in all of them."""
     coarsest: float = 1e-5
     """Noise relative to the spread up to which hyperplanes are grown."""
+    coarsest_rounded: float = 1e-3
+    """The same of answers with few decimals, which are read between their flips (`sharpened`), ..."""
+    sharpened: SharpenedOptions = field(default_factory=SharpenedOptions)
+    """... on lines and surfaces, and ..."""
+    fitted: SharpenedOptions = field(default_factory=lambda: SharpenedOptions(bits=36))
+    """... at rows that all parameters are fitted to."""
     one_layer: float = 1e-7
     """Residual of one hidden layer, relative to the spread, that a second one does not leave: then units of
     the first are too weak to be told apart."""
@@ -112,8 +121,7 @@ class ReluPairsSearch(Search):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._options: ReluPairsOptions = context.options
-        self._view = context.view
-        self._sigma = float((self.findings.noise.sigma_per_output / self.findings.spread).max())
+        self._view, self._noise = self._sharpened(context.view, self._options.sharpened)
         self._network: Network | None = None
         self._ambiguity: str | None = None
         self._evidence = KinkedEvidence()
@@ -123,10 +131,22 @@ class ReluPairsSearch(Search):
         self._towards: list[Line] = []
         self._begin()
 
+    def _sharpened(
+        self, view: NormalisedQueries, options: SharpenedOptions
+    ) -> tuple[NormalisedQueries, Noise]:
+        """Return what is asked, and the error of its answers."""
+        noise = self.findings.noise
+        if noise.decimals is None:
+            return view, noise
+        sharpened = SharpenedQueries(view, noise, self.findings.spread, self.rng, options)
+        return sharpened, sharpened.noise
+
     def _begin(self) -> None:
         """Forget rows: those behind another link lie in another region."""
-        noise, options = self.findings.noise, self._options
-        self._rows = PairRows(self._view, noise.sigma_per_output, self.rng, options.rows)
+        options = self._options
+        view, noise = self._sharpened(self._view, options.fitted)
+        self._sigma = float((noise.sigma_per_output / self.findings.spread).max())
+        self._rows = PairRows(view, noise.sigma_per_output, self.rng, options.rows)
         self._joint = JointFit(self._rows, self.rng, options.joint)
 
     def candidate(self) -> Candidate:
@@ -148,9 +168,11 @@ class ReluPairsSearch(Search):
             if shallow and left <= self._options.one_layer:
                 raise GaveUp(ReluPairsReason.ONE_LAYER, residual=left)
         names = links_to_try(self.request, self.findings)[::-1]
+        if self._noise is not self.findings.noise:  # straight pieces are what is read between flips
+            names = ("identity",)
         for number, name in enumerate(names):
             link = Link(name)
-            reading = open_reading(self._view, self.findings.noise, link, self.findings.spread, self.rng)
+            reading = open_reading(self._view, self._noise, link, self.findings.spread, self.rng)
             try:
                 if reading is None:
                     raise GaveUp(ReluPairsReason.NOT_READ, link=name)
@@ -164,7 +186,7 @@ class ReluPairsSearch(Search):
 
     def _search(self, reading: Reading) -> None:
         options = self._options
-        first = FirstLayer(reading, self.findings.noise.relative, self.journal, self.rng, options.first)
+        first = FirstLayer(reading, self._noise.relative, self.journal, self.rng, options.first)
         try:
             first.search()
         finally:
@@ -190,7 +212,8 @@ class ReluPairsSearch(Search):
             if pair.residual <= options.polishable and self._polished(pair):
                 return
             growth *= options.growth
-        if self._network is None:
+        # Rounded answers would not contradict a network that sharper ones do.
+        if self._network is None or self._noise is not self.findings.noise:
             raise GaveUp(ReluPairsReason.NOT_EXPLAINED, units=len(first.planes), residual=residual)
 
     def _find_surfaces(self, first: FirstLayer, surfaces: Surfaces) -> None:
@@ -219,7 +242,7 @@ class ReluPairsSearch(Search):
         wanted = int(growth * rows_wanted(width, len(surfaces.found), outputs, options.second))
         with self.journal.stage("layer 2") as stage:
             self._rows.ask(self._rows.draw(wanted - len(self._rows.points)))
-            values = reading(self._rows.points)
+            values = reading(self._rows.points) if reading.is_limited else self._rows.answers / reading.spread
             seen = np.isfinite(values).all(axis=1)
             floor = max(options.floor * reading.error, lowered * options.plane_errors * first.error)
             floor = max(floor, lowered * options.least_floor)
@@ -248,8 +271,8 @@ class ReluPairsSearch(Search):
             best = self._joint.fit(network)
             stage.figures.update(residual=best.history[-1] / spread, rows=len(self._rows.points))
         with self.journal.stage("check") as stage:
-            points = self._check_points(best.network)
-            off = self._rows.misfits(best.network, points, self._rows.ask(points))
+            points, answers = self._rows.ask(self._check_points(best.network))
+            off = self._rows.misfits(best.network, points, answers)
             stage.figures.update(
                 worst=float(off.max()), rows=len(points), agree=float((off <= options.agrees).mean())
             )
@@ -258,6 +281,8 @@ class ReluPairsSearch(Search):
         if agree.mean() < self._agreed:
             return False
         self._agreed, explained = float(agree.mean()), bool(agree.mean() >= options.nearly)
+        if explained and not agree.all():
+            self._rows.ask(self._rows.draw_around(points[~agree]))
         best = self._joint.fit(best.network, near=True)
         if explained:
             best = self._joint.determined(self._joint.without_surplus(best))
@@ -277,9 +302,9 @@ class ReluPairsSearch(Search):
         """
         options = self._options
         points, answers = self._rows.given_before()
-        agree = self._rows.misfits(network, points, answers) <= options.agrees
+        agree = self._rows.misfits(network, points, answers, self._rows.half) <= options.agrees
         bad = np.flatnonzero(~agree)[: options.most_kept]
-        self._rows.keep(points[bad], answers[bad])
+        self._rows.keep(*self._rows.ask(points[bad]))
         if len(bad):
             self._towards = segments_between(points, agree, options.segments, self.rng)
         return not len(bad)

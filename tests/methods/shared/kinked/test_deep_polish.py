@@ -9,6 +9,8 @@ from planted_layers import planted, second_preactivations
 from unweave import Network
 from unweave.methods.shared.kinked.check_rows import check_points
 from unweave.methods.shared.kinked.deep_polish import (
+    DeepPolishOptions,
+    _Solver,
     clear_of_kinks,
     enough_rows,
     open_parameters,
@@ -86,3 +88,22 @@ def test_check_points_see_rare_units_more_often_than_random_ones() -> None:
     seen = (second_preactivations(network, points)[:, rare[0]] > 0).mean()
     assert points.shape == (5400, 10)
     assert seen > 2 * share[rare[0]]
+
+
+def test_what_a_jacobian_determines_is_told_as_by_its_singular_values() -> None:
+    rng, options = np.random.default_rng(0), DeepPolishOptions()
+    jacobian = rng.standard_normal((400, 80))
+    jacobian[:, :4] = jacobian[:, 10:13] @ rng.standard_normal((3, 4))  # they are never active alone
+    jacobian[:, 79] = 1.3 * jacobian[:, 50] + 1e-6 * rng.standard_normal(400)  # hardly ever
+    residual = rng.standard_normal(400)
+    solver = _Solver(jacobian.copy(), options)
+    size = np.linalg.norm(jacobian, axis=0)
+    left, values, right = np.linalg.svd(jacobian / size, full_matrices=False)
+    rank = int((values > options.rank * values[0]).sum())
+    assert rank == 76
+    step = right[:rank].T @ (left[:, :rank].T @ residual / values[:rank]) / size
+    np.testing.assert_allclose(solver.solve(residual), step, atol=1e-6 * np.abs(step).max())
+    roots, is_open = solver.covariance_roots(), np.linalg.norm(right[rank:], axis=0) > options.open_share
+    np.testing.assert_array_equal(np.isinf(roots), is_open)
+    expected = np.linalg.norm(right[:rank] / values[:rank, None], axis=0) / size
+    np.testing.assert_allclose(roots[~is_open], expected[~is_open], rtol=1e-6)

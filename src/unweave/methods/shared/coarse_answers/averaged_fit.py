@@ -26,6 +26,7 @@ import scipy.linalg
 from unweave.arrays import Array, BoolArray, RealArray
 from unweave.errors import OutOfTime
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows
+from unweave.networks.error_bars import has_own_error_bars
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit, suited_to
@@ -65,17 +66,26 @@ def fit_averaged(
     damping: float = 1e-3,
     steps: int = 60,
     stalls: int = 2,
+    enough: float | None = None,
     on_step: OnStep | None = None,
 ) -> AveragedFit:
     """Fit all parameters to ``answers`` (n, K) at ``points`` (n, D).
 
-    Errors are of size ``sigma``, (K,) or (n, K).
+    Errors are of size ``sigma``, (K,) or (n, K). From a start that is near, a step is the last one that gains
+    next to nothing below a misfit of ``enough``: one step more takes as long as all before it.
     """
     weights = np.broadcast_to(1 / sigma, answers.shape)
     problem = ValueFit(model, points, answers, weights)
     rounding = float(np.finfo(np.float64).eps * np.sqrt(np.mean((answers / sigma) ** 2)))
     options = LevenbergMarquardtOptions(
-        damping=damping, steps=steps, stalls=stalls, rounding=rounding, acceleration=True
+        damping=damping,
+        steps=steps,
+        stalls=stalls,
+        rounding=rounding,
+        acceleration=enough is None,
+        last_ratio=1.0 if enough is None else 0.95,
+        last_below=np.inf if enough is None else enough,
+        conditioning=not has_own_error_bars(model),
     )
     with np.errstate(over="ignore", invalid="ignore"):  # a fit that runs away ends with a large misfit ...
         try:
@@ -92,10 +102,17 @@ def fit_averaged(
 
 
 def fit_to_rows(
-    model: NetworkParameters, rows: AnsweredRows, *, damping: float = 1e-3, on_step: OnStep | None = None
+    model: NetworkParameters,
+    rows: AnsweredRows,
+    *,
+    damping: float = 1e-3,
+    enough: float | None = None,
+    on_step: OnStep | None = None,
 ) -> AveragedFit:
     """Fit all parameters to all ``rows`` at hand."""
-    return fit_averaged(model, rows.points, rows.answers, rows.errors, damping=damping, on_step=on_step)
+    return fit_averaged(
+        model, rows.points, rows.answers, rows.errors, damping=damping, enough=enough, on_step=on_step
+    )
 
 
 def without_unit(model: NetworkParameters, unit: int) -> NetworkParameters:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unweave.arrays import Array, BoolArray, IntArray
+from unweave.networks.error_bars import has_own_error_bars
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
@@ -234,7 +235,9 @@ def fit_flips(model: NetworkParameters, flips: Flips) -> FlipFit:
     answers = flips.selected(flips.values, model.n_outputs)
     weights = flips.selected(1.0, model.n_outputs)
     rounding = float(np.finfo(np.float64).eps * np.abs(answers).max())
-    options = LevenbergMarquardtOptions(damping=1e-9, rounding=rounding)
+    options = LevenbergMarquardtOptions(
+        damping=1e-9, rounding=rounding, conditioning=not has_own_error_bars(model)
+    )
     with np.errstate(over="ignore", invalid="ignore"):  # a fit that runs away ends with a large residual
         fit = levenberg_marquardt(ValueFit(model, flips.points, answers, weights), model.to_vector(), options)
     one_output = float(np.sqrt(answers.shape[1]))  # the mean went over all outputs, of which one counts

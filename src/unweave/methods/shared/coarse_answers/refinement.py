@@ -27,7 +27,7 @@ from unweave.methods.shared.coarse_answers.rounding_rule import RoundingRule, ro
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows, RowOptions, contributions, link_of
 from unweave.networks.activations import SOFTMAX
 from unweave.networks.error_bars import (
-    LARGEST_INVERSE,
+    has_own_error_bars,
     is_homogeneous,
     standard_error_network,
     standard_errors,
@@ -75,6 +75,8 @@ class Refinement(Generic[Measured]):
         self.notes: list[str] = []
         self._exact: NetworkParameters | None = None
         self._errors: Array | None = None
+        self._unasked: AveragedFit | FlipFit | None = None
+        """The last fit, until somebody asks for its error bars: of large networks they take as long as it"""
         self._rule = RoundingRule.NEAREST
         self._fitted = rows.points, rows.answers
         """Rows of the last fit, and one over the standard deviations of their answers"""
@@ -121,7 +123,7 @@ class Refinement(Generic[Measured]):
             rows.points,
             1 / (rows.errors * max(fit.misfit, 1.0)),
         )
-        self._errors = self._error_bars_of(fit.model, fit.standard_errors)
+        self._unasked = fit
         floor = rows.largest_sigma / max(float(findings.output_scale.max()), np.finfo(np.float64).tiny)
         self.evidence = replace(
             self.evidence,
@@ -130,8 +132,6 @@ class Refinement(Generic[Measured]):
             fit_history=tuple(value * floor for value in fit.history),
             fit_floor=floor,
             prediction_floor=floor * float(np.sqrt(fit.model.size / max(fit.equations - fit.model.size, 1))),
-            condition=self._condition(fit.model, fit.condition),
-            parameter_error_bar=None if self._errors is None else float(self._errors.max()),
             misfit=fit.misfit,
             acceptable_misfit=rows.acceptable_misfit(),
             answer_sigma=self._answer_sigma(fit),
@@ -140,6 +140,7 @@ class Refinement(Generic[Measured]):
 
     def candidate(self) -> Candidate:
         """Return the best network so far, in the target's own inputs."""
+        self._work_out_errors()
         model = self._exact if self._exact is not None else None if self.fit is None else self.fit.model
         network = None if model is None else self._in_inputs(model)
         errors = None
@@ -272,11 +273,9 @@ class Refinement(Generic[Measured]):
             free = max(fit.equations - fit.model.size, 1)
             sigma = max(fit.residual * float(np.sqrt(fit.equations / free)), np.finfo(np.float64).tiny)
             self._fitted = flips.points, flips.selected(1 / sigma, fit.model.n_outputs)
-            self._errors = self._error_bars_of(fit.model, fit.standard_errors)
+            self._unasked = fit
             self.evidence = replace(
                 self.evidence,
-                condition=self._condition(fit.model, fit.condition),
-                parameter_error_bar=None if self._errors is None else float(self._errors.max()),
                 flips=fit.equations,
                 fit_history=history,
                 fit_floor=max(float(np.finfo(np.float64).eps), fit.residual / scale),
@@ -289,19 +288,31 @@ class Refinement(Generic[Measured]):
         )
         self.evidence = replace(self.evidence, fit_history=history, fit_floor=exact / scale / 1e3)
 
+    def _work_out_errors(self) -> None:
+        """Work out the error bars of the last fit, unless that is done."""
+        fit, self._unasked = self._unasked, None
+        if fit is None:
+            return
+        self._errors = self._error_bars_of(fit.model, fit.standard_errors)
+        self.evidence = replace(
+            self.evidence,
+            condition=self._condition(fit.model, fit.condition),
+            parameter_error_bar=None if self._errors is None else float(self._errors.max()),
+        )
+
     def _error_bars_of(self, model: NetworkParameters, from_fit: Array | None) -> Array | None:
         """Return standard errors (P,) in normalized inputs; None if the rows do not determine all parameters.
 
         Least squares has them for all but homogeneous units, whose lengths it leaves open; conjugate
         gradients never meet those, and bound the errors of all else.
         """
-        if not is_homogeneous(model) or model.size > LARGEST_INVERSE:
+        if not has_own_error_bars(model):
             return from_fit
         return standard_errors(with_fixed_lengths(model), *self._fitted)
 
     def _condition(self, model: NetworkParameters, of_fit: float) -> float | None:
         """Return the condition of the final fit, or, of homogeneous units, infinity if it is singular."""
-        if not is_homogeneous(model) or model.size > LARGEST_INVERSE:
+        if not has_own_error_bars(model):
             return of_fit
         return np.inf if self._errors is None else None
 

@@ -189,6 +189,10 @@ class FarRows:
         """Return points, answers and precision of the ``chosen`` rows."""
         return self.points[chosen], self.answers[chosen], self.precision[chosen]
 
+    def every(self) -> tuple[Array, Array, Array]:
+        """Return points, answers and precision of all rows."""
+        return self.points, self.answers, self.precision
+
     def distances(self) -> Array:
         """Return the largest normalised input (n,) of every row."""
         return np.asarray(np.abs(self.points).max(axis=1, initial=0.0))

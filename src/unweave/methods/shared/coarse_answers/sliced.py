@@ -23,6 +23,7 @@ from unweave.methods.shared.coarse_answers.refinement import CoarseOptions, Refi
 from unweave.methods.shared.coarse_answers.rows import AnsweredRows, link_of
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics.clock import check
+from unweave.numerics.least_squares.normal_equations import solve_near
 from unweave.probing.findings import Findings
 from unweave.probing.noise import Noise
 from unweave.search import Candidate, Context, GaveUp, Reason, Search
@@ -146,9 +147,15 @@ class SlicedSearch(Search):
             outputs = in_all.weights[1].shape[1]
             least = (in_all.n_inputs + 1) * in_all.width / min(in_all.width, outputs)
             self._rows.extend_to(self._options.rows_per_parameter * max(in_all.size / outputs, least))
-            fit = fit_to_rows(in_all, self._rows, damping=self._options.near_damping, on_step=self.on_step)
+            fit = fit_to_rows(
+                in_all,
+                self._rows,
+                damping=self._options.near_damping,
+                enough=self._rows.acceptable_misfit(),
+                on_step=self.on_step,
+            )
             self._best.keep(fit)
-            stage.figures.update(rows=len(self._rows), misfit=fit.misfit)
+            stage.figures.update(rows=len(self._rows), steps=len(fit.history) - 1, misfit=fit.misfit)
         if not self._best.is_explained:
             raise GaveUp(SlicedReason.NOT_EXPLAINED, misfit=fit.misfit)
 
@@ -256,7 +263,7 @@ class _Beside:
         check()
         left = self._left(here, wanted, weights, step)
         for _ in range(self._options.steps):
-            move = np.linalg.lstsq(self._jacobian(here, weights, step), left, rcond=None)[0]
+            move = solve_near(self._jacobian(here, weights, step), left)
             for share in (1.0, 0.5, 0.1):
                 there = here + share * move
                 rest = self._left(there, wanted, weights, step)

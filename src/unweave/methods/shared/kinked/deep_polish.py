@@ -21,7 +21,7 @@ from unweave.methods.shared.kinked.copies import COPIES_OF_JACOBIAN
 from unweave.networks.jacobian import ValueJacobian
 from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
-from unweave.numerics.clock import check, svd_flops
+from unweave.numerics.clock import check
 from unweave.numerics.least_squares import LevenbergMarquardtOptions
 from unweave.numerics.least_squares.full_steps import take_full_steps
 from unweave.numerics.memory import require
@@ -43,6 +43,11 @@ class DeepPolishOptions:
     """Singular values of J, relative to the largest one, below which a direction is not determined."""
     certain: float = 1e-6
     """Smallest diagonal of the Cholesky factor of J^T J with which squaring J loses nothing that counts."""
+    apart: float = 1e-4
+    """Distance of a column of J from the span of others, both of size one, up from which normal equations
+    tell them apart."""
+    refinements: int = 3
+    """Times that the rest of the other columns is computed anew from what the last time left."""
     open_share: float = 1e-3
     """Share of a parameter's unit vector in the null space of J above which the parameter is open."""
     places: int = 60_000
@@ -223,48 +228,84 @@ def _free_parameters(model: NetworkParameters, effects: Array) -> IntArray:
 
 
 class _Solver:
-    """Least squares with one Jacobian (n, P), its columns scaled to one."""
+    """Least squares with one Jacobian (n, P), its columns scaled to one.
+
+    Columns A that are far from each other's span are solved by their normal equations. What the others, B,
+    add to them is told by the singular values of R = B - A C with C = A^+ B, refined until it is as precise
+    as B: a direction v of B beyond rounding is determined if |R v| is, relative to |(C v, v)|.
+    """
 
     def __init__(self, jacobian: Array, options: DeepPolishOptions) -> None:
         self._options = options
         size = np.linalg.norm(jacobian, axis=0)
         self._size = np.where(size > 0, size, 1.0)
-        self._scaled = jacobian / self._size
+        scaled = jacobian / self._size
         check(jacobian.size * jacobian.shape[1])
-        gram = scipy.linalg.blas.dsyrk(1.0, self._scaled.T, lower=1)
-        self._factor: Array | None = None
+        gram = scipy.linalg.blas.dsyrk(1.0, scaled.T, lower=1)
+        everything = np.arange(len(gram))
         try:
             factor = scipy.linalg.cholesky(gram, lower=True, check_finite=False)
             if np.diag(factor).min() > options.certain:
-                self._factor = factor
+                self._split(scaled, everything, everything[:0], factor)
                 return
         except scipy.linalg.LinAlgError:
             pass
-        check(svd_flops(*jacobian.shape))
-        self._left, self._values, self._right = np.linalg.svd(self._scaled, full_matrices=False)
+        factor, order, rank, _ = scipy.linalg.lapack.dpstrf(gram, tol=options.apart**2, lower=1)
+        self._split(scaled, order[:rank] - 1, order[rank:] - 1, np.tril(factor[:rank, :rank]))
+        self._rest(options, float(np.sqrt(np.linalg.norm(gram + np.tril(gram, -1).T, np.inf))))
+
+    def _split(self, scaled: Array, apart: IntArray, others: IntArray, factor: Array) -> None:
+        self._apart, self._others, self._factor = apart, others, factor
+        self._first, self._second = scaled[:, apart], scaled[:, others]
+        self._made = np.zeros((len(apart), 0))
+        """C V for the determined directions V of B"""
+        self._ways = np.zeros((len(others), 0))
+        """V"""
+        self._images = np.zeros((len(scaled), 0))
+        """R V / s^2, with the singular values s of R"""
+        self._values = np.zeros(0)
+        """s"""
+        self._open = np.zeros((len(self._size), 0))
+        """(P, k) orthonormal directions that nothing determines"""
+
+    def _rest(self, options: DeepPolishOptions, largest: float) -> None:
+        """Find which directions of B are determined; ``largest`` bounds the singular values of J."""
+        rest, made = self._second, np.zeros((len(self._apart), len(self._others)))
+        for _ in range(options.refinements):
+            check(2 * self._first.size * len(self._others))
+            more = self._normal(self._first.T @ rest)
+            rest, made = rest - self._first @ more, made + more
+        left, values, right = np.linalg.svd(rest, full_matrices=False)
+        values = np.append(values, np.zeros(len(right) - len(values)))
+        lengths = np.sqrt(1 + ((made @ right.T) ** 2).sum(axis=0))
+        seen = values > options.rank * largest * lengths
+        self._ways, self._values = right[seen].T, values[seen]
+        self._made = made @ self._ways
+        self._images = left[:, seen] / self._values
+        beyond = np.zeros((len(self._size), int((~seen).sum())))
+        beyond[self._apart], beyond[self._others] = -made @ right[~seen].T, right[~seen].T
+        self._open = np.linalg.qr(beyond)[0]
+
+    def _normal(self, right: Array) -> Array:
+        return np.asarray(scipy.linalg.cho_solve((self._factor, True), right, check_finite=False))
 
     def solve(self, residual: Array) -> Array:
-        """Return the step (P,); the shortest one where not everything is determined."""
-        if self._factor is not None:
-            right = self._scaled.T @ residual
-            step = scipy.linalg.cho_solve((self._factor, True), right, check_finite=False)
-        else:
-            rank = self._rank()
-            step = self._right[:rank].T @ (self._left[:, :rank].T @ residual / self._values[:rank])
+        """Return the step (P,); what is not determined does not move but with what it acts like."""
+        step = np.zeros(len(self._size))
+        amounts = self._images.T @ residual
+        step[self._others] = self._ways @ amounts
+        step[self._apart] = self._normal(self._first.T @ residual) - self._made @ amounts
+        step -= self._open @ (self._open.T @ step)
         return np.asarray(step / self._size)
 
     def covariance_roots(self) -> Array:
         """Return (P,) roots of the diagonal of (J^T J)^-1; infinite for what is open."""
-        if self._factor is not None:
-            inverse = scipy.linalg.solve_triangular(
-                self._factor, np.eye(len(self._factor)), lower=True, check_finite=False
-            )
-            return np.asarray(np.linalg.norm(inverse, axis=0) / self._size)
-        rank = self._rank()
-        seen = self._right[:rank]
-        roots = np.linalg.norm(seen / self._values[:rank, None], axis=0) / self._size
-        roots[1 - np.linalg.norm(seen, axis=0) ** 2 > self._options.open_share**2] = np.inf
+        inverse = scipy.linalg.solve_triangular(
+            self._factor, np.eye(len(self._factor)), lower=True, check_finite=False
+        )
+        squares = np.zeros(len(self._size))
+        squares[self._others] = ((self._ways / self._values) ** 2).sum(axis=1)
+        squares[self._apart] = (inverse**2).sum(axis=0) + ((self._made / self._values) ** 2).sum(axis=1)
+        roots = np.sqrt(squares) / self._size
+        roots[(self._open**2).sum(axis=1) > self._options.open_share**2] = np.inf
         return np.asarray(roots)
-
-    def _rank(self) -> int:
-        return int((self._values > self._options.rank * self._values[0]).sum())

@@ -106,6 +106,9 @@ class LineSearchOptions:
     """Units over kinks on a short line, beyond which units are not those that lines cross."""
     dry_rounds: int = 1
     """Rounds of lines and refinement without a new unit after which short lines are given up."""
+    times_typical: float | None = None
+    """Error, over the typical one, up to which a row on a line is read: where errors are larger at one end,
+    weak kinks are hidden all along. None: as long as it tells anything."""
     drawn_lines: int = 64
     """Lines of which the one is searched that is likely to be read farthest, behind a link."""
     most_draws: int = 6
@@ -150,17 +153,23 @@ class UnitsOnLines:
         options: LineSearchOptions,
         on_form: Callable[[AbsoluteForm], None],
         told: int | None = None,
+        known: AbsoluteForm | None = None,
+        through: Array | None = None,
     ) -> None:
         self._told = told
+        self.known = known
+        """Units that need not be searched for: lines lead through what they leave."""
         self._drawn = 0  # rows of the completeness check
         self._crossed = self._missed = (
             0  # known hyperplanes on lines in a box, and those without a kink there
         )
+        self._through = [] if through is None else list(through)
         self._reading, self._region, self._options = reading, reading.region, options
         self._journal, self._rng, self._line_rng = journal, rng, line_stream(rng)
         self._on_form = on_form
         lines = options.lines
-        if reading.is_limited:  # lines are chosen for equal answers, which are one spread per scale elsewhere
+        # Lines are chosen for equal answers, or known units leave little: elsewhere it is a spread per scale.
+        if reading.is_limited or known is not None:
             slope = self._region.n_inputs**-0.5 if options.coarse else 1.0  # the usual one, or the steepest
             lines = replace(lines, least_growth=slope)
         self._line_options = lines
@@ -178,6 +187,17 @@ class UnitsOnLines:
         self.answers = np.zeros((0, outputs))
         """(n, K) what was read there."""
         self._on_lines: list[tuple[Array, Array, Array]] = []
+
+    @property
+    def every_unit(self) -> tuple[Array, Array]:
+        """Weights (d, m) and biases (m,) of all units, those known first."""
+        units = self.units if self.known is None else Units.of(self.known).followed_by(self.units)
+        return units.weights, units.biases
+
+    @property
+    def options(self) -> LineSearchOptions:
+        """How lines are searched."""
+        return self._options
 
     @property
     def far_rows(self) -> tuple[Array, Array, Array]:
@@ -245,7 +265,15 @@ class UnitsOnLines:
         if self._options.sparing:
             self.rows = np.concatenate([self.rows, points])
             self.answers = np.concatenate([self.answers, values])
-        return values
+        return self._left_of(values, points)
+
+    def _left_of(self, values: Array, points: Array) -> Array:
+        """Return what known units leave of ``values`` (n, K) at ``points`` (n, d)."""
+        return values if self.known is None else values - self.known(points)
+
+    def _explained(self) -> Units:
+        """Return the units whose kinks are no news: those found, and those known, which may leave errors."""
+        return self.units if self.known is None else self.units.followed_by(Units.of(self.known))
 
     def _ask_on_line(self, points: Array) -> Array:
         values = self._read_line(points)
@@ -266,10 +294,10 @@ class UnitsOnLines:
         form: AbsoluteForm | None = None
         least, idle = np.inf, 0
         for _ in range(most):
-            drawn = self._draw_line(form)
+            drawn = self._draw_line(self._whole(form))
             before = self.units.width
             with self._journal.stage("line") as stage:
-                read = self._reading.stretch(drawn)
+                read = self._reading.stretch(drawn, self._largest_error)
                 if read is None:
                     continue
                 line, noise = read
@@ -284,7 +312,7 @@ class UnitsOnLines:
             kinks = found.positions
             if form is not None and not self._is_short and self._is_layered(line, kinks):
                 break
-            if options.coarse and self.units.width > options.most_units_per_kink * max(len(kinks), 1):
+            if self._are_accidents(len(kinks)):
                 break  # hardly any unit is met again: their normals are wrong
             with self._journal.stage("gradients") as stage:
                 new, left = units_at_kinks(
@@ -292,7 +320,7 @@ class UnitsOnLines:
                     self._region,
                     line,
                     kinks,
-                    self.units,
+                    self._explained(),
                     precision,
                     options.lines,
                     found.places if options.sparing else None,
@@ -313,6 +341,22 @@ class UnitsOnLines:
                 break
         raise GaveUp(LineReason.NOT_ONE_LAYER, units=self.units.width, residual=self.residual)
 
+    def _are_accidents(self, kinks: int) -> bool:
+        """Whether units are far more than the kinks of a coarse line; weak ones are not met on each."""
+        most = self._options.most_units_per_kink * max(kinks, 1)
+        return self._options.coarse and self.known is None and self.units.width > most
+
+    def _whole(self, form: AbsoluteForm | None) -> AbsoluteForm | None:
+        """Return ``form`` with what is known."""
+        if self.known is None or form is None:
+            return form or self.known
+        return self.known.joined(form)
+
+    @property
+    def _largest_error(self) -> float:
+        factor = self._options.times_typical
+        return LARGEST_ERROR if factor is None else self._reading.times_typical(factor)
+
     def _draw_line(self, form: AbsoluteForm | None) -> Line:
         """Draw a line; behind a link, the one of many that ``form`` says is read over the longest stretch.
 
@@ -322,11 +366,14 @@ class UnitsOnLines:
         many = 1 if form is None or not self._reading.is_limited else options.drawn_lines
         draw = partial(random_line, self._region, options.reach, self._line_rng, options.lines.corner)
         lines = [draw() for _ in range(many)]
+        if self._through:  # a point at which something is missing, whose kink is not far then
+            start = self._through.pop(0)
+            lines = [replace(line, start=start) for line in lines]
         if form is None or many == 1:
             return lines[0]
         lines[::2] = [_levelled(line, form) for line in lines[::2]]
         t = np.geomspace(1.0, options.reach, options.far_steps)
-        is_read = partial(self._reading.is_read, largest=LARGEST_ERROR)
+        is_read = partial(self._reading.is_read, largest=self._largest_error)
         sides = [[is_read(form(line.points(way * t))) for line in lines] for way in (-1, 1)]
         steps_read = np.minimum.accumulate(np.array(sides), axis=2).sum(axis=(0, 2))
         return lines[int(np.argmax(steps_read))]
@@ -378,7 +425,7 @@ class UnitsOnLines:
                 break
             if not in_box:
                 more[::2] *= options.wide
-            answers = self._reading(more)
+            answers = self._left_of(self._reading(more), more)
             read = np.isfinite(answers).all(axis=1)
             self.answers = np.concatenate([self.answers, answers[read]])
             self.rows = np.concatenate([self.rows, more[read]])
@@ -554,3 +601,14 @@ def coarse_line_options(precision: float) -> LineSearchOptions:
         spare_rows=100,
         most_short_lines=16,
     )
+
+
+def finer_line_options(options: LineSearchOptions) -> LineSearchOptions:
+    """Return coarse ``options`` that see weaker kinks, where few are left: between long windows, and with
+    fewer errors to spare. What is no unit, values tell.
+    """
+    kinks = replace(
+        options.lines.kinks, window=0.3, largest_window=0.45, shorter=0.4, shortest_window=0.1, clear=2.0
+    )
+    lines = replace(options.lines, kinks=kinks, noise_errors=2.0)
+    return replace(options, lines=lines, times_typical=5.0)

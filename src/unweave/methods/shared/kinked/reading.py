@@ -135,17 +135,21 @@ class Reading:
             answers = self.link.apply(values * self.spread)
         return np.asarray(np.isfinite(self._read(answers, largest)[0]).all(axis=1))
 
-    def stretch(self, line: Line) -> tuple[Line, LineNoise] | None:
+    def times_typical(self, factor: float) -> float:
+        """Return the error that is ``factor`` times the typical one, in roundings of the spread."""
+        return factor * self.error / self._rounding
+
+    def stretch(self, line: Line, largest: float = LARGEST_ERROR) -> tuple[Line, LineNoise] | None:
         """Return the part of ``line`` around t = 0 that is read, and the errors there; None if none is."""
         if not self.is_limited:
             return line, LineNoise.constant(self.error)
-        places, worst = [np.zeros(1)], [self.with_errors(line.points(np.zeros(1)))[1].max(axis=1)]
+        places, worst = [np.zeros(1)], [self.with_errors(line.points(np.zeros(1)), largest)[1].max(axis=1)]
         if not np.isfinite(worst[0]).all():
             return None
         for far in (line.low, line.high):
             count = max(1, int(np.ceil(np.log(abs(far) / _LEAST_STRETCH) / np.log(_STRETCH_RATIO))))
             t = np.sign(far) * np.minimum(_LEAST_STRETCH * _STRETCH_RATIO ** np.arange(count + 1), abs(far))
-            values, errors = self.with_errors(line.points(t))
+            values, errors = self.with_errors(line.points(t), largest)
             lost = np.flatnonzero(~np.isfinite(values).all(axis=1))
             read = int(lost[0]) if len(lost) else len(t)
             if read == 0:

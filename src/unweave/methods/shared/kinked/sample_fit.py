@@ -33,7 +33,7 @@ from unweave.networks.signs import SIGN_TOLERANCE, SignSolution, negative_slope,
 from unweave.networks.value_fit import ValueFit
 from unweave.numerics.least_squares import LevenbergMarquardtOptions, levenberg_marquardt
 from unweave.numerics.variable_projection.features import KINK, feature_of
-from unweave.numerics.variable_projection.nearby import search_nearby
+from unweave.numerics.variable_projection.nearby import DEFAULT_NEARBY_OPTIONS, NearbyOptions, search_nearby
 from unweave.numerics.variable_projection.orthonormal import orthonormal_columns
 from unweave.numerics.variable_projection.prune import OnStep
 from unweave.numerics.variable_projection.search import SearchOptions, UnitSearch, search_units
@@ -94,6 +94,7 @@ def fit_samples(
     on_step: OnStep | None = None,
     start: tuple[Array, Array] | None = None,
     errors: Array | None = None,
+    nearby: NearbyOptions = DEFAULT_NEARBY_OPTIONS,
 ) -> SampleFit:
     """Fit a network of ``width`` (None: find out) to x (n, d), y (n, K).
 
@@ -101,6 +102,7 @@ def fit_samples(
     says that it is noise. With ``activation`` None, ReLU and leaky ReLU are told apart by the affine part.
     ``start`` are weights (d, m) and biases (m,) of units that are nearly right: no other start is
     tried then, and signs are left to the caller, who knows more rows.
+    ``nearby`` says how long that is repaired.
     ``errors`` (n,) say how much less than others some rows count beside such a start.
     """
     feature = KINK if activation is None else feature_of(activation)
@@ -134,6 +136,7 @@ def fit_samples(
             floor=floor,
             rng=rng,
             feature=feature,
+            options=nearby,
             on_step=on_step,
             inputs=extended,
         )

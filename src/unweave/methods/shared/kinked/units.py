@@ -17,6 +17,7 @@ from unweave.methods.shared.kinked.lines import (
     on_hyperplane,
     unexplained,
 )
+from unweave.networks.absolute_form import AbsoluteForm
 from unweave.numerics.line_kinks import Line, Precision
 from unweave.targets.region import Region
 
@@ -45,6 +46,12 @@ class Units:
         return cls(
             np.zeros((n_inputs, 0)), empty, np.zeros((0, n_outputs)), empty, empty, np.zeros(0, dtype=bool)
         )
+
+    @classmethod
+    def of(cls, form: AbsoluteForm) -> Units:
+        """Return the units of a form, met on no line."""
+        none = np.zeros(form.width)
+        return cls(form.weights, form.biases, form.heights, none, none, none.astype(np.bool_))
 
     @property
     def width(self) -> int:

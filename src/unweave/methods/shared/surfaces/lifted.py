@@ -131,6 +131,22 @@ class LiftedLayers:
         self._derivatives[key] = result
         return result
 
+    def jacobians(self, patterns: Array) -> tuple[Array, Array]:
+        """Return G (n, dimension, d) and gradients (n, units, d), as `jacobian`, for patterns (n, units)."""
+        count, inputs = len(patterns), self.n_inputs
+        zero = np.zeros((count, 1, inputs))
+        derivative = np.concatenate([np.broadcast_to(np.eye(inputs), (count, inputs, inputs)), zero], axis=1)
+        gradients, start = [np.zeros((count, 0, inputs))], 0
+        for stage in self.stages:
+            gradient = stage.matrix @ derivative
+            signs = patterns[:, start : start + stage.width]
+            start += stage.width
+            gradients.append(gradient)
+            factor = np.where(signs > 0, 1.0, self.slope) if stage.signed else signs
+            passed = derivative[:, :-1] if not stage.signed else stage.channels @ derivative
+            derivative = np.concatenate([factor[:, :, None] * gradient, passed, zero], axis=1)
+        return derivative, np.concatenate(gradients, axis=1)
+
     def gradients(self, patterns: Array, alpha: Array) -> Array:
         """Return the gradients (n, d) of alpha . phi, alpha (F,), in the regions of patterns (n, units)."""
         back, end = np.broadcast_to(alpha, (len(patterns), len(alpha))), self.n_units

@@ -178,6 +178,14 @@ class Probe:
         """Return all points (n, r) and answers (n, K) that are kept."""
         return np.concatenate(self._points), np.concatenate(self._answers)
 
+    def given_before(self) -> tuple[Array, Array]:
+        """Return points (n, r) and answers (n, K) of the whole run that were kept as evidence.
+
+        Other searches have asked most of them; they are not among those of `asked`.
+        """
+        inputs, answers = self._view.ledger.witnesses.rows()
+        return self.region.to_normalised(inputs) @ self.frame, answers / self._spread
+
     def error_at(self, points: Array) -> Array:
         """Return the error (n,) of an answer at points (n, d): rounding grows with the terms it sums."""
         size = self._level + self._growth * np.linalg.norm(points, axis=1)

@@ -30,6 +30,8 @@ class SightOptions:
     """Distance to a unit's surface, relative to 1 + |x|, up to which it explains a kink."""
     same_place: float = 3e-6
     """Distance between a predicted and a measured kink, relative to (1 + |t|) sqrt(d)."""
+    clearly_open: float = 1e-4
+    """Least singular value of mixtures of N behind a kink, of size one, up from which any kink fits."""
     one_zero: float = 1e-6
     """Second over first singular value of what a half-known unit may be at both ends of a stretch."""
 
@@ -80,6 +82,7 @@ class Sight:
         self._allowed = np.zeros(0)
         self._values = np.zeros((0, shape[2]))
         self._points = np.zeros((0, known.n_inputs))
+        self._mixtures: Array | None = None
 
     # -- kinks --------------------------------------------------------------------------------------------
 
@@ -146,22 +149,23 @@ class Sight:
 
     def absorb(self, surface: Surface, kinks: Iterable[int]) -> tuple[Surface, set[int]]:
         """Add all of the kinks that are the surface's own; return their numbers, too."""
+        surface, members, _ = self.absorb_possible(surface, kinks)
+        return surface, members
+
+    def absorb_possible(self, surface: Surface, kinks: Iterable[int]) -> tuple[Surface, set[int], list[int]]:
+        """Add kinks as `absorb`; return, too, those of which it is not clear yet.
+
+        All others are of other units, however much more becomes known of the surface.
+        """
         self.update()
-        options, members = self.options.surface, set()
+        options, members = self.options.surface, set[int]()
         left_over = np.array([k for k in kinks if self._equations[k] is not None], dtype=int)
         while len(left_over):
             check()
-            image = self._matrices[left_over] @ surface.null
-            left, values, _ = np.linalg.svd(image, full_matrices=False)
-            clear = values > options.rank
-            rank = clear.sum(axis=1)
-            wanted = self._wanted[left_over]
-            inside = np.einsum("nij,ni->nj", left, wanted) * clear
-            off = np.linalg.norm(wanted - np.einsum("nij,nj->ni", left, inside), axis=1)
-            possible = (off <= self._allowed[left_over]) | (rank == 0)
-            spare = self._readable[left_over] + 1 - rank
-            fits = possible & (rank > 0) & (spare >= options.coincidences)
+            possible, spare = self._fits(surface, left_over)
+            fits = spare >= options.coincidences
             if not fits.any():
+                left_over = left_over[possible]
                 break
             best = int(left_over[fits][np.argmax(spare[fits])])
             left_over = left_over[possible & (left_over != best)]  # what does not fit now never will
@@ -171,7 +175,37 @@ class Sight:
             if larger is not None:
                 surface = larger
                 members.add(best)
-        return surface, members
+        return surface, members, left_over.tolist()
+
+    def _fits(self, surface: Surface, kinks: IntArray) -> tuple[BoolArray, IntArray]:
+        """Return whether kinks (n,) may be the surface's own, and equations to spare of those that fit."""
+        options, null = self.options.surface, surface.null
+        possible, spare = np.ones(len(kinks), dtype=bool), np.full(len(kinks), -1)
+        matrices = self._matrices[kinks]
+        rows = np.arange(len(kinks))
+        if null.shape[1] > 2 * matrices.shape[1]:
+            # Where so much is open that any kink fits, a few mixtures of N show it.
+            mixed = matrices @ (null @ self._mixture(null.shape[1], matrices.shape[1]))
+            least = np.linalg.svd(mixed, compute_uv=False)[:, -1]
+            rows = np.flatnonzero(least <= self.options.clearly_open)
+        if not len(rows):
+            return possible, spare
+        left, values, _ = np.linalg.svd(matrices[rows] @ null, full_matrices=False)
+        clear = values > options.rank
+        rank = clear.sum(axis=1)
+        wanted = self._wanted[kinks[rows]]
+        inside = np.einsum("nij,ni->nj", left, wanted) * clear
+        off = np.linalg.norm(wanted - np.einsum("nij,nj->ni", left, inside), axis=1)
+        possible[rows] = (off <= self._allowed[kinks[rows]]) | (rank == 0)
+        fits = possible[rows] & (rank > 0)
+        spare[rows] = np.where(fits, self._readable[kinks[rows]] + 1 - rank, -1)
+        return possible, spare
+
+    def _mixture(self, count: int, few: int) -> Array:
+        """Return a matrix (count, few), the same at every call."""
+        if self._mixtures is None or self._mixtures.shape[0] < count:
+            self._mixtures = np.random.default_rng(0).standard_normal((count, few)) / np.sqrt(count)
+        return self._mixtures[:count]
 
     # -- lines --------------------------------------------------------------------------------------------
 

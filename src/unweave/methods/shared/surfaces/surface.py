@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.shared.surfaces.lifted import LiftedLayers
 from unweave.methods.shared.surfaces.probe import Kink
 
@@ -155,6 +155,13 @@ class Surface:
         rest = self.null - np.outer(chosen, chosen @ self.null) / (chosen @ chosen)
         left, values, _ = np.linalg.svd(rest, full_matrices=False)
         return np.asarray(left[:, values > 0.5])  # they are zero or one
+
+    @property
+    def open_units(self) -> IntArray:
+        """Known units of the last layer, among all of them, of what is read of which something is open."""
+        width = self.known.stages[-1].width if self.known.stages else 0
+        sizes = np.linalg.norm(self.open_directions[:width], axis=1)
+        return np.asarray(self.known.top.start + np.flatnonzero(sizes > self.options.one_normal))
 
     def with_equations(self, kink: KinkEquations, point: Array, spare: int | None = None) -> Surface | None:
         """Add one more of the surface's kinks; return None if it is of another unit, or cannot be told.
