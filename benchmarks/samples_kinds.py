@@ -5,6 +5,8 @@
     logged:KIND:DATA-WIDTH    predictions of a scikit-learn regressor trained on DATA, 20 inputs per parameter
                               drawn near its rows
     deep:KIND:LAYERS:PER      two hidden layers, their widths and the activation told
+    axis:KIND:open, :told     one network for each of 2 to 32 inputs and 2, 4 or 8 units, 20 samples per
+                              parameter, the activation not told or told; a seed is one of these 15 cells
 
 "found" counts networks of the right kind and width; without noise their parameter error must be at most 1e-8,
 too. Quadratic units are not unique, so that the error of their function counts. Under noise the table adds
@@ -62,7 +64,10 @@ CASES = (
         for width in (8, 20)
     ),
     *(f"deep:{kind}:{layers}:50" for kind in ("tanh", "relu") for layers in ("4-6-4-1", "6-8-5-1")),
+    *(f"axis:{kind}:{told}" for told in ("told", "open") for kind in ("relu", "tanh", "sigmoid", "softplus")),
 )
+AXIS = [(inputs, width) for inputs in (2, 4, 8, 16, 32) for width in (2, 4, 8)]
+"""Inputs and units of the networks of an axis."""
 LARGEST_ERROR = 1e-8
 INTERVAL = 1.645
 """Standard errors on either side of an interval that holds the truth nine times in ten."""
@@ -92,10 +97,14 @@ def samples_of(case: str, seed: int) -> tuple[unweave.Network, Array, Array]:
         data, width = shape.split("-")
         net, x = logged(kind, data, int(width), seed)
         return net, x, net(x)
-    layers = [int(width) for width in shape.split("-")]
+    if family == "axis":
+        seed, cell = divmod(seed, len(AXIS))
+        layers = [*AXIS[cell], 1]
+    else:
+        layers = [int(width) for width in shape.split("-")]
     net = unweave.random_network(layers, kind, seed=seed, outer="normal")
     rng = np.random.default_rng([seed, 1])
-    per = 20 if family == "noise" else int(rest[0])
+    per = 20 if family in ("noise", "axis") else int(rest[0])
     x = rng.standard_normal((per * net.n_parameters, layers[0]))
     y = net(x)
     if family == "noise":
@@ -177,6 +186,7 @@ def measure(case: str, seeds: range, told: bool) -> None:
     for seed in seeds:
         truth, x, y = samples_of(case, seed)
         says = {"hidden": list(truth.hidden), "activation": kind} if family == "deep" else {}
+        says |= {"activation": kind} if case.endswith(":told") else {}
         began = time.process_time()
         result = unweave.recover(unweave.Samples(x, y), **says)
         seconds.append(time.process_time() - began)

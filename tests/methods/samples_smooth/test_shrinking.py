@@ -11,11 +11,12 @@ from unweave.methods.samples_smooth.ending import Ending
 from unweave.methods.samples_smooth.race_options import RaceOptions
 from unweave.methods.samples_smooth.shrinking import ShrinkingOptions, is_structured, shrink_starts
 from unweave.networks.activations import get_activation
+from unweave.networks.parameters import NetworkParameters
 from unweave.networks.standardized import StandardizedSamples
 
 
-def planted(layers=(2, 5, 1), seed=1000, noise=0.0):
-    net = unweave.random_network(list(layers), "tanh", seed=seed, outer="normal")
+def planted(layers=(2, 5, 1), seed=1000, noise=0.0, activation="tanh"):
+    net = unweave.random_network(list(layers), activation, seed=seed, outer="normal")
     rng = np.random.default_rng([seed, 1])
     x = rng.standard_normal((20 * net.n_parameters, layers[0]))
     y = net(x)
@@ -31,6 +32,32 @@ def test_the_right_kind_and_width_are_found():
     assert found is not None
     assert found.kind == "tanh"
     assert unweave.compare(net, samples.network(found.model)).parameter_error < 1e-8
+
+
+def test_a_long_valley_is_followed():
+    """Sigmoid units of length one hardly bend: fits that end early stop at a millionth, in other networks."""
+    net, samples, ending = planted((2, 8, 1), seed=1001, activation="sigmoid")
+    options = ShrinkingOptions(rounds=1)
+    found = shrink_starts([get_activation("tanh")], ending, rng=np.random.default_rng(1001), options=options)
+    assert found is not None
+    assert unweave.compare(net, samples.network(found.model)).parameter_error < 1e-8
+
+
+def test_an_exact_fit_is_followed_to_rounding():
+    net, samples, ending = planted((2, 8, 1), seed=0, activation="softplus")
+    whitening = samples.whitening
+    start = NetworkParameters.shallow(
+        activation=get_activation("softplus"),
+        weights=np.linalg.solve(whitening.matrix, net.weights[0]),
+        biases=net.biases[0] + whitening.mean @ net.weights[0],
+        outgoing=net.weights[1] / samples.spread,
+        offset=(net.biases[1] - samples.center) / samples.spread,
+    )
+    vector = start.to_vector()
+    near = start.from_vector(vector + 1e-4 * np.random.default_rng(2).standard_normal(len(vector)))
+    ended = ending.end(near)
+    assert ended.residual < 1e-14
+    assert unweave.compare(net, samples.network(ended.model)).parameter_error < 1e-9
 
 
 def test_nothing_is_exact_behind_noise():

@@ -58,6 +58,16 @@ class Ending:
     entries: int
     """Entries of the Jacobian of the last fit: it takes that many of the rows."""
     on_step: OnStep | None
+    rounding: float = 1e-14
+    """Root mean square misfit, relative to the answers' spread, that rounding leaves, ..."""
+    nearly: float = 1e-8
+    """... and one from which a fit may have a few steps to go to it: ..."""
+    valley_rows: float = 10.0
+    """... on so many rows per parameter, ..."""
+    valley_steps: int = 200
+    """... in so many steps at most, ..."""
+    valley_patience: int = 20
+    """... of which so many in a row may bring no progress."""
 
     def end(self, model: NetworkParameters) -> Runner:
         """Fit without ridge, on all rows if that is cheap or the fit is exact, and leave out the skip."""
@@ -71,7 +81,33 @@ class Ending:
             without = self._runner(fit_values(turned, inputs, answers, on_step=self.on_step))
             if without.information < best.information or without.residual <= self.floor:
                 best = without
-        return self._narrowed(best, inputs, answers) if best.residual <= self.floor else best
+        if self.floor < best.residual <= self.nearly:
+            best = self._to_rounding(best, inputs, answers)
+        if best.residual > self.floor:
+            return best
+        return self._to_rounding(self._narrowed(best, inputs, answers), inputs, answers)
+
+    def _to_rounding(self, near: Runner, inputs: Array, answers: Array) -> Runner:
+        """Go on to rounding: where units hardly bend, least squares on all parameters ends in a valley.
+
+        There a residual far below the floor may still leave parameters off by a millionth. Without the linear
+        numbers, and with J itself factored, a few steps are left.
+        """
+        if near.residual <= self.rounding:
+            return near
+        rows = int(self.valley_rows * near.model.size)
+        problem, units = self._problem(near.model, inputs[:rows], answers[:rows])
+        options = ProjectionOptions(
+            steps=self.valley_steps, floor=self.rounding / 10, patience=self.valley_patience, factored=True
+        )
+        try:
+            fit = problem.minimise(units, options, self.on_step)
+        except np.linalg.LinAlgError:  # units that ran away
+            return near
+        start = projected_model(fit, smooth_feature(near.model.activation), inputs, answers)
+        start = start if near.model.skip is not None else replace(start, skip=None)
+        further = self._runner(fit_values(start, inputs, answers, on_step=self.on_step))
+        return min(near, further, key=lambda runner: runner.residual)
 
     def end_boldly(self, model: NetworkParameters) -> Runner | None:
         """Leave out all units that are worth little at once, and end; None if that is not exact.

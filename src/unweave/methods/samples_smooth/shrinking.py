@@ -1,14 +1,16 @@
 """More units than few inputs tell apart: starts with many surplus units, left out a few at a time.
 
 In two or three inputs many networks agree with the samples to five digits, and a start of the right width
-ends in one of them. A start of some 14 to 20 units comes to six or seven digits if the kind is right, to
-four if it is not. From there an eighth of the units is left out at a time, the cheapest first, and the
-others adapt (variable projection): the residual hardly rises, and on the way down the fit often falls into
-the true units, which random starts of fewer units seldom reach.
+ends in one of them. A start of some 14 to 20 units comes to six digits if the kind is right, to four or five
+if it is not, and along its valley to eight. From there an eighth of the units is left out at a time, the
+cheapest first, and the others adapt (variable projection): the residual hardly rises, and on the way down the
+fit often falls into the true units, which random starts of fewer units seldom reach. Fits that end before
+their valley does seldom arrive.
 
-    1. a few starts of every kind; kinds whose residual is far above the best one leave;
-    2. shrink the best start of each, best kind first; the first that is exact ends it;
-    3. further starts of the kinds that are left, with other numbers and lengths of units.
+    1. a few short starts of every kind; kinds whose residual is far above the best one leave;
+    2. follow the valley of the best start of each and shrink it, best kind first; the first that is exact
+       ends it;
+    3. further starts of the kinds that are left, with other numbers of units.
 
 Such units nearly depend on each other, so that steps factor J and not J^T J.
 """
@@ -38,22 +40,26 @@ class ShrinkingOptions:
 
     units: tuple[int, ...] = (20, 14)
     """Units of a start, round by round, ..."""
-    lengths: tuple[float, ...] = (1.0, 0.8, 0.5, 0.8)
-    """... and the length of their weights, in inputs of unit variance."""
+    lengths: tuple[float, ...] = (1.0, 0.7, 0.5)
+    """... and the length of their weights, in inputs of unit variance, start by start."""
     starts: int = 3
     """Starts of a kind, of which the best one is shrunk, ..."""
     rounds: int = 8
     """... and how often."""
-    rows_per_parameter: float = 8.0
+    rows_per_parameter: float = 5.0
     """Rows that a start is fitted to, per parameter and divided by the outputs."""
     fewest_equations: float = 1.5
     """Equations per parameter of a start at least."""
-    steps: int = 150
+    steps: int = 60
     """Steps of a start at most, ..."""
-    refit_steps: int = 80
-    """... and of each fit with fewer units."""
     patience: int = 8
-    """Steps without progress that end a fit."""
+    """... and those without progress that end it."""
+    long_steps: int = 500
+    """Steps of the start that is shrunk: it follows a valley, where each step gains little, ..."""
+    refit_steps: int = 300
+    """... and so does each fit with fewer units."""
+    long_patience: int = 40
+    """Steps without progress that end such a fit."""
     share: float = 0.12
     """Share of the units that are left out at a time."""
     near: float = 1e-3
@@ -66,7 +72,7 @@ class ShrinkingOptions:
     """... unless the residual is still so small: then a fit has not ended, and goes on with fewer units."""
     rival_ratio: float = 10.0
     """Ratio of residuals to the best kind's, above which a kind leaves."""
-    work: float = 15.0
+    work: float = 60.0
     """Seconds that all fits take, roughly. They are counted in steps and flops, so that the search ends at
     the same fit on every machine."""
     step_seconds: float = 1.2e-3
@@ -156,11 +162,11 @@ class _Shrinking:
         """Shrink a fit that is known."""
         problem = self._problem(known.activation, known.width)
         units = np.vstack([known.weights[0], known.biases[0]])
-        return self._shrunk(self._fitted(known.activation, problem, units, self.options.refit_steps))
+        return self._shrunk(self._fitted(known.activation, problem, units))
 
     def _best_started(self, kind: Activation, number: int) -> _Start:
         """Return the best of some starts: those that end in a poor minimum do so within a few steps."""
-        starts = (self._started(kind, number) for _ in range(self.options.starts))
+        starts = (self._started(kind, number, again) for again in range(self.options.starts))
         return min(starts, key=lambda start: start.residual)
 
     def best_start(self) -> Runner | None:
@@ -171,14 +177,14 @@ class _Shrinking:
         inputs, answers = self.ending.inputs, self.ending.answers
         return self.ending.as_it_is(projected_model(self.best.fit, feature, inputs, answers))
 
-    def _started(self, kind: Activation, number: int) -> _Start:
-        """Fit random units of the size and length of round ``number``."""
+    def _started(self, kind: Activation, number: int, again: int) -> _Start:
+        """Fit random units, as many as in round ``number`` and as long as in start ``again`` of it."""
         options = self.options
         count = min(options.units[number % len(options.units)], self.most)
         problem = self._problem(kind, count)
         units = random_units(problem, count, self.rng)
-        units *= options.lengths[number % len(options.lengths)] / np.linalg.norm(units[:-1], axis=0)
-        start = self._fitted(kind, problem, units, self.options.steps)
+        units *= options.lengths[again % len(options.lengths)] / np.linalg.norm(units[:-1], axis=0)
+        start = self._fitted(kind, problem, units)
         if self.best is None or start.residual < self.best.residual:
             self.best = start
         return start
@@ -189,11 +195,17 @@ class _Shrinking:
         rows = int(self.options.rows_per_parameter * units * self.per_unit / answers.shape[1])
         return ProjectedProblem(inputs[:rows], answers[:rows], smooth_feature(kind))
 
-    def _fitted(self, kind: Activation, problem: ProjectedProblem, units: Array, steps: int) -> _Start:
+    def _fitted(
+        self, kind: Activation, problem: ProjectedProblem, units: Array, valley: int | None = None
+    ) -> _Start:
+        """Fit ``units``; through a valley, with so many steps, if given."""
         check()
         options = self.options
         limits = ProjectionOptions(
-            steps=steps, floor=self.ending.floor / 100, patience=options.patience, factored=True
+            steps=options.steps if valley is None else valley,
+            floor=self.ending.floor / 100,
+            patience=options.patience if valley is None else options.long_patience,
+            factored=True,
         )
         try:
             fit = problem.minimise(units, limits, self.on_step)
@@ -206,7 +218,10 @@ class _Shrinking:
     def _shrunk(self, start: _Start) -> Runner | None:
         """Leave out units as long as the others make up for them; return the fit once it is exact."""
         options = self.options
-        while start.residual <= options.near:
+        if start.residual > options.near:
+            return None
+        start = self._fitted(start.kind, start.problem, start.fit.units, options.long_steps)
+        while True:
             if start.residual <= options.ready and (ended := self._ended(start)) is not None:
                 return ended
             if start.fit.units.shape[1] <= 2:
@@ -216,7 +231,6 @@ class _Shrinking:
             if fewer.residual > max(options.rise * start.residual, options.sure):
                 return None
             start = fewer
-        return None
 
     def _ended(self, start: _Start) -> Runner | None:
         """Return the fit without what is worth little, if it is exact."""
