@@ -32,8 +32,11 @@ class Screen:
     def __init__(self, driver: Any, page: Page) -> None:
         self.driver, self.page = driver, page
 
-    def open(self, path: str = "/") -> None:
-        self.driver.get(self.page.url + path)
+    def open(self) -> None:
+        """Open the first page, and wait until its script has heard from the server."""
+        self.driver.get("about:blank")  # so that nothing below speaks to the page before
+        self.driver.get(self.page.entrance)
+        self.wait(lambda: self.text("#about") != "")
 
     def width(self, pixels: int) -> None:
         self.driver.execute_cdp_cmd(
@@ -86,7 +89,7 @@ def screen(browser: Any, page: Page) -> Iterator[Screen]:
     shown = Screen(browser, page)
     shown.width(WIDE)
     console(browser)
-    browser.get(page.entrance)
+    shown.open()
     yield shown
     complaints = [line for line in console(browser) if "status of 422" not in line]
     assert complaints == []
@@ -245,7 +248,7 @@ def test_the_form_can_be_used_with_the_keyboard_alone(screen: Screen) -> None:
 
 def test_the_key_is_asked_for(browser: Any, locked: Page) -> None:
     screen = Screen(browser, locked)
-    screen.open()
+    browser.get(locked.url)
     assert browser.current_url.endswith("/login")
     screen.type("#key", "wrong")
     screen.click("button")
