@@ -73,6 +73,7 @@ TABLES = {
     "weak_units": ["--rows", "tanh:6-4-1:1e-3"],
     "tight_budgets": [],
     "mixed_columns": ["--rows", "logistic"],
+    "polynomial_features": ["--rows", "softmax:iris", "--seeds", "1"],
     "trees": ["--rows", "tree:breast_cancer:examples"],
     "deep_any_width": ["--rows", "tanh:4-8-6-1"],
     "samples_no_network": ["--first", "1000"],
