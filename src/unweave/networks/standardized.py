@@ -57,3 +57,16 @@ class StandardizedSamples:
             skip, shift = self.whitening.affine_back(skip * self.spread, np.zeros(len(self.spread)))
             biases[-1] = biases[-1] + shift
         return replace(model, weights=tuple(weights), biases=tuple(biases), skip=skip).to_network()
+
+    def model(self, network: Network) -> NetworkParameters:
+        """Return ``network``, which has a hidden layer, reading and answering standardized; see `network`."""
+        model, whitening = NetworkParameters.from_network(network), self.whitening
+        back = np.linalg.pinv(whitening.matrix)  # x - mean = x~ back, as far as inputs vary
+        weights, biases, skip = list(model.weights), list(model.biases), model.skip
+        biases[0] = biases[0] + whitening.mean @ weights[0]
+        weights[0] = back @ weights[0]
+        offset = biases[-1] - self.center
+        if skip is not None:
+            offset, skip = offset + whitening.mean @ skip, back @ skip / self.spread
+        weights[-1], biases[-1] = weights[-1] / self.spread, offset / self.spread
+        return replace(model, weights=tuple(weights), biases=tuple(biases), skip=skip)

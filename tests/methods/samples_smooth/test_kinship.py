@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unweave
-from unweave.methods.samples_smooth.kinship import imitation
+from unweave.methods.shared.kinship import imitation
 from unweave.methods.samples_smooth.race_options import RaceOptions
 from unweave.methods.samples_smooth.screening import Heat, Screening
 from unweave.networks.activations import get_activation

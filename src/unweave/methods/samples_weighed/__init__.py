@@ -1,0 +1,1 @@
+"""Noisy samples: kind and width by marginal likelihood."""

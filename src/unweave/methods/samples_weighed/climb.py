@@ -1,0 +1,238 @@
+"""From fits of noisy samples to the kind and the width that the samples speak for most.
+
+A form is a kind of unit, with or without a skip connection. Every fit has a cost, -2 log of its marginal
+likelihood (`unweave.networks.marginal_likelihood`). Steps from a form's best fit, of m units:
+
+    more units      m - 1 -> m, m -> m + 1, m + 1 -> m + 2:  the unit that explains most of what is left;
+    fewer units     m + 2 -> m + 1, m + 1 -> m, m -> m - 1:  each of the cheapest units left out in turn;
+    another kind    units like those of the best fit, of every kind that imitates it.
+
+All end with least squares on all parameters. Up and down again leads out of local minima. The cheapest forms
+climb; it ends where no step from any of them lowers its cost, or the work is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from unweave.arrays import Array
+from unweave.methods.shared.kinship import imitation
+from unweave.networks.activations import Activation
+from unweave.networks.marginal_likelihood import evidence_cost
+from unweave.networks.mirrored_units import mirror_back
+from unweave.networks.missing_unit import MissingUnitOptions, missing_unit
+from unweave.networks.parameters import NetworkParameters
+from unweave.networks.ridge_continuation import OnStep
+from unweave.networks.value_fit import fit_values
+from unweave.numerics.clock import check
+
+Form = tuple[str, bool]
+"""Name of the activation, and whether there is a skip connection."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClimbOptions:
+    """How far a climb goes."""
+
+    forms: int = 3
+    """Cheapest forms that climb, ..."""
+    hopeless: float = 60.0
+    """... unless they cost so much more than the cheapest one: the samples are e^30 times less likely."""
+    kin: float = 0.2
+    """Misfit of one kind's units as an imitation of another's, up to which they begin with those."""
+    left_out: int = 5
+    """Cheapest units that are left out in turn."""
+    missing: MissingUnitOptions = field(
+        default_factory=lambda: MissingUnitOptions(
+            directions=40, refined=3, lengths=(0.3, 1.0, 3.0), biases=(-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0)
+        )
+    )
+    """How widely one more unit is sought: coarsely, since all parameters are fitted afterwards."""
+    fewest_equations: float = 2.0
+    """Equations per parameter of the widest fit."""
+    work: float = 2.5
+    """Seconds that all fits take, roughly. They are counted in steps and flops, so that the climb ends at the
+    same fit on every machine."""
+    step_seconds: float = 6e-4
+    """Seconds that one step takes besides its arithmetic ..."""
+    flops_per_second: float = 1e10
+    """... and the speed of that, measured on one thread."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """A fit and its cost."""
+
+    model: NetworkParameters
+    """In whitened inputs and standardized answers."""
+    cost: float
+    """-2 log evidence."""
+
+    @property
+    def form(self) -> Form:
+        """Kind, and whether there is a skip."""
+        return self.model.activation.name, self.model.skip is not None
+
+
+class Climb:
+    """Fits that are known, by form and width, and the steps that lead to others."""
+
+    def __init__(
+        self,
+        inputs: Array,
+        answers: Array,
+        kinds: Sequence[Activation],
+        rng: np.random.Generator,
+        options: ClimbOptions,
+        on_step: OnStep | None = None,
+    ) -> None:
+        self._inputs, self._answers, self._kinds = inputs, answers, kinds
+        self._rng, self._options, self._on_step = rng, options, on_step
+        self._known: dict[tuple[Form, int], Weighed] = {}
+        self._done: set[tuple[int, str]] = set()
+        self._seconds = 0.0
+        self.fits = 0
+        """Number of fits."""
+
+    @property
+    def best(self) -> Weighed | None:
+        """The fit of least cost."""
+        return min(self._known.values(), key=lambda each: each.cost, default=None)
+
+    def enter(self, model: NetworkParameters) -> None:
+        """Fit ``model``, and without its skip where that can be left out."""
+        self._enter(model)
+        if model.skip is not None:
+            self._enter(replace(mirror_back(model), skip=None))
+
+    def run(self) -> None:
+        """Climb to the end."""
+        while self._seconds < self._options.work and (step := next(self._steps(), None)) is not None:
+            fit, name = step
+            self._done.add((id(fit), name))
+            before = self.best
+            for model in self._moved(fit, name):
+                self._enter(model)
+                if self._seconds >= self._options.work:
+                    return
+
+    def ranked(self) -> list[Weighed]:
+        """Return the best fit of every form, the cheapest first."""
+        best: dict[Form, Weighed] = {}
+        for fit in self._known.values():
+            if fit.form not in best or fit.cost < best[fit.form].cost:
+                best[fit.form] = fit
+        return sorted(best.values(), key=lambda each: each.cost)
+
+    def _steps(self) -> Iterator[tuple[Weighed, str]]:
+        """Yield steps that have not been taken, the most promising first."""
+        ranked = self.ranked()
+        worst = ranked[0].cost + self._options.hopeless
+        climbing = [fit for fit in ranked if fit.cost <= worst][: self._options.forms]
+        for fit in climbing[:1]:
+            yield from self._open(fit, "kin")
+        for change in (0, 1):
+            for fit in climbing:
+                width = fit.model.width
+                for name, at in (
+                    (("more", width), ("fewer", width))
+                    if change == 0
+                    else (("fewer", width + 1), ("more", width - 1), ("more", width + 1), ("fewer", width + 2))
+                ):
+                    known = self._known.get((fit.form, at))
+                    if known is not None:
+                        yield from self._open(known, name)
+
+    def _open(self, fit: Weighed, name: str) -> Iterator[tuple[Weighed, str]]:
+        if (id(fit.model), name) not in self._done:
+            yield fit, name
+
+    def _moved(self, fit: Weighed, name: str) -> Iterator[NetworkParameters]:
+        """Yield the starts of one step."""
+        self._done.add((id(fit.model), name))
+        if name == "more":
+            yield from self._with_one_more(fit.model)
+        elif name == "fewer":
+            yield from self._with_one_fewer(fit.model)
+        else:
+            yield from self._imitations(fit.model)
+
+    def _with_one_more(self, model: NetworkParameters) -> Iterator[NetworkParameters]:
+        wider = model.size + model.n_inputs + 1 + model.n_outputs
+        if wider * self._options.fewest_equations > self._answers.size:
+            return
+        options = self._options.missing
+        unit = missing_unit(model, self._inputs, self._answers, self._rng, options=options)
+        looked = options.directions * 2 * len(options.lengths) * len(options.biases)
+        self._spend(1, looked * self._answers.size * model.size * 2)
+        if unit is not None:
+            yield unit.added_to(model)
+
+    def _with_one_fewer(self, model: NetworkParameters) -> Iterator[NetworkParameters]:
+        if model.width < 2:
+            return
+        costs = self._removal_costs(model)
+        for unit in np.argsort(costs)[: self._options.left_out]:
+            kept = np.arange(model.width) != unit
+            yield self._with_linear_numbers(model.keep(kept))
+
+    def _removal_costs(self, model: NetworkParameters) -> Array:
+        """Return what leaving out each unit (m,) adds to the squared residual, linear numbers refitted."""
+        columns = self._columns(model)
+        inverse = np.linalg.pinv(columns.T @ columns).diagonal()[: model.width]
+        return np.asarray((model.weights[1] ** 2).sum(axis=1) / np.maximum(inverse, np.finfo(float).tiny))
+
+    def _imitations(self, model: NetworkParameters) -> Iterator[NetworkParameters]:
+        """Yield units of other kinds that are like those of ``model``."""
+        for kind in self._kinds:
+            if kind.name == model.activation.name:
+                continue
+            like = imitation(model.activation, kind)
+            if like.misfit <= self._options.kin:
+                incoming, biases = model.weights[0] * like.sharpness, model.biases[0] * like.sharpness
+                yield self._with_linear_numbers(
+                    replace(
+                        model,
+                        activations=(kind, model.activations[1]),
+                        weights=(incoming, model.weights[1]),
+                        biases=(biases, model.biases[1]),
+                    )
+                )
+
+    def _columns(self, model: NetworkParameters) -> Array:
+        """Return what the output reads: states of units, inputs if there is a skip, ones."""
+        states = model.activation(self._inputs @ model.weights[0] + model.biases[0])
+        skip = [] if model.skip is None else [self._inputs]
+        return np.column_stack([states, *skip, np.ones(len(states))])
+
+    def _with_linear_numbers(self, model: NetworkParameters) -> NetworkParameters:
+        """Return ``model`` with the outgoing weights, skip and offset of least squares."""
+        linear = np.linalg.lstsq(self._columns(model), self._answers, rcond=None)[0]
+        width = model.width
+        return replace(
+            model,
+            weights=(model.weights[0], linear[:width]),
+            biases=(model.biases[0], linear[-1]),
+            skip=None if model.skip is None else linear[width:-1],
+        )
+
+    def _enter(self, model: NetworkParameters) -> None:
+        """Fit ``model``, and keep it if it is the best of its form and width."""
+        check()
+        try:
+            fitted = fit_values(model, self._inputs, self._answers, on_step=self._on_step)
+            cost = evidence_cost(fitted.model, self._inputs, self._answers)
+        except np.linalg.LinAlgError:  # units that ran away
+            return
+        self.fits += 1
+        self._spend(len(fitted.history), 2 * len(fitted.history) * self._answers.size * model.size**2)
+        fit = Weighed(fitted.model, cost)
+        place = fit.form, model.width
+        if np.isfinite(cost) and (place not in self._known or cost < self._known[place].cost - 1e-3):
+            self._known[place] = fit
+
+    def _spend(self, steps: int, flops: float) -> None:
+        self._seconds += steps * self._options.step_seconds + flops / self._options.flops_per_second
