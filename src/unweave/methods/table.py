@@ -16,6 +16,7 @@ from unweave.methods.samples_deep.method import METHOD as SAMPLES_DEEP
 from unweave.methods.samples_quadratic.method import METHODS as SAMPLES_QUADRATIC
 from unweave.methods.samples_relu.method import METHODS as SAMPLES_RELU
 from unweave.methods.samples_smooth.method import METHOD as SAMPLES_SMOOTH
+from unweave.methods.samples_weighed.method import METHOD as SAMPLES_WEIGHED
 from unweave.methods.smooth.method import METHOD as SMOOTH
 from unweave.methods.smooth_coarse.method import METHOD as SMOOTH_COARSE
 from unweave.methods.smooth_deep.method import METHOD as SMOOTH_DEEP
@@ -49,4 +50,5 @@ METHODS: tuple[Method, ...] = (
     *SAMPLES_RELU,
     SAMPLES_SMOOTH,
     SAMPLES_DEEP,
+    SAMPLES_WEIGHED,
 )

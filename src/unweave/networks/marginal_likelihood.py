@@ -14,8 +14,8 @@ gamma_c the number of parameters of the class that the samples determine. A para
 costs much, one that they hardly see costs little: an information criterion, which counts parameters, leaves
 that out.
 
-The same function are all m! orders of the units, times 2^m where a unit may be turned: g(-z) = +-g(z) + c, or
-g(-z) = +-g(z) + l z + c beside a skip. A homogeneous unit may be stretched; its incoming weights have length one
+The same function are all m! orders of the units, times 2^m where a unit may be turned, g(-z) = +-g(z) + c. (With
+g(-z) = g(z) + l z, a unit that is turned beside a skip changes the skip, and with it the prior.) A homogeneous unit may be stretched; its incoming weights have length one
 here, and only their direction costs. The slope of a leaky unit is a number more, which costs log(n K).
 """
 
@@ -38,13 +38,14 @@ _ROWS_PER_PARAMETER = 16.0  # that are enough
 _PRECISION_STEPS = 20  # of the fixed point for a, at most
 _SAME_PRECISION = 1e-2  # relative change of every a_c that ends them: the cost is flat there
 _LEAST_DETERMINED = 1e-3  # parameters of a class, so that its a stays finite
+_CLASSES = 4
 _FACTOR_FLOPS = 3  # times P^3: a factor, its inverse, and the product of that
 
 
-def evidence_cost(model: NetworkParameters, points: Array, answers: Array) -> float:
+def marginal_likelihood(model: NetworkParameters, points: Array, answers: Array) -> float:
     """Return -2 log evidence of ``model``, fitted to ``answers`` (n, K) at ``points`` (n, D).
 
-    The lower, the better; costs compare on the same rows only. ``model`` has one hidden layer. Inputs and
+    The lower, the better; figures compare on the same rows only. ``model`` has one hidden layer. Inputs and
     answers are standardized, since one prior holds for all weights of a class.
     """
     squares = np.mean((model.values(points) - answers) ** 2, axis=0)
@@ -62,13 +63,18 @@ def evidence_cost(model: NetworkParameters, points: Array, answers: Array) -> fl
     upper = ValueJacobian(model, points[:rows], weights).gram().astype(np.float64) * (len(points) / rows)
     if not np.isfinite(upper).all():
         return np.inf
-    return fit + _occam(np.triu(upper) + np.triu(upper, 1).T, model.to_vector(), _classes(model))
+    information = np.triu(upper) + np.triu(upper, 1).T
+    vector, classes = model.to_vector(), _classes(model)
+    prior = _likeliest(information, vector, classes)[classes]
+    scale = 1 / np.sqrt(prior)
+    determinant = np.linalg.slogdet(np.eye(vector.size) + scale[:, None] * information * scale)[1]
+    return fit + float(determinant + vector @ (prior * vector))
 
 
 def log_equivalents(model: NetworkParameters) -> float:
     """Return log N, N the number of orders and signs of the units that are one function."""
     rule = model.activation.reflection
-    turned = rule is not None and (rule.slope == 0 or model.skip is not None)
+    turned = rule is not None and rule.slope == 0
     return lgamma(model.width + 1) + (model.width * log(2) if turned else 0.0)
 
 
@@ -81,19 +87,17 @@ def _classes(model: NetworkParameters) -> IntArray:
     return np.repeat([0, 1, 2, 3, 2], sizes)
 
 
-def _occam(information: Array, vector: Array, classes: IntArray) -> float:
-    """Return log det(1 + H / A) + theta^T A theta at the likeliest A, for H ``information`` (P, P)."""
-    groups = [group for each in np.unique(classes) if vector[group := np.flatnonzero(classes == each)].any()]
-    precision = np.ones(vector.size)
+def _likeliest(information: Array, vector: Array, classes: IntArray) -> Array:
+    """Return the likeliest a_c (4,) at parameters ``vector`` (P,), for H ``information`` (P, P)."""
+    groups = {each: group for each in range(_CLASSES) if vector[group := classes == each].any()}
+    precisions = np.ones(_CLASSES)
     for _ in range(_PRECISION_STEPS):
         check(_FACTOR_FLOPS * vector.size**3)
-        before = precision.copy()
-        inverse = np.linalg.inv(information + np.diag(precision)).diagonal()
-        for group in groups:
-            determined = float((1 - before[group] * inverse[group]).sum())
-            precision[group] = max(determined, _LEAST_DETERMINED) / float(vector[group] @ vector[group])
-        if (np.abs(precision - before) <= _SAME_PRECISION * before).all():
+        before, prior = precisions.copy(), precisions[classes]
+        inverse = np.linalg.inv(information + np.diag(prior)).diagonal()
+        for each, group in groups.items():
+            determined = float((1 - prior[group] * inverse[group]).sum())
+            precisions[each] = max(determined, _LEAST_DETERMINED) / float(vector[group] @ vector[group])
+        if (np.abs(precisions - before) <= _SAME_PRECISION * before).all():
             break
-    scale = 1 / np.sqrt(precision)
-    determinant = np.linalg.slogdet(np.eye(vector.size) + scale[:, None] * information * scale)[1]
-    return float(determinant + vector @ (precision * vector))
+    return precisions

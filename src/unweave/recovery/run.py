@@ -291,6 +291,8 @@ class Run:
             better = False
         elif verdict.status.is_recovered:  # only a polish comes after a network that is recovered
             better = verdict.trial.error < self._verdict.trial.error
+        elif candidate.replaces_earlier:
+            better = True
         elif candidate.criterion is not None and self._candidate.criterion is not None:
             better = candidate.criterion < self._candidate.criterion
         elif verdict.status is Status.APPROXIMATE:

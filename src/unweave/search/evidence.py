@@ -234,6 +234,8 @@ class Candidate:
     """Whether the network is worth telling only if it is recovered."""
     criterion: float | None = None
     """Information criterion, by which searches on the same rows compare: the lower, the better."""
+    replaces_earlier: bool = False
+    """Whether the search has weighed all earlier candidates itself: its own takes their place."""
     interrupted: bool = False
     """Whether the user stopped the search."""
     known_layers: Network | None = None

@@ -21,10 +21,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from unweave.arrays import Array
 from unweave.methods.samples_smooth.ending import Ending, Runner
+from unweave.methods.shared.neighbors import likeness
 from unweave.methods.shared.value_search import projected_model, smooth_feature
 from unweave.networks.activations import Activation
 from unweave.networks.parameters import NetworkParameters
@@ -109,13 +109,7 @@ def shrink_starts(
 
 def is_structured(inputs: Array, left: Array, options: ShrinkingOptions) -> bool:
     """Return whether ``left`` (n, K) at ``inputs`` (n, d) is alike at neighboring inputs: noise is not."""
-    inputs, left = inputs[: options.compared], left[: options.compared]
-    if len(inputs) < 2:
-        return False
-    nearest = cKDTree(inputs).query(inputs, k=2)[1][:, 1]
-    centred = left - left.mean(axis=0)
-    size = float(np.sum(centred**2))
-    return size > 0 and float(np.sum(centred * centred[nearest])) > options.correlation * size
+    return likeness(inputs, left, options.compared) > options.correlation
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,8 @@ likelihood (`unweave.networks.marginal_likelihood`). Steps from a form's best fi
 
     more units      m - 1 -> m, m -> m + 1, m + 1 -> m + 2:  the unit that explains most of what is left;
     fewer units     m + 2 -> m + 1, m + 1 -> m, m -> m - 1:  each of the cheapest units left out in turn;
-    another kind    units like those of the best fit, of every kind that imitates it.
+    another kind    units like those of the best fit, of every kind that imitates it;
+    no skip         units turned so that little is left of the skip, and the rest of it dropped.
 
 All end with least squares on all parameters. Up and down again leads out of local minima. The cheapest forms
 climb; it ends where no step from any of them lowers its cost, or the work is done.
@@ -15,14 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.shared.kinship import imitation
 from unweave.networks.activations import Activation
-from unweave.networks.marginal_likelihood import evidence_cost
-from unweave.networks.mirrored_units import mirror_back
+from unweave.networks.marginal_likelihood import marginal_likelihood
+from unweave.networks.mirrored_units import with_least_skip
 from unweave.networks.missing_unit import MissingUnitOptions, missing_unit
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.ridge_continuation import OnStep
@@ -31,6 +33,10 @@ from unweave.numerics.clock import check
 
 Form = tuple[str, bool]
 """Name of the activation, and whether there is a skip connection."""
+Step = Literal["more", "fewer", "kind", "skip"]
+
+_SAME = 1e-3  # difference of costs up to which two fits are one
+_FARTHEST = 2  # rounds of steps after which only the cheapest form goes on, to two units more and back
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +45,11 @@ class ClimbOptions:
 
     forms: int = 3
     """Cheapest forms that climb, ..."""
-    hopeless: float = 60.0
-    """... unless they cost so much more than the cheapest one: the samples are e^30 times less likely."""
+    hopeless: float = 25.0
+    """... unless they cost so much more than the cheapest one: the samples are e^12 times less likely."""
     kin: float = 0.2
     """Misfit of one kind's units as an imitation of another's, up to which they begin with those."""
-    left_out: int = 5
+    left_out: int = 4
     """Cheapest units that are left out in turn."""
     missing: MissingUnitOptions = field(
         default_factory=lambda: MissingUnitOptions(
@@ -92,7 +98,7 @@ class Climb:
         self._inputs, self._answers, self._kinds = inputs, answers, kinds
         self._rng, self._options, self._on_step = rng, options, on_step
         self._known: dict[tuple[Form, int], Weighed] = {}
-        self._done: set[tuple[int, str]] = set()
+        self._done: set[tuple[Weighed, Step]] = set()
         self._seconds = 0.0
         self.fits = 0
         """Number of fits."""
@@ -103,21 +109,29 @@ class Climb:
         return min(self._known.values(), key=lambda each: each.cost, default=None)
 
     def enter(self, model: NetworkParameters) -> None:
-        """Fit ``model``, and without its skip where that can be left out."""
-        self._enter(model)
-        if model.skip is not None:
-            self._enter(replace(mirror_back(model), skip=None))
+        """Fit ``model``, and keep it if it is the best of its form and width."""
+        check()
+        try:
+            fitted = fit_values(model, self._inputs, self._answers, on_step=self._on_step)
+            cost = marginal_likelihood(fitted.model, self._inputs, self._answers)
+        except np.linalg.LinAlgError:  # units that ran away
+            return
+        self.fits += 1
+        steps = len(fitted.history)
+        self._spend(steps, 2 * steps * self._answers.size * model.size**2)
+        fit = Weighed(fitted.model, cost)
+        place = fit.form, model.width
+        if np.isfinite(cost) and (place not in self._known or cost < self._known[place].cost - _SAME):
+            self._known[place] = fit
 
     def run(self) -> None:
         """Climb to the end."""
-        while self._seconds < self._options.work and (step := next(self._steps(), None)) is not None:
-            fit, name = step
-            self._done.add((id(fit), name))
-            before = self.best
-            for model in self._moved(fit, name):
-                self._enter(model)
+        while self._known and (step := next(self._steps(), None)) is not None:
+            self._done.add(step)
+            for model in self._starts(*step):
                 if self._seconds >= self._options.work:
                     return
+                self.enter(model)
 
     def ranked(self) -> list[Weighed]:
         """Return the best fit of every form, the cheapest first."""
@@ -127,38 +141,26 @@ class Climb:
                 best[fit.form] = fit
         return sorted(best.values(), key=lambda each: each.cost)
 
-    def _steps(self) -> Iterator[tuple[Weighed, str]]:
+    def _steps(self) -> Iterator[tuple[Weighed, Step]]:
         """Yield steps that have not been taken, the most promising first."""
         ranked = self.ranked()
         worst = ranked[0].cost + self._options.hopeless
         climbing = [fit for fit in ranked if fit.cost <= worst][: self._options.forms]
-        for fit in climbing[:1]:
-            yield from self._open(fit, "kin")
-        for change in (0, 1):
-            for fit in climbing:
-                width = fit.model.width
-                for name, at in (
-                    (("more", width), ("fewer", width))
-                    if change == 0
-                    else (("fewer", width + 1), ("more", width - 1), ("more", width + 1), ("fewer", width + 2))
-                ):
-                    known = self._known.get((fit.form, at))
-                    if known is not None:
-                        yield from self._open(known, name)
+        steps = [(climbing[0], "kind"), (climbing[0], "skip")]
+        around = (("more", 0), ("fewer", 0)), (("fewer", 1), ("more", -1)), (("more", 1), ("fewer", 2))
+        for number, changes in enumerate(around):
+            for fit in climbing if number < _FARTHEST else climbing[:1]:
+                places = [(name, (fit.form, fit.model.width + further)) for name, further in changes]
+                steps += [(self._known[place], name) for name, place in places if place in self._known]
+        return (step for step in steps if step not in self._done)
 
-    def _open(self, fit: Weighed, name: str) -> Iterator[tuple[Weighed, str]]:
-        if (id(fit.model), name) not in self._done:
-            yield fit, name
-
-    def _moved(self, fit: Weighed, name: str) -> Iterator[NetworkParameters]:
+    def _starts(self, fit: Weighed, step: Step) -> Iterator[NetworkParameters]:
         """Yield the starts of one step."""
-        self._done.add((id(fit.model), name))
-        if name == "more":
-            yield from self._with_one_more(fit.model)
-        elif name == "fewer":
-            yield from self._with_one_fewer(fit.model)
-        else:
-            yield from self._imitations(fit.model)
+        if step == "more":
+            return self._with_one_more(fit.model)
+        if step == "fewer":
+            return self._with_one_fewer(fit.model)
+        return self._of_other_kinds(fit.model) if step == "kind" else self._without_skip(fit.model)
 
     def _with_one_more(self, model: NetworkParameters) -> Iterator[NetworkParameters]:
         wider = model.size + model.n_inputs + 1 + model.n_outputs
@@ -185,7 +187,7 @@ class Climb:
         inverse = np.linalg.pinv(columns.T @ columns).diagonal()[: model.width]
         return np.asarray((model.weights[1] ** 2).sum(axis=1) / np.maximum(inverse, np.finfo(float).tiny))
 
-    def _imitations(self, model: NetworkParameters) -> Iterator[NetworkParameters]:
+    def _of_other_kinds(self, model: NetworkParameters) -> Iterator[NetworkParameters]:
         """Yield units of other kinds that are like those of ``model``."""
         for kind in self._kinds:
             if kind.name == model.activation.name:
@@ -201,6 +203,10 @@ class Climb:
                         biases=(biases, model.biases[1]),
                     )
                 )
+
+    def _without_skip(self, model: NetworkParameters) -> Iterator[NetworkParameters]:
+        if model.skip is not None:
+            yield replace(with_least_skip(model), skip=None)
 
     def _columns(self, model: NetworkParameters) -> Array:
         """Return what the output reads: states of units, inputs if there is a skip, ones."""
@@ -218,21 +224,6 @@ class Climb:
             biases=(model.biases[0], linear[-1]),
             skip=None if model.skip is None else linear[width:-1],
         )
-
-    def _enter(self, model: NetworkParameters) -> None:
-        """Fit ``model``, and keep it if it is the best of its form and width."""
-        check()
-        try:
-            fitted = fit_values(model, self._inputs, self._answers, on_step=self._on_step)
-            cost = evidence_cost(fitted.model, self._inputs, self._answers)
-        except np.linalg.LinAlgError:  # units that ran away
-            return
-        self.fits += 1
-        self._spend(len(fitted.history), 2 * len(fitted.history) * self._answers.size * model.size**2)
-        fit = Weighed(fitted.model, cost)
-        place = fit.form, model.width
-        if np.isfinite(cost) and (place not in self._known or cost < self._known[place].cost - 1e-3):
-            self._known[place] = fit
 
     def _spend(self, steps: int, flops: float) -> None:
         self._seconds += steps * self._options.step_seconds + flops / self._options.flops_per_second
