@@ -34,6 +34,7 @@ except ModuleNotFoundError as error:  # pragma: no cover
 from unweave.arrays import Array
 from unweave.errors import InvalidInput
 from unweave.methods.samples_relu.search import SamplesReluOptions
+from unweave.methods.samples_weighed.search import SamplesWeighedOptions
 from unweave.networks.evaluation import softmax_in_place
 from unweave.networks.network import Network
 from unweave.numerics.clock import SecondsLeft, time_limit
@@ -156,7 +157,8 @@ class NetworkRegressor(MultiOutputMixin, RegressorMixin, _NetworkEstimator):  # 
         if (samples.precision().sigma > NO_RECOVERY * np.where(spread > 0, spread, 1.0)).any():
             return None
         hidden = None if self.hidden is None else [int(self.hidden)] if self.hidden else []
-        options = SamplesReluOptions(search=SearchOptions(starts=self.starts))
+        starts = SamplesReluOptions(search=SearchOptions(starts=self.starts))
+        options = (starts, SamplesWeighedOptions(asked=False))  # what is not exact is chosen by the folds
         try:
             return recover(
                 samples, hidden, self.activation, self.seed, deadline=self.deadline, options=options

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from unweave.derivatives.stencils import gradient_jets
 from unweave.methods.smooth.frame_search import fit_linear_part, skip_matrix
 from unweave.networks.activations import get_activation
-from unweave.networks.mirrored_units import mirror_back
+from unweave.networks.mirrored_units import mirror_back, with_least_skip
 from unweave.networks.parameters import NetworkParameters
 
 MIRRORED = ("softplus", "gelu", "swish")
@@ -116,3 +116,31 @@ def test_a_true_skip_beside_more_units_than_equations_is_left_alone() -> None:
     model = model_of("softplus", True, d=2, m=5, k=2)
     assert mirror_back(model) is model
     assert_array_equal(mirror_back(model).weights[0], model.weights[0])
+
+
+@pytest.mark.parametrize("name", [*MIRRORED, "relu"])
+def test_noise_on_the_skip_does_not_keep_units_from_turning(name: str) -> None:
+    rng = np.random.default_rng(1002)
+    true = model_of(name, True)
+    true = replace(true, skip=np.zeros_like(true.skip))
+    points = rng.standard_normal((50, true.n_inputs))
+    turned = mirrored(true, [0, 3])
+    slope = get_activation(name).reflection.slope  # g(z) = g(-z) - l z
+    (weights, outgoing), (biases, offset) = turned.weights, turned.biases
+    kept, both = [0, 3], -slope
+    turned = replace(
+        turned,
+        skip=both * weights[:, kept] @ outgoing[kept],
+        biases=(biases, offset + both * biases[kept] @ outgoing[kept]),
+    )
+    assert_allclose(turned.values(points), true.values(points), atol=1e-12)
+    noisy = replace(turned, skip=turned.skip + 0.1 * rng.standard_normal(turned.skip.shape))
+    found = with_least_skip(noisy)
+    assert_allclose(found.values(points), noisy.values(points), atol=1e-12)
+    assert_allclose(found.weights[0], true.weights[0])
+    assert np.linalg.norm(found.skip) < 0.5 * np.linalg.norm(noisy.skip)
+
+
+def test_nothing_turns_where_units_have_no_sides() -> None:
+    model = model_of("tanh", True)
+    assert with_least_skip(model) is model

@@ -52,3 +52,35 @@ def test_an_affine_model_comes_back_too() -> None:
     model = NetworkParameters((get_activation("identity"),), (rng.standard_normal((3, 3)),), (np.ones(3),))
     expected = model.values(standard.inputs) * standard.spread + standard.center
     assert_allclose(standard.network(model)(x), expected, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("with_skip", [True, False])
+def test_a_network_becomes_standard_again(with_skip: bool) -> None:
+    rng = np.random.default_rng(1003)
+    x, y = samples(rng)
+    standard = StandardizedSamples.of(x, y)
+    model = NetworkParameters.shallow(
+        activation=get_activation("tanh"),
+        weights=rng.standard_normal((3, 4)),
+        biases=rng.standard_normal(4),
+        outgoing=rng.standard_normal((4, 3)),
+        offset=rng.standard_normal(3),
+        skip=rng.standard_normal((3, 3)) if with_skip else None,
+    )
+    again = standard.model(standard.network(model))
+    assert_allclose(again.to_vector(), model.to_vector(), atol=1e-9)
+
+
+def test_inputs_that_never_vary_are_no_hindrance() -> None:
+    rng = np.random.default_rng(1004)
+    x = np.column_stack([rng.standard_normal((200, 2)), np.full(200, 3.0)])
+    standard = StandardizedSamples.of(x, np.sin(x[:, :1]))
+    model = NetworkParameters.shallow(
+        get_activation("tanh"),
+        rng.standard_normal((3, 2)),
+        rng.standard_normal(2),
+        rng.standard_normal((2, 1)),
+        rng.standard_normal(1),
+    )
+    answers = standard.model(model.to_network()).values(standard.inputs) * standard.spread + standard.center
+    assert_allclose(answers, model.values(x), atol=1e-10)

@@ -1,12 +1,13 @@
 """How well samples speak for a network of some kind and width: the marginal likelihood, by Laplace's method.
 
-With normal noise of variance s_k^2 in output k, and a prior N(0, 1/a_c) on the parameters of class c (incoming
-weights, biases, outgoing weights with the offset, skip), at the least-squares parameters theta,
+With normal noise of variance s_k^2 in output k, and a prior N(0, 1/a_c) on the parameters of class c
+(incoming weights, biases, outgoing weights with the offset, skip), at the least-squares parameters theta,
 
     -2 log evidence  ~  sum_k n log s_k^2 + log det(1 + H / A) + theta^T A theta - 2 log N,
 
-s_k^2 the mean squared residual, H = sum_k J_k^T J_k / s_k^2, J_k the Jacobian of output k, A the diagonal matrix
-of the a_c, and N the number of parameters that are the same function ([evidence]). The a_c are the likeliest:
+s_k^2 the mean squared residual, H = sum_k J_k^T J_k / s_k^2, J_k the Jacobian of output k, A the diagonal
+matrix of the a_c, and N the number of parameters that are the same function ([evidence]). The a_c are the
+likeliest:
 
     a_c = gamma_c / |theta_c|^2,      gamma_c = sum over c of (H (H + A)^{-1})_ii,
 
@@ -14,9 +15,10 @@ gamma_c the number of parameters of the class that the samples determine. A para
 costs much, one that they hardly see costs little: an information criterion, which counts parameters, leaves
 that out.
 
-The same function are all m! orders of the units, times 2^m where a unit may be turned, g(-z) = +-g(z) + c. (With
-g(-z) = g(z) + l z, a unit that is turned beside a skip changes the skip, and with it the prior.) A homogeneous unit may be stretched; its incoming weights have length one
-here, and only their direction costs. The slope of a leaky unit is a number more, which costs log(n K).
+The same function are all m! orders of the units, times 2^m where a unit may be turned, g(-z) = +-g(z) + c.
+With g(-z) = g(z) + l z, a unit that is turned beside a skip changes the skip, and with it the prior: it does
+not count. A homogeneous unit may be stretched: its incoming weights have length one here, and only their
+direction costs. The slope of a leaky unit is one number more, at log(n K).
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _ROWS_PER_PARAMETER = 16.0  # that are enough
 _PRECISION_STEPS = 20  # of the fixed point for a, at most
 _SAME_PRECISION = 1e-2  # relative change of every a_c that ends them: the cost is flat there
 _LEAST_DETERMINED = 1e-3  # parameters of a class, so that its a stays finite
-_CLASSES = 4
+_CLASSES = 4  # of parameters, each with a precision of its own
 _FACTOR_FLOPS = 3  # times P^3: a factor, its inverse, and the product of that
 
 
@@ -51,7 +53,7 @@ def marginal_likelihood(model: NetworkParameters, points: Array, answers: Array)
     squares = np.mean((model.values(points) - answers) ** 2, axis=0)
     if not np.isfinite(squares).all():
         return np.inf
-    squares = np.maximum(squares, np.finfo(np.float64).tiny)
+    squares = np.maximum(squares, np.finfo(np.float64).eps ** 2)
     fit = len(points) * float(np.log(squares).sum()) - 2 * log_equivalents(model)
     fit += log(answers.size) if model.activation.name == "leaky_relu" else 0.0
     if model.size > MOST_WEIGHED:

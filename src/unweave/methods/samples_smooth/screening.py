@@ -13,8 +13,8 @@ import numpy as np
 
 from unweave.arrays import Array
 from unweave.methods.samples_smooth.ending import Runner
-from unweave.methods.shared.kinship import Imitation, imitation
 from unweave.methods.samples_smooth.race_options import RaceOptions
+from unweave.methods.shared.kinship import Imitation, imitation
 from unweave.networks.activations import Activation
 from unweave.networks.parameters import NetworkParameters
 from unweave.networks.ridge_continuation import OnStep, RidgeFit, RidgeLevel

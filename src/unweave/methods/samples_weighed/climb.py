@@ -59,12 +59,12 @@ class ClimbOptions:
     """How widely one more unit is sought: coarsely, since all parameters are fitted afterwards."""
     fewest_equations: float = 2.0
     """Equations per parameter of the widest fit."""
-    work: float = 2.5
+    work: float = 3.0
     """Seconds that all fits take, roughly. They are counted in steps and flops, so that the climb ends at the
     same fit on every machine."""
-    step_seconds: float = 6e-4
+    step_seconds: float = 1.2e-3
     """Seconds that one step takes besides its arithmetic ..."""
-    flops_per_second: float = 1e10
+    flops_per_second: float = 5e9
     """... and the speed of that, measured on one thread."""
 
 
@@ -146,7 +146,8 @@ class Climb:
         ranked = self.ranked()
         worst = ranked[0].cost + self._options.hopeless
         climbing = [fit for fit in ranked if fit.cost <= worst][: self._options.forms]
-        steps = [(climbing[0], "kind"), (climbing[0], "skip")]
+        steps: list[tuple[Weighed, Step]] = [(climbing[0], "kind"), (climbing[0], "skip")]
+        around: tuple[tuple[tuple[Step, int], ...], ...]
         around = (("more", 0), ("fewer", 0)), (("fewer", 1), ("more", -1)), (("more", 1), ("fewer", 2))
         for number, changes in enumerate(around):
             for fit in climbing if number < _FARTHEST else climbing[:1]:
@@ -216,6 +217,7 @@ class Climb:
 
     def _with_linear_numbers(self, model: NetworkParameters) -> NetworkParameters:
         """Return ``model`` with the outgoing weights, skip and offset of least squares."""
+        linear: Array
         linear = np.linalg.lstsq(self._columns(model), self._answers, rcond=None)[0]
         width = model.width
         return replace(

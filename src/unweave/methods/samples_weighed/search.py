@@ -1,9 +1,9 @@
 """Noisy samples: of all kinds and widths, the network that the samples speak for most.
 
-Searches for exact networks leave out units along one path and compare kinds at the end of it, by an information
-criterion. That is right where answers are precise. Under noise it picks too few units, or another kind. So
-what they found is only the start here: a climb (`climb`) goes through kinds and widths nearby, and keeps the
-network of highest marginal likelihood. It takes the place of what it started from.
+Searches for exact networks leave out units along one path, and compare kinds at the end of it by an
+information criterion. That is right where answers are precise. Under noise it picks too few units, or another
+kind. What they found is only the start here: a climb (`climb`) goes through kinds and widths nearby, and
+keeps the network of highest marginal likelihood. It takes the place of what it started from.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ UNTOLD = ("tanh", "erf", "softplus", "gelu", "swish", "sine", "squared_relu", "r
 """Kinds that are weighed when the caller tells none."""
 
 
+_CAUSES = "noise, more than one hidden layer (hidden=[a, b] looks for two), or units of another kind"
+
+
 class SamplesWeighedReason(Reason):
     """Why nothing is weighed."""
 
@@ -57,12 +60,14 @@ class SamplesWeighedOptions:
     """Correlation of what is left at neighboring inputs, above which it is no noise."""
     far: float = 100.0
     """Information criterion above the best one beyond which an earlier fit is no start."""
-    most_parameters: int = 600
-    """Parameters of the largest start."""
-    entries: int = 1_000_000
-    """Entries of the Jacobian of a fit: the climb takes that many of the rows, ..."""
+    most_parameters: int = 250
+    """Parameters of the largest start: a fit takes a second there."""
+    step_flops: float = 1e8
+    """Flops of one step of a fit, up to which the climb takes more of the rows, ..."""
+    fewest_rows: float = 10.0
+    """... but so many per parameter at least."""
     final_entries: int = 6_000_000
-    """... and the last fit so many."""
+    """Entries of the Jacobian of the last fit: it takes that many of the rows."""
     climb: ClimbOptions = field(default_factory=ClimbOptions)
     """Steps and work of the climb."""
 
@@ -84,7 +89,8 @@ class SamplesWeighedSearch(Search):
         starts = self._starts()
         samples, options = self._samples, self._options
         order = self.rng.permutation(len(samples.inputs))
-        rows = order[: max(int(options.entries / max(each.size for each in starts)), 1)]
+        size = max(each.size for each in starts)
+        rows = order[: int(max(options.step_flops / (2 * size**2), options.fewest_rows * size))]
         names = self.request.activations_among(UNTOLD)
         kinds = [get_activation(name) for name in names]
         self._climb = climb = Climb(
@@ -163,7 +169,7 @@ class SamplesWeighedSearch(Search):
                 samples_per_parameter=rows.y.size / network.n_parameters,
             ),
             notes=(self._note(ranked), *((missing_directions_note(missing),) if missing else ())),
-            causes="noise, more than one hidden layer (hidden=[a, b] looks for two), or units of another kind",
+            causes=_CAUSES,
             ambiguity=undetermined_weights(missing) if missing else None,
             replaces_earlier=True,
             standard_errors=noise_standard_errors(network, rows.x, rows.y),

@@ -1,18 +1,14 @@
-"""Kinds of units that imitate each other, and starts that one kind gives another."""
+"""Starts that one kind of unit gives another."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import unweave
-from unweave.methods.shared.kinship import imitation
 from unweave.methods.samples_smooth.race_options import RaceOptions
 from unweave.methods.samples_smooth.screening import Heat, Screening
 from unweave.networks.activations import get_activation
 from unweave.networks.standardized import StandardizedSamples
-
-KINDS = ("tanh", "erf", "softplus", "gelu", "swish", "sine", "squared_relu")
 
 
 def screening(kind, seed=1000):
@@ -23,28 +19,6 @@ def screening(kind, seed=1000):
     return Screening(
         samples.inputs, samples.answers, samples.affine_residual, rng, RaceOptions(), lambda *_: None
     )
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_a_kind_imitates_itself(name):
-    kind = get_activation(name)
-    assert imitation(kind, kind).misfit < 1e-6
-
-
-@pytest.mark.parametrize(("first", "second"), [("tanh", "erf"), ("softplus", "gelu"), ("gelu", "swish")])
-def test_kin_are_near(first, second):
-    assert imitation(get_activation(first), get_activation(second)).misfit < 0.05
-
-
-@pytest.mark.parametrize(("first", "second"), [("tanh", "softplus"), ("gelu", "erf"), ("sine", "swish")])
-def test_families_are_apart(first, second):
-    assert imitation(get_activation(first), get_activation(second)).misfit > 0.5
-
-
-def test_steepness_goes_both_ways():
-    there = imitation(get_activation("gelu"), get_activation("swish")).sharpness
-    back = imitation(get_activation("swish"), get_activation("gelu")).sharpness
-    assert 0.8 < there * back < 1.25
 
 
 def test_one_of_every_family_is_screened_first():
