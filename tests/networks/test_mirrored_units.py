@@ -125,13 +125,13 @@ def test_noise_on_the_skip_does_not_keep_units_from_turning(name: str) -> None:
     true = replace(true, skip=np.zeros_like(true.skip))
     points = rng.standard_normal((50, true.n_inputs))
     turned = mirrored(true, [0, 3])
-    slope = get_activation(name).reflection.slope  # g(z) = g(-z) - l z
+    slope = get_activation(name).reflection.slope  # g(-z) = g(z) + l z
     (weights, outgoing), (biases, offset) = turned.weights, turned.biases
-    kept, both = [0, 3], -slope
+    kept = [0, 3]
     turned = replace(
         turned,
-        skip=both * weights[:, kept] @ outgoing[kept],
-        biases=(biases, offset + both * biases[kept] @ outgoing[kept]),
+        skip=slope * weights[:, kept] @ outgoing[kept],
+        biases=(biases, offset + slope * biases[kept] @ outgoing[kept]),
     )
     assert_allclose(turned.values(points), true.values(points), atol=1e-12)
     noisy = replace(turned, skip=turned.skip + 0.1 * rng.standard_normal(turned.skip.shape))

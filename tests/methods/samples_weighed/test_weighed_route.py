@@ -37,7 +37,7 @@ def searched(x, y, earlier, options=None, request=None):
     budget = Budget(time.perf_counter)
     rows = FittedRows(samples.x, samples.y, samples.precision(), len(x), budget)
     before = tuple(
-        Candidate(net, Evidence(), criterion=float(2 * len(x) * np.log((y - net(x)).std())))
+        Candidate(net, Evidence(), criterion=float(2 * len(x) * np.log((y - net(x)).std() + 1e-9)))
         for net in earlier
     )
     context = Context(
@@ -55,15 +55,15 @@ def searched(x, y, earlier, options=None, request=None):
 def near(net, seed=3):
     """A network near ``net``."""
     rng = np.random.default_rng(seed)
-    weights = [w + 0.05 * rng.standard_normal(w.shape) for w in net.weights]
+    weights = [w + 0.005 * rng.standard_normal(w.shape) for w in net.weights]
     return Network(weights, net.biases, net.activations, net.skip)
 
 
 def test_kind_and_width_come_back_with_standard_errors():
-    net, x, y = noisy()
+    net, x, y = noisy(layers=(6, 4, 1), rows=660)
     result = unweave.recover(Samples(x, y))
     assert result.status is Status.APPROXIMATE
-    assert (result.network.hidden, result.network.activations[0]) == ((3,), "tanh")
+    assert (result.network.hidden, result.network.activations[0]) == ((4,), "tanh")
     assert "by marginal likelihood" in result.notes[0]
     assert "noise" in result.message
     errors = result.standard_errors
@@ -99,7 +99,8 @@ def test_a_width_that_is_told_is_not_weighed():
 def test_a_kind_that_is_told_stays():
     net, x, y = noisy()
     erf = Network(net.weights, net.biases, ["erf", "identity"])
-    found = searched(x, y, [erf], request=Request(activation="erf"))
+    options = SamplesWeighedOptions(likeness=1.0)
+    found = searched(x, y, [erf], options, Request(activation="erf"))
     assert found.network.activations[0] == "erf"
 
 

@@ -36,7 +36,12 @@ Form = tuple[str, bool]
 Step = Literal["more", "fewer", "kind", "skip"]
 
 _SAME = 1e-3  # difference of costs up to which two fits are one
-_FARTHEST = 2  # rounds of steps after which only the cheapest form goes on, to two units more and back
+_AROUND: tuple[tuple[tuple[Step, int], ...], ...] = (
+    (("more", 0), ("fewer", 0)),
+    (("fewer", 1), ("more", -1)),
+    (("more", 1), ("fewer", 2)),
+)  # steps, each from the fit of so many units more than a form's best one, in the order in which they are taken
+_FARTHEST = 2  # rounds of them that all forms take; only the cheapest goes on, to two units more and back
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +52,7 @@ class ClimbOptions:
     """Cheapest forms that climb, ..."""
     hopeless: float = 25.0
     """... unless they cost so much more than the cheapest one: the samples are e^12 times less likely."""
-    kin: float = 0.2
+    kin: float = 0.3
     """Misfit of one kind's units as an imitation of another's, up to which they begin with those."""
     left_out: int = 4
     """Cheapest units that are left out in turn."""
@@ -114,7 +119,7 @@ class Climb:
         try:
             fitted = fit_values(model, self._inputs, self._answers, on_step=self._on_step)
             cost = marginal_likelihood(fitted.model, self._inputs, self._answers)
-        except np.linalg.LinAlgError:  # units that ran away
+        except (np.linalg.LinAlgError, ValueError):  # units that ran away
             return
         self.fits += 1
         steps = len(fitted.history)
@@ -147,9 +152,7 @@ class Climb:
         worst = ranked[0].cost + self._options.hopeless
         climbing = [fit for fit in ranked if fit.cost <= worst][: self._options.forms]
         steps: list[tuple[Weighed, Step]] = [(climbing[0], "kind"), (climbing[0], "skip")]
-        around: tuple[tuple[tuple[Step, int], ...], ...]
-        around = (("more", 0), ("fewer", 0)), (("fewer", 1), ("more", -1)), (("more", 1), ("fewer", 2))
-        for number, changes in enumerate(around):
+        for number, changes in enumerate(_AROUND):
             for fit in climbing if number < _FARTHEST else climbing[:1]:
                 places = [(name, (fit.form, fit.model.width + further)) for name, further in changes]
                 steps += [(self._known[place], name) for name, place in places if place in self._known]
