@@ -35,14 +35,6 @@ Form = tuple[str, bool]
 """Name of the activation, and whether there is a skip connection."""
 Step = Literal["more", "fewer", "kind", "skip"]
 
-_SAME = 1e-3  # difference of costs up to which two fits are one
-_AROUND: tuple[tuple[tuple[Step, int], ...], ...] = (
-    (("more", 0), ("fewer", 0)),
-    (("fewer", 1), ("more", -1)),
-    (("more", 1), ("fewer", 2)),
-)  # steps, each from the fit of so many units more than a form's best one, in the order in which they are taken
-_FARTHEST = 2  # rounds of them that all forms take; only the cheapest goes on, to two units more and back
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClimbOptions:
@@ -62,6 +54,8 @@ class ClimbOptions:
         )
     )
     """How widely one more unit is sought: coarsely, since all parameters are fitted afterwards."""
+    same: float = 1e-3
+    """Difference of costs up to which two fits are one."""
     fewest_equations: float = 2.0
     """Equations per parameter of the widest fit."""
     work: float = 3.0
@@ -126,7 +120,9 @@ class Climb:
         self._spend(steps, 2 * steps * self._answers.size * model.size**2)
         fit = Weighed(fitted.model, cost)
         place = fit.form, model.width
-        if np.isfinite(cost) and (place not in self._known or cost < self._known[place].cost - _SAME):
+        if np.isfinite(cost) and (
+            place not in self._known or cost < self._known[place].cost - self._options.same
+        ):
             self._known[place] = fit
 
     def run(self) -> None:
@@ -151,12 +147,21 @@ class Climb:
         ranked = self.ranked()
         worst = ranked[0].cost + self._options.hopeless
         climbing = [fit for fit in ranked if fit.cost <= worst][: self._options.forms]
-        steps: list[tuple[Weighed, Step]] = [(climbing[0], "kind"), (climbing[0], "skip")]
-        for number, changes in enumerate(_AROUND):
-            for fit in climbing if number < _FARTHEST else climbing[:1]:
-                places = [(name, (fit.form, fit.model.width + further)) for name, further in changes]
-                steps += [(self._known[place], name) for name, place in places if place in self._known]
+        cheapest = climbing[0]
+        steps: list[tuple[Weighed, Step]] = [(cheapest, "kind"), (cheapest, "skip")]
+        for fit in climbing:
+            steps += self._around(fit, ("more", 0), ("fewer", 0))
+        for fit in climbing:
+            steps += self._around(fit, ("fewer", 1), ("more", -1))
+        steps += self._around(cheapest, ("more", 1), ("fewer", 2))
         return (step for step in steps if step not in self._done)
+
+    def _around(self, fit: Weighed, *steps: tuple[Step, int]) -> Iterator[tuple[Weighed, Step]]:
+        """Yield steps from the known fits of the same form with so many units more."""
+        for step, further in steps:
+            known = self._known.get((fit.form, fit.model.width + further))
+            if known is not None:
+                yield known, step
 
     def _starts(self, fit: Weighed, step: Step) -> Iterator[NetworkParameters]:
         """Yield the starts of one step."""
