@@ -225,8 +225,8 @@ class Climb:
 
     def _with_linear_numbers(self, model: NetworkParameters) -> NetworkParameters:
         """Return ``model`` with the outgoing weights, skip and offset of least squares."""
-        linear: Array
-        linear = np.linalg.lstsq(self._columns(model), self._answers, rcond=None)[0]
+        found = np.linalg.lstsq(self._columns(model), self._answers, rcond=None)[0]
+        linear = np.asarray(found, dtype=np.float64)
         width = model.width
         return replace(
             model,

@@ -58,6 +58,8 @@ class SamplesWeighedOptions:
     """Residual, relative to the spread of the answers, below which a fit that has not ended leaves it."""
     likeness: float = 0.5
     """Correlation of what is left at neighboring inputs, above which it is no noise."""
+    compared: int = 2000
+    """Rows that are compared with their neighbors at most."""
     far: float = 100.0
     """Information criterion above the best one beyond which an earlier fit is no start."""
     most_parameters: int = 250
@@ -138,7 +140,7 @@ class SamplesWeighedSearch(Search):
         if best.size > options.most_parameters:
             raise GaveUp(SamplesWeighedReason.TOO_LARGE, size=best.size, most=options.most_parameters)
         left = self._samples.answers - best.values(self._samples.inputs)
-        no_noise = likeness(self._samples.inputs, left) > options.likeness
+        no_noise = likeness(self._samples.inputs, left, options.compared) > options.likeness
         if self._samples.residual(best) < options.least_noise or no_noise:
             raise GaveUp(SamplesWeighedReason.NO_NOISE)
         return [model for model in models if model.size <= options.most_parameters]

@@ -7,14 +7,11 @@ from scipy.spatial import cKDTree
 
 from unweave.arrays import Array
 
-MOST_COMPARED = 2000
-"""Rows that are compared with their neighbors at most: a search for neighbors takes a tenth of a second."""
 
-
-def likeness(inputs: Array, left: Array, compared: int = MOST_COMPARED) -> float:
+def likeness(inputs: Array, left: Array, compared: int) -> float:
     """Return the correlation of ``left`` (n, K) at ``inputs`` (n, d) with the same at the nearest other row.
 
-    Noise has none. 0 where nothing is left, or there is no other row.
+    Noise has none. The first ``compared`` rows count. 0 where nothing is left, or there is no other row.
     """
     inputs, left = inputs[:compared], left[:compared]
     if len(inputs) < 2:
