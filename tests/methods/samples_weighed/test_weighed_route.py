@@ -144,7 +144,7 @@ def _large(net, x):
         ),
         (_nothing_left, SamplesWeighedReason.NO_NOISE),
         (_structured, SamplesWeighedReason.NO_NOISE),
-        (_rough, SamplesWeighedReason.PRECISE),
+        (_rough, SamplesWeighedReason.NO_NOISE),
         (_affine, SamplesWeighedReason.EXPLAINED_OTHERWISE),
         (_large, SamplesWeighedReason.TOO_LARGE),
     ],
@@ -180,4 +180,25 @@ def test_inputs_that_do_not_vary_are_named():
     found = searched(flat, y, [start])
     assert found.network.hidden == (3,)
     assert "do not vary" in found.ambiguity
-    assert len(found.notes) == 2
+    assert "do not vary" in found.notes[-1]
+
+
+def test_noisy_answers_that_are_rounded_are_weighed_too():
+    net, x, y = noisy(share=0.1)
+    found = searched(x, np.round(y, 3), [near(net)])
+    assert found.network.hidden == (3,)
+    assert found.objection is None
+
+
+def test_a_fit_as_good_as_the_answers_is_not_proven_by_its_likelihood():
+    net, x, _ = noisy()
+    found = searched(x, net(x), [near(net)], SamplesWeighedOptions(likeness=1.0, least_noise=1e-6))
+    assert "proves neither" in found.objection
+
+
+@pytest.mark.parametrize("kind", ["relu", "mish"])
+def test_the_width_is_weighed_where_the_kind_is_told(kind):
+    _, x, y = noisy(kind, layers=(6, 3, 1), share=0.02)
+    result = unweave.recover(Samples(x, y), activation=kind)
+    assert (result.network.hidden, result.network.activations[0]) == ((3,), kind)
+    assert any("marginal likelihood" in note for note in result.notes)

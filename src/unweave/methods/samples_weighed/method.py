@@ -6,8 +6,12 @@ from math import ceil
 
 from unweave.methods.samples_weighed.search import SamplesWeighedOptions, SamplesWeighedSearch
 from unweave.methods.shared.sample_evidence import SAMPLES_PER_PARAMETER, SampleEvidence
+from unweave.networks.activations.catalogue import CATALOGUE
 from unweave.probing.findings import Findings
 from unweave.search import Cost, Likelihood, Method, Question, Request
+
+OTHERS = ("identity", "quadratic", "cubic", "hard_tanh", "relu6", "hard_sigmoid")
+"""Kinds that no search of samples starts with: polynomials, and those with two kinks."""
 
 
 def refuses(request: Request, findings: Findings) -> str | None:
@@ -27,6 +31,7 @@ METHOD = Method(
     asks="samples",
     description="noisy samples: kinds and widths near what others found, by marginal likelihood",
     layers=(1, 1),
+    activations=tuple(each.name for each in CATALOGUE if each.name not in OTHERS),
     refuses=refuses,
     likelihood=lambda request, findings: Likelihood.LAST,
     cost=cost,

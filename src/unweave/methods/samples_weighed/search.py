@@ -32,6 +32,7 @@ UNTOLD = ("tanh", "erf", "softplus", "gelu", "swish", "sine", "squared_relu", "r
 """Kinds that are weighed when the caller tells none."""
 
 
+_LIKELY = "kind and width are the likeliest ones, which proves neither"
 _CAUSES = "noise, more than one hidden layer (hidden=[a, b] looks for two), or units of another kind"
 
 
@@ -39,7 +40,6 @@ class SamplesWeighedReason(Reason):
     """Why nothing is weighed."""
 
     NOT_ASKED = "only exact networks are asked for"
-    PRECISE = "the answers' own precision tells how well a network must fit"
     NOTHING_FOUND = "no earlier search has found units to begin with"
     EXPLAINED_OTHERWISE = "another kind of network explains the samples best"
     NO_NOISE = "what the best network leaves is no noise"
@@ -52,8 +52,8 @@ class SamplesWeighedOptions:
 
     asked: bool = True
     """Whether an approximate network is of use at all."""
-    precise: float = 1e-8
-    """Floor of a fit, relative to the spread of the answers, up to which their noise is unknown."""
+    over_floor: float = 10.0
+    """Residual over the floor of an exact fit, up to which the answers' own precision explains it."""
     least_noise: float = 1e-4
     """Residual, relative to the spread of the answers, below which a fit that has not ended leaves it."""
     likeness: float = 0.5
@@ -117,8 +117,6 @@ class SamplesWeighedSearch(Search):
         options = self._options
         if not options.asked:
             raise GaveUp(SamplesWeighedReason.NOT_ASKED)
-        if self._rows.floor()[0] > options.precise:
-            raise GaveUp(SamplesWeighedReason.PRECISE)
         earlier = [
             (each.criterion, each.network)
             for each in self.context.earlier
@@ -141,7 +139,8 @@ class SamplesWeighedSearch(Search):
             raise GaveUp(SamplesWeighedReason.TOO_LARGE, size=best.size, most=options.most_parameters)
         left = self._samples.answers - best.values(self._samples.inputs)
         no_noise = likeness(self._samples.inputs, left, options.compared) > options.likeness
-        if self._samples.residual(best) < options.least_noise or no_noise:
+        least = max(options.least_noise, options.over_floor * self._rows.floor()[0])
+        if self._samples.residual(best) < least or no_noise:
             raise GaveUp(SamplesWeighedReason.NO_NOISE)
         return [model for model in models if model.size <= options.most_parameters]
 
@@ -159,7 +158,8 @@ class SamplesWeighedSearch(Search):
         network = samples.network(self._last or ranked[0].model)
         network = with_fixed_lengths(NetworkParameters.from_network(network)).to_network()
         missing = rows.x.shape[1] - samples.whitening.rank
-        residual = samples.residual(self._last or ranked[0].model)
+        residual, floor = samples.residual(self._last or ranked[0].model), rows.floor()[0]
+        errors = noise_standard_errors(network, rows.x, rows.y)
         return Candidate(
             network,
             SampleEvidence(
@@ -167,14 +167,19 @@ class SamplesWeighedSearch(Search):
                 found=network.hidden[0],
                 restarts=self._climb.fits if self._climb is not None else 0,
                 fit_history=(residual,),
-                fit_floor=rows.floor()[0],
+                fit_floor=floor,
                 samples_per_parameter=rows.y.size / network.n_parameters,
             ),
-            notes=(self._note(ranked), *((missing_directions_note(missing),) if missing else ())),
+            notes=(
+                self._note(ranked),
+                *(() if errors is None else (_error_note(errors),)),
+                *((missing_directions_note(missing),) if missing else ()),
+            ),
             causes=_CAUSES,
+            objection=_LIKELY if residual <= self._options.over_floor * floor else None,
             ambiguity=undetermined_weights(missing) if missing else None,
             replaces_earlier=True,
-            standard_errors=noise_standard_errors(network, rows.x, rows.y),
+            standard_errors=errors,
         )
 
     def _note(self, ranked: list[Weighed]) -> str:
@@ -185,6 +190,16 @@ class SamplesWeighedSearch(Search):
             return note
         odds = np.exp(min((ranked[1].cost - ranked[0].cost) / 2, 100.0))
         return f"{note}; {_named(ranked[1])} are {odds:.2g} times less likely"
+
+
+def _error_note(errors: Network) -> str:
+    """Tell the largest standard error."""
+    arrays = [*errors.weights, *errors.biases, *([] if errors.skip is None else [errors.skip])]
+    largest = max(float(array.max(initial=0.0)) for array in arrays)
+    return (
+        f"if the residual is noise, the largest standard error of a parameter is {largest:.2g} "
+        "(`standard_errors` has all)"
+    )
 
 
 def _named(fit: Weighed) -> str:
