@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -91,3 +93,39 @@ def test_noise_has_no_structure_and_a_missing_unit_has():
     assert is_structured(x, np.tanh(x[:, :1] + x[:, 1:]), options)
     assert not is_structured(x, rng.standard_normal((600, 1)), options)
     assert not is_structured(x[:1], np.ones((1, 1)), options)
+
+
+def steps_behind_noise(options):
+    ending = planted((8, 5, 1), noise=1e-3)[2]
+    taken = []
+    shrink_starts(
+        [get_activation("tanh")],
+        ending,
+        rng=np.random.default_rng(0),
+        options=options,
+        on_step=lambda steps, residual: taken.append(residual),
+    )
+    return len(taken)
+
+
+def test_starts_that_end_alike_show_noise():
+    options = ShrinkingOptions(units=(8,), rounds=3)
+    assert steps_behind_noise(options) < 0.7 * steps_behind_noise(replace(options, alike=0.0))
+
+
+def test_units_that_are_nearly_parallel_come_back():
+    """As weight decay leaves them: all units bend along one direction, and hardly."""
+    rng = np.random.default_rng(1003)
+    direction = np.linspace(-1, 1, 10)[:, None] / 3
+    weights = direction * np.array([0.6, -0.8, 0.7, 0.5]) + 0.05 * rng.standard_normal((10, 4))
+    outgoing = np.array([[1.5], [1.7], [-1.4], [1.6]])
+    net = unweave.Network([weights, outgoing], [rng.standard_normal(4), [0.3]], ["sigmoid", "identity"])
+    x = rng.standard_normal((20 * net.n_parameters, 10))
+    samples = StandardizedSamples.of(x, net(x))
+    ending = Ending(samples, samples.inputs, samples.answers, None, 1e-10, RaceOptions().final_entries, None)
+    kind = get_activation("tanh")
+    like = NetworkParameters.shallow(kind, direction, np.zeros(1), np.ones((1, 1)), np.zeros(1))
+    options = ShrinkingOptions(units=(6,))
+    found = shrink_starts([kind], ending, rng=np.random.default_rng(0), options=options, like=like)
+    assert found is not None
+    assert unweave.compare(net, samples.network(found.model)).parameter_error < 1e-7

@@ -174,16 +174,14 @@ class SamplesSmoothSearch(Search):
         if not large:
             best = self._raced(samples, names, floor)
         if best is not None and not (best.exact or best.out_of_time):
-            best = self._shrunk(samples, names if rank <= MOST_INPUTS else [], floor, best)
+            best = self._shrunk(samples, names, floor, best)
         if best is not None and (best.exact or best.out_of_time or best.settled):
             return best
         name = names[0] if best is None else best.network.activations[0]
         told = self.request.activation is not None
         if best is None or (told and (width is None or width <= rank)):
             best = self._better(best, self._from_moments(name, floor))
-        rival = self._rival()
-        beaten = rival is not None and rival[0] < self._information(best)
-        if best.exact or best.out_of_time or beaten or rank > MOST_INPUTS:
+        if best.exact or best.out_of_time or self._is_beaten(best) or rank > MOST_INPUTS:
             return best
         return self._better(best, self._from_random_starts(name, floor, best))
 
@@ -202,6 +200,15 @@ class SamplesSmoothSearch(Search):
         options, x, y = self._options, self._rows.x, self._rows.y
         left = (y - known.network(x)) / np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
         nearly = known.residual <= options.race.nearly and known.fitted is not None
+        raced = {name: runner.residual for name, runner in known.rivals.items()}
+        shrinking, like = options.shrinking, None
+        if samples.whitening.rank > MOST_INPUTS:
+            shrinking = replace(shrinking, units=shrinking.units_of_many)
+            worst = shrinking.rival_ratio * known.residual
+            like = None if known.fitted is None else known.fitted.model
+            names = [name for name in names if raced.get(name, np.inf) <= worst]
+            if known.settled or known.residual > shrinking.near_many or self._is_beaten(known):
+                names = []
         if floor > options.race.precise or not (names or nearly):
             return known
         if known.settled and not is_structured(samples.inputs, left, options.shrinking):
@@ -210,16 +217,16 @@ class SamplesSmoothSearch(Search):
         inputs, answers = samples.inputs[order], samples.answers[order]
         entries = options.race.final_entries
         ending = Ending(samples, inputs, answers, self._width, floor, entries, self.on_step)
-        raced = {name: runner.residual for name, runner in known.rivals.items()}
         kinds = [get_activation(name) for name in sorted(names, key=lambda name: raced.get(name, np.inf))]
         try:
             found = shrink_starts(
                 kinds,
                 ending,
                 rng=self.rng,
-                options=options.shrinking,
+                options=shrinking,
                 on_step=self.on_step,
                 known=known.fitted.model if nearly and known.fitted is not None else None,
+                like=like,
             )
         except OutOfTime:
             return replace(known, out_of_time=True)
@@ -290,6 +297,11 @@ class SamplesSmoothSearch(Search):
             if each.criterion is not None and each.network is not None
         ]
         return min(earlier, default=None)
+
+    def _is_beaten(self, fit: SmoothSampleFit) -> bool:
+        """Return whether an earlier fit explains the samples better."""
+        rival = self._rival()
+        return rival is not None and rival[0] < self._information(fit)
 
     def _from_moments(self, name: str, floor: float) -> SmoothSampleFit:
         x, y = self._rows.x, self._rows.y

@@ -1,4 +1,4 @@
-"""More units than few inputs tell apart: starts with many surplus units, left out a few at a time.
+"""Units that samples hardly tell apart: starts with many surplus units, left out a few at a time.
 
 In two or three inputs many networks agree with the samples to five digits, and a start of the right width
 ends in one of them. A start of some 14 to 20 units comes to six digits if the kind is right, to four or five
@@ -13,12 +13,15 @@ their valley does seldom arrive.
     3. further starts of the kinds that are left, with other numbers of units.
 
 Such units nearly depend on each other, so that steps factor J and not J^T J.
+
+In more inputs this serves units that hardly bend, as weight decay leaves them. Where noise limits every fit,
+starts of one size end alike, and their valleys lead nowhere: then no more are tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,6 +43,8 @@ class ShrinkingOptions:
 
     units: tuple[int, ...] = (20, 14)
     """Units of a start, round by round, ..."""
+    units_of_many: tuple[int, ...] = (14, 20)
+    """The same in more inputs, where each unit has more parameters."""
     lengths: tuple[float, ...] = (1.0, 0.7, 0.5)
     """... and the length of their weights, in inputs of unit variance, start by start."""
     starts: int = 3
@@ -64,6 +69,10 @@ class ShrinkingOptions:
     """Share of the units that are left out at a time."""
     near: float = 1e-3
     """Residual from which on a start is too far away to be worth shrinking."""
+    aside: float = 0.1
+    """Size of a random part of the weights, relative to their length, where starts are like known units."""
+    near_many: float = 5e-3
+    """The same of the fit that the race left, in more inputs."""
     ready: float = 1e-4
     """Residual from which on units that are worth little are left out all at once, as a trial."""
     rise: float = 3.0
@@ -72,6 +81,10 @@ class ShrinkingOptions:
     """... unless the residual is still so small: then a fit has not ended, and goes on with fewer units."""
     rival_ratio: float = 10.0
     """Ratio of residuals to the best kind's, above which a kind leaves."""
+    alike: float = 1.15
+    """Ratio of the residuals of two starts up to which the same may limit them, and that is noise ..."""
+    barren: float = 0.95
+    """... where the valley of the better one leaves more than this of its residual."""
     work: float = 60.0
     """Seconds that all fits take, roughly. They are counted in steps and flops, so that the search ends at
     the same fit on every machine."""
@@ -93,13 +106,15 @@ def shrink_starts(
     options: ShrinkingOptions | None = None,
     on_step: OnStep | None = None,
     known: NetworkParameters | None = None,
+    like: NetworkParameters | None = None,
 ) -> Runner | None:
     """Return an exact fit of one of ``kinds`` to the rows of ``ending``, else the best start if there is one.
 
     ``kinds`` come in the order in which they are tried. ``known`` is a fit to begin with, if there is one.
+    Starts point where units of the fit ``like`` do: those of trained networks may all be nearly parallel.
     Raises `OutOfTime` where ``on_step`` does.
     """
-    search = _Shrinking(ending, rng, options or ShrinkingOptions(), on_step)
+    search = _Shrinking(ending, rng, options or ShrinkingOptions(), on_step, like)
     with np.errstate(all="ignore"):  # units that run away are given up
         found = None if known is None else search.shrink(known)
         if found is not None or search.most <= 1 or not kinds:
@@ -119,6 +134,8 @@ class _Start:
     kind: Activation
     problem: ProjectedProblem
     fit: ProjectedFit
+    twice: bool = False
+    """Whether another start has ended at the same residual."""
 
     @property
     def residual(self) -> float:
@@ -128,13 +145,21 @@ class _Start:
 
 class _Shrinking:
     def __init__(
-        self, ending: Ending, rng: np.random.Generator, options: ShrinkingOptions, on_step: OnStep | None
+        self,
+        ending: Ending,
+        rng: np.random.Generator,
+        options: ShrinkingOptions,
+        on_step: OnStep | None,
+        like: NetworkParameters | None = None,
     ) -> None:
         self.ending, self.rng, self.options, self.on_step = ending, rng, options, on_step
+        self.like = like
         self.per_unit = ending.inputs.shape[1] + 1 + ending.answers.shape[1]
         self.most = int(ending.answers.size / options.fewest_equations / self.per_unit)
         self.spent = 0.0
         self.best: _Start | None = None
+        self.is_noise = False
+        """Whether noise seems to limit all starts."""
 
     def run(self, kinds: list[Activation]) -> Runner | None:
         """Try all kinds, then those that are left, and so on."""
@@ -148,7 +173,7 @@ class _Shrinking:
             for start in sorted(starts, key=lambda each: each.residual):
                 if start.residual <= worst and (found := self._shrunk(start)) is not None:
                     return found
-                if self.spent > self.options.work:
+                if self.is_noise or self.spent > self.options.work:
                     return None
         return None
 
@@ -160,8 +185,10 @@ class _Shrinking:
 
     def _best_started(self, kind: Activation, number: int) -> _Start:
         """Return the best of some starts: those that end in a poor minimum do so within a few steps."""
-        starts = (self._started(kind, number, again) for again in range(self.options.starts))
-        return min(starts, key=lambda start: start.residual)
+        starts = [self._started(kind, number, again) for again in range(self.options.starts)]
+        best, *others = sorted(starts, key=lambda start: start.residual)
+        twice = bool(others) and others[0].residual <= self.options.alike * best.residual
+        return replace(best, twice=twice)
 
     def best_start(self) -> Runner | None:
         """Return the start that came nearest, surplus units and all."""
@@ -177,11 +204,23 @@ class _Shrinking:
         count = min(options.units[number % len(options.units)], self.most)
         problem = self._problem(kind, count)
         units = random_units(problem, count, self.rng)
+        if self.like is not None:
+            units[:-1] = self._like_known(units[:-1])
         units *= options.lengths[again % len(options.lengths)] / np.linalg.norm(units[:-1], axis=0)
         start = self._fitted(kind, problem, units)
         if self.best is None or start.residual < self.best.residual:
             self.best = start
         return start
+
+    def _like_known(self, drawn: Array) -> Array:
+        """Return weights (d, m) that vary as those of known units do, and a little as the ``drawn`` ones."""
+        assert self.like is not None
+        weights, outgoing = self.like.weights
+        parts = np.linalg.norm(outgoing, axis=1) * np.linalg.norm(weights, axis=0)
+        directions = weights * (parts / np.linalg.norm(weights, axis=0))
+        varied = directions @ self.rng.standard_normal((weights.shape[1], drawn.shape[1]))
+        varied /= np.linalg.norm(varied, axis=0)
+        return np.asarray(varied + self.options.aside * drawn / np.linalg.norm(drawn, axis=0))
 
     def _problem(self, kind: Activation, units: int) -> ProjectedProblem:
         """Return the problem of finding ``units`` on some rows per parameter."""
@@ -214,8 +253,10 @@ class _Shrinking:
         options = self.options
         if start.residual > options.near:
             return None
+        short = start
         start = self._fitted(start.kind, start.problem, start.fit.units, options.long_steps)
-        while True:
+        self.is_noise = short.twice and start.residual > options.barren * short.residual
+        while not self.is_noise:
             if start.residual <= options.ready and (ended := self._ended(start)) is not None:
                 return ended
             if start.fit.units.shape[1] <= 2:
@@ -225,6 +266,7 @@ class _Shrinking:
             if fewer.residual > max(options.rise * start.residual, options.sure):
                 return None
             start = fewer
+        return None
 
     def _ended(self, start: _Start) -> Runner | None:
         """Return the fit without what is worth little, if it is exact."""
