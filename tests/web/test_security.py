@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import httpx
 import onnx
@@ -269,6 +271,28 @@ def impatient() -> Iterator[tuple[str, int]]:
         yield listener.getsockname()
         server.should_exit = True
         thread.join(PATIENCE)
+
+
+def test_a_short_body_is_read_before_it_is_refused() -> None:
+    """A client that still sends when the connection closes may see a reset instead of the answer."""
+    events: list[str] = []
+    parts = [b"a" * 10, b"b" * 10]
+
+    async def receive() -> dict[str, object]:
+        events.append("part")
+        return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        events.append(str(message.get("status", "body")))
+
+    async def app(scope, receive, send) -> None:
+        raise AssertionError("a stranger was let through")
+
+    guarded = Guard(app, Access("127.0.0.1", "k" * 20), "cookie")
+    headers = [(b"host", b"localhost"), (b"origin", b"http://localhost")]
+    scope = {"type": "http", "method": "POST", "path": "/api/runs", "query_string": b"", "headers": headers}
+    asyncio.run(guarded(scope, receive, send))
+    assert events == ["part", "part", "401", "body"]
 
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nContent-Length: 100000\r\n"

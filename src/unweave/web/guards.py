@@ -130,6 +130,8 @@ class Guard:
 
         body = TimedBody(receive, self._pause, self._body)
         refusal = self._refusal(scope)
+        if refusal is not None and scope["method"] not in _READING:
+            await body.skip()
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import ClassVar
 
 from starlette.types import Message, Receive
@@ -14,6 +15,8 @@ PAUSE_SECONDS = 20.0
 """Longest pause within the body of a request."""
 BODY_SECONDS = 600.0
 """Longest time that the body of a request may take: 64 MB at one megabit per second."""
+_SKIPPED_BYTES = 65_536  # of the body of a refused request that are read, ...
+_SKIP_SECONDS = 1.0  # ... if they come so soon
 
 
 class ImpatientProtocol(H11Protocol):
@@ -79,3 +82,11 @@ class TimedBody:
             return {"type": "http.disconnect"}
         self._ended = not message.get("more_body", False)
         return message
+
+    async def skip(self) -> None:
+        """Read and forget a short body: while a client still sends, an early answer may never reach it."""
+        read = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SKIP_SECONDS):
+                while not self._ended and not self.was_late and read < _SKIPPED_BYTES:
+                    read += len((await self()).get("body", b""))

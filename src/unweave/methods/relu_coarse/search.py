@@ -367,7 +367,7 @@ class ReluCoarseSearch(Search):
                 return False
             self._best.keep(fit)
             missed = far.missed(fit.model, most, options.far_share)
-            self._faint = len(far.missed(fit.model, most)) > 0
+            self._faint = len(far.missed_beyond_rounding(fit.model, most, self._unit_of_rounding)) > 0
             if self._best.is_explained and not len(missed):
                 return True
             # Rows far out that were fitted once and are missed again ask for units farther out.
@@ -384,6 +384,12 @@ class ReluCoarseSearch(Search):
             start = form.weights, form.biases
             start = self._with_weaker(start, reading, finer_line_options(lines.options), least_rounds=1)
         return self._best.is_explained
+
+    @property
+    def _unit_of_rounding(self) -> float:
+        """Relative rounding of the target's arithmetic; zero where decimals hide it."""
+        info = self.findings.noise.number_format
+        return 0.0 if info is None else float(info.eps) / 2
 
     def _few(self) -> int:
         """Return how many rows of another kind are fitted beside those at hand."""

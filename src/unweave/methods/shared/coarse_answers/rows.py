@@ -203,9 +203,23 @@ class FarRows:
         An error of ``share`` times the distance of the row, relative to the answer or to the largest one
         nearby, is excused.
         """
-        off, size = np.abs(model.values(self.points) - self.answers), np.abs(self.answers)
+        size = np.abs(self.answers)
         nearby = size[self.distances() <= self.near].max(initial=0.0)
         excused = share * self.distances() * np.maximum(nearby, size.max(axis=1, initial=0.0))
+        return self._missed(model, most, excused)
+
+    def missed_beyond_rounding(self, model: NetworkParameters, most: float, unit: float) -> IntArray:
+        """Return the rows that ``model`` misses by more than ``most`` errors and than sums round by.
+
+        In arithmetic that rounds by ``unit``, a sum of D terms is off by sqrt(D) unit times the sum of their
+        sizes at most, as a rule: far more than a typical error where hundreds of them nearly cancel.
+        """
+        hidden = np.abs(self.points) @ np.abs(model.weights[0]) + np.abs(model.biases[0])
+        terms = hidden @ np.abs(model.weights[1]) + np.abs(model.biases[1])
+        return self._missed(model, most, unit * np.sqrt(self.points.shape[1]) * terms.max(axis=1))
+
+    def _missed(self, model: NetworkParameters, most: float, excused: Array) -> IntArray:
+        off = np.abs(model.values(self.points) - self.answers)
         worst = (off / self.sigma).max(axis=1, initial=0.0) * self.precision
         order = np.argsort(-worst)
         counts = (worst > most) & (off.max(axis=1, initial=0.0) > excused)
