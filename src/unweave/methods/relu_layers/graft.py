@@ -7,7 +7,8 @@ its normal there, the second difference over p - t n, p, p + t n is
 
 where c_k is the weight with which unit k of the next layer reads it, and D_k the derivative of the answers by
 what that unit makes of its inputs. Three rows at each of some points are linear equations for all c_k at
-once, and the side on which the tower is right is the one where the unit is off.
+once, and the side on which the tower is right is the one where the unit is off. Behind a leaky unit it is
+right on neither side, and nothing is grafted.
 
 Behind a last layer with open signs the answers read the unit beside |z_k|, too: one number more per output.
 """
@@ -38,8 +39,8 @@ class GraftOptions:
     """Points that are looked at for each of them; the others lie too near other surfaces."""
     least_room: float = 1e-3
     """Distance of a point from all other surfaces, relative to 1 + |x|, at least."""
-    step: float = 0.4
-    """Step across the surface, relative to that distance."""
+    step: float = 0.1
+    """Step across the surface, relative to that distance: beyond it the unit itself moves other surfaces."""
     right: float = 1e-5
     """Misfit up to which the tower is right, relative to the typical answer at that distance."""
     wrong: float = 30.0

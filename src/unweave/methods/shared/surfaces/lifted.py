@@ -152,7 +152,7 @@ class LiftedLayers:
         return self.derivatives(patterns, alpha, 0)[:, :-1]
 
     def derivatives(self, patterns: Array, alpha: Array, depth: int) -> Array:
-        """Return the derivatives (n, F) of alpha . phi by the phi of the first ``depth`` layers, in regions."""
+        """Return the derivatives (n, F) of alpha . phi by the phi of so many layers, in regions."""
         back, end = np.broadcast_to(alpha, (len(patterns), len(alpha))), self.n_units
         for stage in reversed(self.stages[depth:]):
             factor = self.slopes(stage, patterns[:, end - stage.width : end])
