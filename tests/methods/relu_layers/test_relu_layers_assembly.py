@@ -8,10 +8,12 @@ import pytest
 import unweave
 from planted_layers import planted, probe_of, second_preactivations, slope_of
 from unweave import Network
+from unweave.methods.relu_layers.graft import GraftOptions, graft
 from unweave.methods.relu_layers.last_layer import LastLayerOptions, assemble, take_back
 from unweave.methods.relu_layers.layer_units import Unit
 from unweave.methods.relu_layers.open_weights import OpenWeightOptions, resolve_open_weights
 from unweave.methods.relu_layers.tower import FoundLayer, Tower
+from unweave.methods.relu_layers.trace import TraceOptions, Tracer
 from unweave.methods.shared.surfaces.frame import FrameOptions, in_all_inputs
 from unweave.methods.shared.surfaces.output_fit import OutputFit, OutputFitOptions, fit_outputs
 from unweave.methods.shared.surfaces.probe import KinkPool
@@ -107,6 +109,48 @@ def test_rows_tell_what_is_open_of_a_unit() -> None:
     options = OpenWeightOptions()
     assert resolve_open_weights(tower, guess, np.ones(4), points, network(points), rng, options)
     np.testing.assert_allclose(unit.alpha[:-1], network.weights[1][:, 0], atol=1e-8)
+
+
+def without_middle_unit(network: Network, unit: int, turn: float) -> tuple[Tower, Unit, np.ndarray, Tracer]:
+    """The tower of three hidden layers but for one unit of the second, and points at which that is off."""
+    tower, probe = tower_of(network), probe_of(network)
+    tracer = Tracer(probe, np.random.default_rng(8), TraceOptions())
+    missing = tower.layers[1].units.pop(unit)
+    for reader in tower.top.units:
+        reader.alpha = np.delete(reader.alpha, unit)
+        reader.open = np.zeros((len(reader.alpha), 0))
+    tower.top.channels = np.zeros((0, len(tower.top.units[0].alpha)))
+    tower.changed(1)
+    points = 3 * np.random.default_rng(9).standard_normal((1000, network.n_inputs))
+    heights = tower.below(1).values(points) @ missing.alpha
+    around = points[:20]
+    missing.places = list(tracer.zeros(tower.below(1), missing.alpha, around))
+    missing.alpha = turn * missing.alpha
+    return tower, missing, points[heights < 0], tracer
+
+
+@pytest.mark.parametrize("turn", [1.0, -1.0])
+def test_a_missing_unit_of_a_middle_layer_is_grafted(turn: float) -> None:
+    network = planted([6, 6, 5, 4, 2], 1012)
+    tower, missing, off, tracer = without_middle_unit(network, 2, turn)
+    probe = probe_of(network)
+    fit = fitted(tower, off, probe(off))
+    rng = np.random.default_rng(10)
+    found = graft(probe, tower, tracer, fit, 2, missing, rng, GraftOptions())
+    assert found is not None
+    assert found.sign == turn
+    turned = np.array([1.0, -1.0, 1.0, -1.0])  # `tower_of` turns every other unit
+    shown = ~found.open_units  # a reader that switches nowhere is like a part of the outputs
+    assert shown.sum() >= 2
+    np.testing.assert_allclose(found.units[shown], (turned * network.weights[2][2])[shown], atol=1e-7)
+
+
+def test_nothing_is_grafted_where_the_tower_is_wrong_on_both_sides() -> None:
+    network = planted([6, 6, 5, 4, 2], 1012)
+    tower, missing, off, tracer = without_middle_unit(network, 2, 1.0)
+    probe = probe_of(network)
+    wrong = fitted(tower, off, probe(off) + np.sin(off[:, :2]))
+    assert graft(probe, tower, tracer, wrong, 2, missing, np.random.default_rng(10), GraftOptions()) is None
 
 
 def test_the_frame_is_put_right_from_rows_beside_it() -> None:

@@ -2,24 +2,28 @@
 
 Units that lines hardly meet are not searched for while layers are found. Once the outputs are explained on
 most rows, kinks that nothing explains, and those on the way to rows that do not agree, are tried at every
-layer, the lowest first. A unit that is added to layer j is one more unknown for each unit of layer j + 1,
-which one crossing tells; nothing above changes. If it is one of the layer's channels, it takes the
-channel's place, and nothing is asked.
+layer, the lowest first. A unit that is added to layer j is one more unknown for each unit of layer j + 1;
+nothing above changes. Rows beside its surface tell all of them at once where the tower explains the answers
+on one side (`graft`), and one crossing each where it does not. If the unit is one of the layer's channels, it
+takes the channel's place, and nothing is asked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.optimize
 
 from unweave.arrays import Array
+from unweave.methods.relu_layers.graft import GraftOptions, graft
 from unweave.methods.relu_layers.inner_signs import InnerSignOptions, InnerSigns
 from unweave.methods.relu_layers.layer_units import LayerOptions, LayerUnits, Unit
 from unweave.methods.relu_layers.tower import Tower
 from unweave.methods.relu_layers.trace import Tracer
 from unweave.methods.shared.surfaces.lifted import LiftedLayers
+from unweave.methods.shared.surfaces.output_fit import OutputFit
 from unweave.methods.shared.surfaces.probe import Probe, ScannedLine
 from unweave.methods.shared.surfaces.sight import Sight
 from unweave.methods.shared.surfaces.surface import Surface
@@ -30,6 +34,7 @@ from unweave.numerics.clock import check
 class RepairOptions:
     """What is tried at once."""
 
+    graft: GraftOptions = field(default_factory=GraftOptions)
     most_kinks: int = 12
     """Kinks that one round tries."""
     promotions: float = 0.3
@@ -63,6 +68,7 @@ class Repairer:
     options: RepairOptions
     _tried: set[tuple[int, int]] = field(default_factory=set)
     _explained: Array | None = None
+    _fit: Callable[[], OutputFit] | None = None
 
     def search(self, layer: int) -> LayerUnits:
         """Return the search for units of a layer, counted from one, behind the present ones."""
@@ -72,13 +78,13 @@ class Repairer:
         search.is_last = layer == len(self.tower.layers) and self._explained is not None
         return search
 
-    def round(self, explained: Array | None = None) -> bool:
+    def round(self, explained: Array | None = None, fit: Callable[[], OutputFit] | None = None) -> bool:
         """Try kinks that nothing explains at every layer; return whether a unit was added.
 
-        Points (n, d) that are ``explained`` without it, if the last layer is known to be the last, are all on
-        one side of its surface.
+        If the last layer is known to be the last, points (n, d) that are ``explained`` without the unit are
+        all on one side of its surface, and ``fit`` fits the outputs to the tower as it is.
         """
-        self._explained = explained
+        self._explained, self._fit = explained, fit
         tower, depth = self.tower, len(self.tower.layers)
         for layer in range(1, depth):
             if len(tower.layers[layer - 1].channels) and self.rng.random() < self.options.promotions:
@@ -181,7 +187,7 @@ class Repairer:
             tower.top.units.append(unit)
             tower.changed(layer)
             return True
-        if self._replaces_channel(layer, unit):
+        if self._replaces_channel(layer, unit) or self._is_grafted(layer, unit):
             return True
         found = tower.layers[layer - 1]
         found.units.append(unit)
@@ -194,6 +200,28 @@ class Repairer:
         unit.alpha, unit.open = sign * unit.alpha, unit.open
         tower.changed(layer)
         self._read_by_next(layer)
+        return True
+
+    def _is_grafted(self, layer: int, unit: Unit) -> bool:
+        """Add a unit, with its readers' weights, where the tower explains the answers beside it."""
+        if self._fit is None:
+            return False
+        tower = self.tower
+        found = graft(self.probe, tower, self.tracer, self._fit(), layer, unit, self.rng, self.options.graft)
+        if found is None:
+            return False
+        below, readers = tower.layers[layer - 1], tower.layers[layer]
+        at = below.width
+        unit.alpha = found.sign * unit.alpha
+        below.units.append(unit)
+        for reader, weight, is_open in zip(readers.units, found.units, found.open_units, strict=True):
+            reader.alpha = np.insert(reader.alpha, at, weight)
+            reader.open = np.insert(reader.open, at, 0.0, axis=0)
+            if is_open:
+                reader.open = np.column_stack([reader.open, np.eye(len(reader.alpha))[at]])
+        passed = found.channels if len(found.channels) else 0.0
+        readers.channels = np.insert(readers.channels, at, passed, axis=1)
+        tower.changed(layer)
         return True
 
     def _sign_of_last(self, layer: int) -> float:

@@ -149,18 +149,25 @@ class LiftedLayers:
 
     def gradients(self, patterns: Array, alpha: Array) -> Array:
         """Return the gradients (n, d) of alpha . phi, alpha (F,), in the regions of patterns (n, units)."""
+        return self.derivatives(patterns, alpha, 0)[:, :-1]
+
+    def derivatives(self, patterns: Array, alpha: Array, depth: int) -> Array:
+        """Return the derivatives (n, F) of alpha . phi by the phi of so many layers, in regions."""
         back, end = np.broadcast_to(alpha, (len(patterns), len(alpha))), self.n_units
-        for stage in reversed(self.stages):
-            signs = patterns[:, end - stage.width : end]
+        for stage in reversed(self.stages[depth:]):
+            factor = self.slopes(stage, patterns[:, end - stage.width : end])
             end -= stage.width
-            factor = np.where(signs > 0, 1.0, self.slope) if stage.signed else signs
             through, passed = (factor * back[:, : stage.width]) @ stage.matrix, back[:, stage.width : -1]
             if stage.signed:
                 through += passed @ stage.channels
             else:
                 through[:, :-1] += passed
             back = through
-        return np.asarray(back[:, :-1])
+        return np.asarray(back)
+
+    def slopes(self, stage: Stage, signs: Array) -> Array:
+        """Return the derivatives of a layer's states by z where these have given signs."""
+        return np.where(signs > 0, 1.0, self.slope) if stage.signed else signs
 
     def unit_gradients(self, patterns: Array, unit: int) -> Array:
         """Return the gradients (n, d) of a known unit, by its number among all of them, in regions."""
