@@ -202,9 +202,7 @@ class Completion:
     def _keep_telling(self, points: Array, answers: Array) -> None:
         """Keep rows for every polish to come."""
         before = self._telling if len(self._telling[0]) else (points[:0], answers[:0])
-        points = np.concatenate([before[0], points])
-        _, first = np.unique(points, axis=0, return_index=True)
-        self._telling = points[first], np.concatenate([before[1], answers])[first]
+        self._telling = np.concatenate([before[0], points]), np.concatenate([before[1], answers])
 
     def _with_telling(self, points: Array, answers: Array) -> tuple[Array, Array]:
         if not len(self._telling[0]):
@@ -254,7 +252,7 @@ class Completion:
                 errors = np.append(errors, contradicting[1])
             agree = errors <= options.agrees
             if not agree.all():
-                self._keep_telling(points[~agree], self._probe.again(points[~agree]))
+                self._keep_telling(points[~agree], self._probe(points[~agree]))
             stage.figures.update(rows=len(points), error=float(errors.max()), agree=float(agree.mean()))
         if agree.all():
             polished = self._polished_again(polished)

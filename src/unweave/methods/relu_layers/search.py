@@ -363,13 +363,13 @@ class ReluLayersSearch(Search):
         raise GaveUp(ReluLayersReason.NOT_EXPLAINED, share=best, **self._so_far())
 
     def _repair_round(self, repairer: Repairer, attempt: Attempt) -> bool:
-        """Add a missing unit; take it back if fewer rows agree with it."""
-        tower, share, before = self._tower, self._share(), self._tower.copy_of_layers()
+        """Add a missing unit; take back one of the last layer that makes fewer rows agree."""
+        tower, share, before = self._tower, self._share(), self._tower.top.width
         if not repairer.round(attempt.good, lambda: self._completion.fit(tower)):
             return False
-        if self._share() < share - self._options.worse:
-            tower.layers[:] = before
-            tower.changed(1)
+        if tower.top.width > before and self._share() < share - self._options.worse:
+            tower.top.units.pop()
+            tower.changed(len(tower.layers))
             return False
         return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -76,10 +76,6 @@ class Tower:
     def changed(self, layer: int) -> None:
         """Forget what was seen behind a layer, counted from one, whose units have changed."""
         self._sights = {key: sight for key, sight in self._sights.items() if key[0] < layer}
-
-    def copy_of_layers(self) -> list[FoundLayer]:
-        """Return the layers as they are now, whatever is done to them."""
-        return [FoundLayer([replace(unit) for unit in each.units], each.channels) for each in self.layers]
 
     def everything_open(self) -> list[int]:
         """Return the kinks that no unit of any layer explains."""

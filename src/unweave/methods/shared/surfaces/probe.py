@@ -165,14 +165,10 @@ class Probe:
         """Ask for answers (n, K) at points (n, r)."""
         self._kept += points.size
         require(COPIES_OF_ASKED_ROWS * self._kept, "the rows that were asked")
-        answers = self.again(points)
+        answers = self.ask_inputs(points if self._frame is None else points @ self._frame.T)
         self._points.append(points)
         self._answers.append(answers)
         return answers
-
-    def again(self, points: Array) -> Array:
-        """Return the answers (n, K) at points (n, r) that were asked before; they are not kept twice."""
-        return self.ask_inputs(points if self._frame is None else points @ self._frame.T)
 
     def ask_inputs(self, inputs: Array) -> Array:
         """Ask for answers (n, K) at normalised inputs (n, d), which are not kept."""
