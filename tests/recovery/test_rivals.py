@@ -78,6 +78,47 @@ def test_parallel_units_could_imitate_anything() -> None:
     assert are_parallel(unweave.Network([weights, np.ones((2, 1))], [[0, 1], [0]], ["tanh", "identity"]))
 
 
+def of_directions(weights: list[list[float]], outgoing: list[float], kind: str = "erf") -> unweave.Network:
+    columns = np.array(weights).T
+    layers = [columns, np.array(outgoing)[:, None]]
+    return unweave.Network(layers, [np.zeros(len(outgoing)), np.zeros(1)], [kind, "identity"])
+
+
+def test_pairs_of_parallel_units_could_imitate_a_sum() -> None:
+    pairs = [[1.4, 0.0], [-1.2, 0.0], [0.2, 0.7], [0.25, 0.9]]
+    assert are_parallel(of_directions(pairs, [1.0, 2.0, 1.0, 3.0]))
+    nearly = [[1.4, 0.0], [-1.2, 0.1], [0.2, 0.7]]
+    assert not are_parallel(of_directions(nearly, [1.0, 2.0, 1.0]))
+    fourth = [*pairs, [0.02, 0.01]]  # nearly straight: it makes up for an affine part
+    assert are_parallel(of_directions(fourth, [1.0, 2.0, 1.0, 3.0, 1.0]))
+
+
+def test_parallel_units_that_cancel_could_imitate_their_derivative() -> None:
+    three = [[1.4, 0.0], [-1.2, 0.08], [0.2, 0.7]]
+    assert are_parallel(of_directions(three, [14.0, 14.1, 1.0]))  # odd: turned round, they cancel
+    assert not are_parallel(of_directions(three, [14.0, -14.1, 1.0]))
+    assert not are_parallel(of_directions(three, [14.0, 14.1, 1.0], "softplus"))
+    three[1] = [1.2, -0.08]
+    assert are_parallel(of_directions(three, [14.0, -14.1, 1.0], "softplus"))
+
+
+@pytest.mark.parametrize("rounded", [True, False])
+def test_packets_are_not_taken_for_differences_of_units(rounded: bool) -> None:
+    """The sum of z exp(-z^2 / 2) in two directions: the limit of differences of erf units."""
+    rng = np.random.default_rng([18, 18] if rounded else [38, 18])
+    inputs = int(rng.integers(1, 6))
+    x = rng.standard_normal((300 if rounded else 100, inputs))
+    drawn = rng.standard_normal((2, inputs))
+    drawn = 1.3 * drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    y = sum((x @ u) * np.exp(-((x @ u) ** 2) / 2) for u in drawn)
+    y = np.round((y - y.mean()) / y.std(), 2)
+    if not rounded:
+        x, y = np.repeat(x, 3, axis=0), np.repeat(y, 3)
+        y = y + 0.01 * rng.standard_normal(len(y))
+    result = unweave.recover(unweave.Samples(x, y))
+    assert not result.status.is_recovered
+
+
 def test_noisy_samples_of_a_function_of_one_number() -> None:
     rng = np.random.default_rng(1007)
     x = rng.uniform(-3, 3, (500, 2))

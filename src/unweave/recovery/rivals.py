@@ -22,7 +22,10 @@ from unweave.networks.network import Network
 from unweave.networks.parameters import NetworkParameters
 from unweave.numerics import clock
 
-PARALLEL_UNITS = "the units all read one number, any function of which they could imitate at this precision"
+PARALLEL_UNITS = (
+    "units that are parallel read one number each time, any function of which they could imitate at this "
+    "precision"
+)
 CLEARLY_WORSE = 30.0
 """Excess of chi^2 at which a rival has failed: five standard deviations and some."""
 BETTER_PER_UNIT = 4.0
@@ -36,6 +39,9 @@ _SAME_FUNCTIONS = ({"tanh", "sigmoid"}, {"hard_tanh", "relu6", "hard_sigmoid"})
 """Kinds that are one up to affine maps, which the other parameters absorb."""
 _STEPS = 40  # of a fit
 _PARALLEL = 0.99  # |cos| of two directions that coarse answers do not tell apart
+_CLOSELY_PARALLEL = 0.999  # the same of two that are no chance, even in two inputs, ...
+_HALF = 0.5  # ... if that is so of this share of the units
+_CANCELLING = 0.1  # of the outgoing weights of two parallel units, their sum where they cancel
 _TINY = float(np.finfo(np.float64).tiny)
 _SMALLER = ValueSearchOptions(rounds=(2, 4), work=3.0)
 _FEW_ROWS_PER_PARAMETER = 4  # equations per parameter on which most rivals fail already ...
@@ -79,9 +85,29 @@ def rival_of(network: Network, x: Array, y: Array, sigma: Array) -> str | None:
 
 
 def are_parallel(network: Network) -> bool:
-    """Whether several units read one and the same number: sums of them imitate any function of it."""
-    directions = network.weights[0] / np.maximum(np.linalg.norm(network.weights[0], axis=0), _TINY)
-    return directions.shape[1] > 1 and float(np.abs(directions.T @ directions).min()) > _PARALLEL
+    """Whether sums of parallel units may imitate other functions of the numbers that these read.
+
+    So it is where every unit has a parallel one, or half of them have one that coarse answers would tell
+    apart, or two nearly cancel: the difference of two units of almost one slope is the derivative of their
+    kind, which is no unit.
+    """
+    incoming, outgoing = network.weights[0], network.weights[1]
+    directions = incoming / np.maximum(np.linalg.norm(incoming, axis=0), _TINY)
+    cosines = directions.T @ directions
+    np.fill_diagonal(cosines, 0.0)
+    parallel, closely = np.abs(cosines) > _PARALLEL, np.abs(cosines) > _CLOSELY_PARALLEL
+    if parallel.any(axis=1).all() or closely.any(axis=1).mean() >= _HALF:
+        return True
+    is_odd = get_activation(network.activations[0]).is_odd
+    for first, second in np.argwhere(np.triu(parallel)):
+        turned = cosines[first, second] < 0
+        if turned and not is_odd:
+            continue
+        left = outgoing[first] + (-1 if turned else 1) * outgoing[second]
+        sizes = np.linalg.norm(outgoing[first]) + np.linalg.norm(outgoing[second])
+        if np.linalg.norm(left) < _CANCELLING * sizes:
+            return True
+    return False
 
 
 def smaller_rival(network: Network, x: Array, y: Array, floor: float, rng: np.random.Generator) -> str | None:
