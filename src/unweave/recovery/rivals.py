@@ -87,9 +87,8 @@ def rival_of(network: Network, x: Array, y: Array, sigma: Array) -> str | None:
 def are_parallel(network: Network) -> bool:
     """Whether sums of parallel units may imitate other functions of the numbers that these read.
 
-    So it is where every unit has a parallel one, or half of them have one that coarse answers would tell
-    apart, or two nearly cancel: the difference of two units of almost one slope is the derivative of their
-    kind, which is no unit.
+    So it is where every unit has a parallel one, or half of them have one too close for chance, or two nearly
+    cancel: the difference of two units of almost one slope is the derivative of their kind, which is no unit.
     """
     incoming, outgoing = network.weights[0], network.weights[1]
     directions = incoming / np.maximum(np.linalg.norm(incoming, axis=0), _TINY)

@@ -216,9 +216,8 @@ class _Shrinking:
         """Return weights (d, m) that vary as those of known units do, and a little as the ``drawn`` ones."""
         assert self.like is not None
         weights, outgoing = self.like.weights
-        parts = np.linalg.norm(outgoing, axis=1) * np.linalg.norm(weights, axis=0)
-        directions = weights * (parts / np.linalg.norm(weights, axis=0))
-        varied = directions @ self.rng.standard_normal((weights.shape[1], drawn.shape[1]))
+        scaled = weights * np.linalg.norm(outgoing, axis=1)  # strong units count more
+        varied = scaled @ self.rng.standard_normal((weights.shape[1], drawn.shape[1]))
         varied /= np.linalg.norm(varied, axis=0)
         return np.asarray(varied + self.options.aside * drawn / np.linalg.norm(drawn, axis=0))
 

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import unweave
 from coarse_targets import noisy, planted, rounded, rows_of
+from unweave import Network
+from unweave.methods.shared.coarse_answers.rows import FarRows
 from unweave.networks.links import Link
+from unweave.networks.parameters import NetworkParameters
 from unweave.targets.region import Region
 
 
@@ -89,3 +93,22 @@ def test_rows_of_another_region_are_mixed_in() -> None:
     points = rows.region.to_inputs(rows.sample(400))
     assert np.abs(points[1::2]).max() < 6
     assert np.abs(points[::2] - 100).max() < 30
+
+
+@pytest.mark.parametrize("link", ["identity", "sigmoid"])
+def test_rounding_of_long_sums_is_no_miss_and_a_unit_is(link: str) -> None:
+    """Where a link is flat, it passes on next to none of the rounding, and a small difference counts."""
+    rng, unit = np.random.default_rng(1000), 2.0**-24
+    net = unweave.random_network([200, 4, 1], "relu", seed=1000, outer="normal")
+    model = NetworkParameters.from_network(Network(net.weights, net.biases, ["relu", link]))
+    points = 20 * rng.standard_normal((300, 200))
+    answers = model.values(points)
+    slope = answers * (1 - answers) if link == "sigmoid" else np.ones_like(answers)
+    rounded = answers + slope * unit * np.abs(points).sum(axis=1, keepdims=True) / 10
+    rows = FarRows(points, rounded, np.ones(300), np.array([1e-10]))
+    assert not len(rows.missed_beyond_rounding(model, 10.0, unit))
+    flat = int(np.argmin(slope))
+    shifted = rounded.copy()
+    shifted[flat] += 1e-2 if link == "identity" else 1e-6
+    rows = FarRows(points, shifted, np.ones(300), np.array([1e-10]))
+    assert rows.missed_beyond_rounding(model, 10.0, unit).tolist() == [flat]

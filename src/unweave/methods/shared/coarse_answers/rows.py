@@ -212,11 +212,13 @@ class FarRows:
         """Return the rows that ``model`` misses by more than ``most`` errors and than sums round by.
 
         In arithmetic that rounds by ``unit``, a sum of D terms is off by sqrt(D) unit times the sum of their
-        sizes at most, as a rule: far more than a typical error where hundreds of them nearly cancel.
+        sizes at most, as a rule: far more than a typical error where hundreds of them nearly cancel. A link
+        passes on its slope's share of that.
         """
         hidden = np.abs(self.points) @ np.abs(model.weights[0]) + np.abs(model.biases[0])
         terms = hidden @ np.abs(model.weights[1]) + np.abs(model.biases[1])
-        return self._missed(model, most, unit * np.sqrt(self.points.shape[1]) * terms.max(axis=1))
+        slope = np.abs(link_of(model).slope(self.answers)).max(axis=1)
+        return self._missed(model, most, unit * np.sqrt(self.points.shape[1]) * terms.max(axis=1) * slope)
 
     def _missed(self, model: NetworkParameters, most: float, excused: Array) -> IntArray:
         off = np.abs(model.values(self.points) - self.answers)
