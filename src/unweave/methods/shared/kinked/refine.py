@@ -12,17 +12,20 @@ Cost: 2 (d + 1) rows per unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
-from unweave.arrays import Array, BoolArray
+from unweave.arrays import Array, BoolArray, IntArray, RealArray
 from unweave.methods.shared.kinked.lines import Ask
 from unweave.methods.shared.kinked.units import Units
 from unweave.numerics.axis_moves import answers_along_axes, one_call_is_enough
 from unweave.numerics.clock import check
 from unweave.targets.region import Region
+
+_NUMBERS_AT_ONCE = 200_000  # of rows around several units: 1.6 MB stay in the processor's cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,27 +85,30 @@ def refine_units(
     samples = region.sample(options.places, rng)
     if usable is not None and not region.has_box:  # where units are seen may be farther out
         samples = np.concatenate([samples, options.far_places * region.sample(options.places, rng)])
-    heights = samples @ units.weights + units.biases
+    heights = (samples @ units.weights + units.biases).astype(np.float32)
     gram = units.weights.T @ units.weights
     sizes = np.einsum("nd,nd->n", samples, samples)
     weights, biases, outer = units.weights.copy(), units.biases.copy(), units.heights.copy()
     clearance, refined = units.clearance.copy(), units.refined.copy()
     error = np.full(units.width, np.inf)
     rows, answered = [np.zeros((0, region.n_inputs))], [np.zeros((0, outer.shape[1]))]
-    for unit in (int(index) for index in np.flatnonzero(~units.refined)):
-        check()
-        place = _best_place(unit, samples, sizes, heights, gram, units, region, options, usable)
-        if place is None:
-            continue
-        around = _asked_around(ask, *place, keep_rows)
-        answers, steps = around.answers, np.abs(place[1])
+
+    def places() -> Iterator[_Place]:
+        for unit in (int(index) for index in np.flatnonzero(~units.refined)):
+            check()
+            found = _best_place(unit, samples, sizes, heights, gram, units, region, options, usable)
+            if found is not None:
+                yield found
+
+    for around in _asked_around(ask, places(), region.n_inputs, keep_rows):
         rows.append(around.kept_points)
         answered.append(around.kept_answers)
+        unit, steps = around.place.unit, np.abs(around.place.steps)
         found = _unit_between(around, units.weights[:, unit], options)
         if found is None:
             continue
         weights[:, unit], biases[unit], outer[unit] = found
-        size = float(np.abs(answers).max()) + float(around.farthest * np.abs(outer[unit]).max())
+        size = float(np.abs(around.answers).max()) + float(around.farthest * np.abs(outer[unit]).max())
         error[unit] = rounding * size / (float(np.median(steps)) * float(np.linalg.norm(outer[unit])))
         clearance[unit], refined[unit] = float(steps.min()) / options.room_share, True
     better = replace(
@@ -111,38 +117,58 @@ def refine_units(
     return Refined(better, error, np.concatenate(rows), np.concatenate(answered))
 
 
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Where a unit is measured again."""
+
+    unit: int
+    bases: Array
+    """(2, d) a point on either side."""
+    steps: Array
+    """(2, d) from each of them along every axis."""
+
+
 def _best_place(
     unit: int,
     samples: Array,
     sizes: Array,
-    heights: Array,
+    heights: RealArray,
     gram: Array,
     units: Units,
     region: Region,
     options: RefinementOptions,
     usable: Callable[[Array], BoolArray] | None,
-) -> tuple[Array, Array] | None:
-    """Return a base point on either side (2, d) and the steps along every axis (2, d); None if no place.
+) -> _Place | None:
+    """Return where the unit has most room, or None if it has none.
 
-    ``sizes`` (n,) are squared lengths of the ``samples`` (n, d), ``heights`` (n, m) what units read there.
+    ``sizes`` (n,) are squared lengths of the ``samples`` (n, d), ``heights`` (n, m) what units read there:
+    single precision suffices to choose among them.
     """
-    normal = units.weights[:, unit]
-    moves = heights[:, unit]
-    room = moves[:, None] * gram[unit]
-    np.abs(np.subtract(heights, room, out=room), out=room)  # |z_k| at the samples moved onto the hyperplane
-    room[:, unit] = np.inf
-    nearest = np.minimum(room.min(axis=1), options.longest_step)
-    bounds = region.normalised_bounds
-    if bounds is not None:
-        feet = samples - moves[:, None] * normal
-        nearest = np.minimum(nearest, np.minimum(feet - bounds[0], bounds[1] - feet).min(axis=1))
-    else:  # far out everything is far apart, but rounding grows as well
-        squares = sizes - moves * (moves - 2 * units.biases[unit])
-        nearest = nearest / (1 + np.sqrt(np.maximum(squares, 0.0) / len(normal)))
+    normal, bounds = units.weights[:, unit], region.normalised_bounds
+    moves = samples @ normal + units.biases[unit]
+
+    def nearest(among: IntArray, read: RealArray) -> Array:
+        """Room (k,) at the samples ``among`` moved onto the hyperplane, by what units ``read`` there."""
+        room = moves[among].astype(read.dtype)[:, None] * gram[unit].astype(read.dtype)
+        np.abs(np.subtract(read, room, out=room), out=room)
+        room[:, unit] = np.inf
+        least = np.minimum(room.min(axis=1), options.longest_step, dtype=np.float64)
+        if bounds is not None:
+            feet = samples[among] - moves[among, None] * normal
+            return np.asarray(np.minimum(least, np.minimum(feet - bounds[0], bounds[1] - feet).min(axis=1)))
+        # Far out everything is far apart, but rounding grows as well.
+        squares = sizes[among] - moves[among] * (moves[among] - 2 * units.biases[unit])
+        return np.asarray(least / (1 + np.sqrt(np.maximum(squares, 0.0) / len(normal))))
+
+    roughly = nearest(np.arange(len(samples)), heights)
     if usable is not None:
-        nearest = np.where(usable(samples - moves[:, None] * normal), nearest, 0.0)
-    for best in np.argsort(-nearest)[: 1 if usable is None else options.tried_places]:
-        if nearest[best] < options.least_room:
+        roughly = np.where(usable(samples - moves[:, None] * normal), roughly, 0.0)
+    few = np.argsort(-roughly)[: options.tried_places]
+    few = few[roughly[few] > 0]
+    exactly = nearest(few, samples[few] @ units.weights + units.biases)
+    order = np.argsort(-exactly)[: 1 if usable is None else None]
+    for best, room in zip(few[order], exactly[order], strict=True):
+        if room < options.least_room:
             break
         foot = samples[best] - moves[best] * normal
         foot = foot - (foot @ normal + units.biases[unit]) * normal
@@ -155,17 +181,18 @@ def _best_place(
             aside = min(aside, options.room_share * float(room_in_box.min()))
         bases = np.stack([foot + sign * aside * normal for sign in (1.0, -1.0)])
         steps = np.stack([_steps(base, units, bounds, options) for base in bases])
-        if usable is None:
-            return bases, steps
-        rows = np.concatenate([_rows_around(*pair) for pair in zip(bases, steps, strict=True)])
-        if usable(rows).all():
-            return bases, steps
+        if usable is None or usable(_rows_around(bases, steps)).all():
+            return _Place(unit, bases, steps)
     return None
 
 
-def _rows_around(base: Array, steps: Array) -> Array:
-    """Return a point (d,) and one step (d,) from it along each axis as rows (1 + d, d)."""
-    return np.vstack([base, base + np.diag(steps)])
+def _rows_around(bases: Array, steps: Array) -> Array:
+    """Return points (2, d) and one step (2, d) from each along each axis as rows (2 (1 + d), d)."""
+    d = bases.shape[1]
+    rows = np.repeat(bases, 1 + d, axis=0)
+    for first, taken in zip((1, d + 2), steps, strict=True):
+        rows[first : first + d].flat[:: d + 1] += taken
+    return rows
 
 
 def _steps(
@@ -187,10 +214,9 @@ def _steps(
 
 @dataclass(frozen=True, eq=False)
 class _Around:
-    """Answers around a base point on either side of a unit."""
+    """Answers around the two points of a place."""
 
-    bases: Array
-    """(2, d)"""
+    place: _Place
     taken: Array
     """(2, d) steps without what rounding took."""
     answers: Array
@@ -201,33 +227,45 @@ class _Around:
     kept_answers: Array
 
 
-def _asked_around(ask: Ask, bases: Array, steps: Array, keep_rows: bool) -> _Around:
-    """Ask the base points (2, d) and one step (2, d) along each axis; hand back all rows, or these two."""
-    d = bases.shape[1]
-    if keep_rows or one_call_is_enough(d):
-        points = np.concatenate([_rows_around(*pair) for pair in zip(bases, steps, strict=True)])
-        answers = ask(points)
-        taken = np.stack([points[side + 1 : side + d + 1].diagonal() - points[side] for side in (0, d + 1)])
-        kept = slice(None) if keep_rows else slice(None, None, d + 1)
-        farthest, rows = float(np.abs(points).max()), (points[kept].copy(), answers[kept].copy())
-        return _Around(bases, taken, answers.reshape(2, d + 1, -1), farthest, *rows)
+def _asked_around(ask: Ask, places: Iterator[_Place], inputs: int, keep_rows: bool) -> Iterator[_Around]:
+    """Ask the base points and one step along each axis; hand back all rows, or these two.
+
+    The rows of several places are asked at once, as far as they are few.
+    """
+    if not keep_rows and not one_call_is_enough(inputs):
+        yield from (_asked_along_axes(ask, place) for place in places)
+        return
+    at_once = max(1, _NUMBERS_AT_ONCE // (2 * (1 + inputs) * inputs))
+    while group := list(islice(places, at_once)):
+        points = np.stack([_rows_around(place.bases, place.steps) for place in group])
+        answers = ask(points.reshape(-1, inputs)).reshape(*points.shape[:2], -1)
+        for place, rows, values in zip(group, points, answers, strict=True):
+            sides = rows.reshape(2, 1 + inputs, inputs)
+            taken = np.einsum("sjj->sj", sides[:, 1:]) - sides[:, 0]
+            kept = slice(None) if keep_rows else slice(None, None, 1 + inputs)
+            farthest, own = float(np.abs(rows).max()), values.reshape(2, 1 + inputs, -1)
+            yield _Around(place, taken, own, farthest, rows[kept].copy(), values[kept].copy())
+
+
+def _asked_along_axes(ask: Ask, place: _Place) -> _Around:
+    """Ask the rows around one place, never many of them at once."""
+    bases = place.bases
     first = ask(bases)
-    moved = [answers_along_axes(ask, base, step) for base, step in zip(bases, steps, strict=True)]
+    moved = [answers_along_axes(ask, base, step) for base, step in zip(bases, place.steps, strict=True)]
     answers = np.stack([np.vstack([own, each]) for own, (each, _) in zip(first, moved, strict=True)])
     taken = np.stack([each for _, each in moved])
     farthest = float((np.abs(bases) + np.abs(taken)).max())
-    return _Around(bases, taken, answers, farthest, bases, first)
+    return _Around(place, taken, answers, farthest, bases, first)
 
 
 def _unit_between(
     around: _Around, normal: Array, options: RefinementOptions
 ) -> tuple[Array, float, Array] | None:
     """Return normal (d,), bias and half jump (K,) from the two affine pieces; None if they do not fit."""
-    foot = (
-        around.bases[0] + around.bases[1]
-    ) / 2  # on the hyperplane: to go there from either base loses no digits
+    bases = around.place.bases
+    foot = (bases[0] + bases[1]) / 2  # on the hyperplane: to go there from either base loses no digits
     gradients, values = [], []
-    for base, taken, answers in zip(around.bases, around.taken, around.answers, strict=True):
+    for base, taken, answers in zip(bases, around.taken, around.answers, strict=True):
         gradients.append((answers[1:] - answers[0]) / taken[:, None])
         values.append(answers[0] + gradients[-1].T @ (foot - base))
     jump, apart = gradients[0] - gradients[1], values[0] - values[1]
