@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,22 @@ def test_far_units_tell_kinds_and_widths() -> None:
     assert found is not None
     assert found.activation.name == "swish"
     assert found.width == 18
+    norms = np.linalg.norm(found.weights[0] / 3, axis=0)
+    np.testing.assert_allclose(np.sort(norms), np.sort(np.linalg.norm(network.weights[0], axis=0)), rtol=1e-3)
+
+
+@pytest.mark.parametrize("seed", [1007, 1011])
+def test_a_profile_that_another_unit_disturbs_is_taken_elsewhere(seed: int) -> None:
+    network = unweave.random_network(
+        [6, 40, 1], "tanh", seed=seed, outer="signed", norms=(0.2, 0.4), bias=1.0
+    )
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((400, 6))
+    y = network(3 * x)
+    y = (y - y.mean()) / y.std()
+    close = FarUnitOptions(circles=replace(FarUnitOptions().circles, radius=1e4))
+    found = far_units(network, x, y, 3.0, [get_activation("tanh")], rng, close)
+    assert found is not None
     norms = np.linalg.norm(found.weights[0] / 3, axis=0)
     np.testing.assert_allclose(np.sort(norms), np.sort(np.linalg.norm(network.weights[0], axis=0)), rtol=1e-3)
 
