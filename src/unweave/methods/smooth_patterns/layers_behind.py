@@ -58,17 +58,18 @@ class BehindOptions:
     fewer wrong valleys."""
     patient: ContinuationOptions = field(
         default_factory=lambda: ContinuationOptions(
-            stalls=8, worthwhile=1e-3, steps=300, refit_steps=60, together=1 / 16, inner_steps=40
+            stalls=8, worthwhile=1e-3, steps=300, refit_steps=60, together=1 / 16, many=3000
         )
     )
     """The same after a start that came near and was not exact: nearly straight units, such as logistic ones
-    that were trained, lie in longer valleys still."""
+    that were trained, lie in longer valleys still, along which only full steps lead."""
     most_patient: int = 3000
     """Parameters up to which a start may be so long, ..."""
-    patient_units: float = 1.2
-    """... with so many times the units ..."""
-    patient_rows: float = 3.0
-    """... and this many equations per parameter at least."""
+    patient_rows: float = 2.2
+    """... and this many equations per parameter at least, ..."""
+    patient_ridges: tuple[float, ...] = (1e-10, 1e-11)
+    """... and goes down to further levels before units are left out: a ridge that limits the fit makes one
+    unit of two such."""
     ridges: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
     """Levels of the ridge before units are left out, ..."""
     turning_ridge: float = 1e-6
@@ -102,7 +103,7 @@ class BehindOptions:
     repairs: int = 6
     """Times that units are added to one start, ..."""
     mending: float = 0.7
-    """... as long as that lowers the residual of a large fit to this part: another start is better then."""
+    """... as long as that lowers the residual to this part: another start is better then."""
     starts: tuple[int, int] = (3, 12)
     """Starts at least and at most ..."""
     work: float = 3e11
@@ -190,7 +191,7 @@ class BehindSearch:
         options = self._options
         per_parameter, how = options.rows_per_parameter[len(units) > 1], options.continuation
         if self._left < options.near and self._size(units) <= options.most_patient:
-            units, how = _scaled(options.patient_units, units), options.patient
+            how = options.patient
             per_parameter = max(per_parameter, options.patient_rows)
         wanted = int(per_parameter * (self._size(units) - self._outputs) / self._outputs) + 20
         signs, values = self._rows(wanted)
@@ -214,12 +215,13 @@ class BehindSearch:
         enough = options.complete if model.size >= fit.options.many else options.near
         early = standard.part(options.early_rows) if model.size >= fit.options.many else fit
         parting = options.parting_ridge if fit.eliminates(model) else options.turning_ridge
-        for ridge in options.ridges:
+        patient = fit.options is options.patient
+        for ridge in (*options.ridges, *options.patient_ridges) if patient else options.ridges:
             level = (early if ridge > parting else fit).fit(model, ridge)
             if level.residual > options.hopeless and self._turns(fit, level):
                 level = fit.patiently(level.model, ridge)
             model = level.model
-            if ridge <= options.pruning_ridge and level.residual < enough:
+            if ridge <= options.pruning_ridge and level.residual < enough and not patient:
                 break
         if level.residual > options.hopeless:
             return LayersBehind(None, level.residual, units, 1, 0)
@@ -234,8 +236,7 @@ class BehindSearch:
                 least = min(least, found.residual)
                 if found.model is not None:
                     return found
-            mended = options.mending * before if fit.eliminates(closer.model) else np.inf
-            if closer.residual > min(options.near, mended):
+            if closer.residual > min(options.near, options.mending * before):
                 break  # a bad start: more units would not mend it
             before = closer.residual
             more = max(2, level.model.biases[-2].size // 8)
