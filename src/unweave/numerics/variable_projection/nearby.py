@@ -167,7 +167,7 @@ class _Nearby:
         )
         while len(units) and not out_of_time():
             trial = self._fitted(np.delete(fit.units, units, axis=1), settings)
-            if information(problem, trial) <= bound:
+            if information(problem, trial) <= bound and trial.residual <= max(self._floor, fit.residual):
                 return trial
             units = units[: len(units) // 2]
         return fit

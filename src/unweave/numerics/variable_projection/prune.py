@@ -39,6 +39,7 @@ _TRIAL_STEPS = 15
 _LARGEST_LITTLE = 0.01  # of the answers: units worth more are not left out without a refit
 _IDLE = 0.03  # of the residual: a unit worth less is replaced after a stall
 _BLOWN_UP = 100.0  # times the median size of a contribution: one of two units that nearly cancel
+_WELL_CONDITIONED = 1e8  # condition of the features, whose columns have length one, whose inverse has digits to lose
 _LENGTHS = (0.3, 3.0)  # of random smooth units, in inputs of unit variance
 _CANDIDATES = 30  # random units looked at for one that is added
 
@@ -46,13 +47,18 @@ _CANDIDATES = 30  # random units looked at for one that is added
 class Elimination:
     """Units that are left out one by one, the linear numbers refitted, without a look at the rows.
 
-    Leaving out a column of F = Q R leaves R with that column missing, which a small factorisation makes
-    a triangle again.
+    Of F = Q R, with columns of length one, W = R^{-1} and Q^T y are kept: heights are W Q^T y. A reflection that
+    turns row i of W into a multiple of e_k turns Q, too, and unit i alone has a part in its column k. So leaving
+    out unit i leaves out that row and that column, which takes m^2 operations. While columns are so nearly
+    dependent that W would lose digits, R is kept in its place and made a triangle again each time, m^3.
     """
 
     def __init__(self, problem: ProjectedProblem, units: Array) -> None:
         point = problem.at(units)
-        self._triangle, self._right, self._answers = point.triangle, point.right, problem.size
+        sizes = np.linalg.norm(point.triangle, axis=0)
+        self._triangle = point.triangle / np.where(sizes > 0, sizes, 1.0)
+        self._inverse: Array | None = None
+        self._right, self._answers = point.right, problem.size
         self.residual = point.size
         """Relative residual of the units that are left."""
         self.left: IntArray = np.arange(units.shape[1])
@@ -60,18 +66,34 @@ class Elimination:
 
     def costs(self) -> Array:
         """Relative residual (m,) that leaving out each of the units left alone would add, in quadrature."""
-        triangle = self._triangle
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            heights = np.linalg.lstsq(triangle, self._right, rcond=FEATURE_RANK)[0]
-            inverse = solve_triangular(triangle, np.eye(len(triangle)), check_finite=False)
+            inverse = self._inverse
+            if inverse is None:
+                inverse = solve_triangular(self._triangle, np.eye(len(self._triangle)), check_finite=False)
+                condition = np.linalg.norm(inverse) * np.linalg.norm(self._triangle)
+                if condition <= _WELL_CONDITIONED:
+                    self._inverse = inverse
+            if self._inverse is None:
+                heights = np.linalg.lstsq(self._triangle, self._right, rcond=FEATURE_RANK)[0]
+            else:
+                heights = inverse @ self._right
             leverage = np.sqrt((inverse**2).sum(axis=1))
             cost = np.linalg.norm(heights, axis=1) / leverage / self._answers
         return np.where(np.isfinite(cost), cost, 0.0)
 
     def leave_out(self, place: int, cost: float) -> None:
         """Leave out the unit at ``place`` of those left, which adds ``cost``."""
-        turned, self._triangle = np.linalg.qr(np.delete(self._triangle, place, axis=1))
-        self._right = turned.T @ self._right
+        if self._inverse is None:
+            turned, self._triangle = np.linalg.qr(np.delete(self._triangle, place, axis=1))
+            self._right = turned.T @ self._right
+        else:
+            mirror = self._inverse[place].copy()
+            last = int(np.abs(mirror).argmax())  # no digits cancel there
+            mirror[last] += np.copysign(np.linalg.norm(mirror), mirror[last])
+            mirror *= np.sqrt(2) / np.linalg.norm(mirror)
+            inverse = self._inverse - np.outer(self._inverse @ mirror, mirror)
+            self._inverse = np.delete(np.delete(inverse, place, axis=0), last, axis=1)
+            self._right = np.delete(self._right - np.outer(mirror, mirror @ self._right), last, axis=0)
         self.left = np.delete(self.left, place)
         self.residual = float(np.hypot(self.residual, cost))
 
