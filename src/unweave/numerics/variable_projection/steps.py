@@ -66,8 +66,8 @@ class Linearised:
     def gram(self) -> Array:
         """J^T J (P, P), parameters ordered unit by unit, (w_i, b_i) together.
 
-        (J^T J)_(i a),(j b) = (H H^T)_ij (B^T B - C^T C)_(i a),(j b) with B_n,(i a) = g'_ni x_na and C = Q^T B, by
-        blocks of rows.
+        (J^T J)_(i a),(j b) = (H H^T)_ij (B^T B - C^T C)_(i a),(j b) with B_n,(i a) = g'_ni x_na and
+        C = Q^T B, by blocks of rows.
         """
         slopes, inputs = self.slopes, self.inputs
         (rows, width), size = slopes.shape, inputs.shape[1]
