@@ -54,7 +54,7 @@ from unweave.networks.signs import (
 )
 from unweave.numerics.missing_kinks import units_in_moments
 from unweave.numerics.variable_projection.nearby import DEFAULT_NEARBY_OPTIONS, NearbyOptions
-from unweave.numerics.variable_projection.problem import ProjectedProblem
+from unweave.numerics.variable_projection.problem import ProjectedProblem, with_ones
 from unweave.numerics.variable_projection.prune import without_useless
 from unweave.numerics.variable_projection.search import SearchOptions
 from unweave.probing.noise import NoiseKind
@@ -132,7 +132,9 @@ class ReluCoarseOptions:
     mostly_explained: float = 3e-3
     """... residual of these, relative to the spread, up to which weaker ones may be what is missing, ..."""
     stuck: float = 0.9
-    """... ratio of what is left after and before one, above which that does not help any more, ..."""
+    """... ratio of what is left after one and of the least before, above which it did not help, ..."""
+    patience: int = 2
+    """... unless so few lines were searched before, ..."""
     brief_fit: NearbyOptions = field(
         default_factory=lambda: NearbyOptions(repairs=0, worthwhile=0.1, idle=2, prunes=False)
     )
@@ -412,7 +414,7 @@ class ReluCoarseSearch(Search):
         rows are explained, lines are searched ``least_rounds`` times. Units stay in the running as lines
         showed them, too: while some are missing, a fit moves others away to make up for them.
         """
-        options, before = self._options, np.inf
+        options, least = self._options, np.inf
         shown = start if not least_rounds else (start[0][:, :0], start[1][:0])
         strict = options.beyond_doubt if self.findings.noise.kind == "float32" else 1.0
         for number in range(options.weaker_rounds):
@@ -425,11 +427,12 @@ class ReluCoarseSearch(Search):
             form = to_form(found.network).scaled(1 / reading.spread)
             start = form.weights, form.biases
             enough = found.search.exact and number >= least_rounds
-            hopeless = left > options.mostly_explained or left > options.stuck * before
+            helped = number < options.patience or left <= options.stuck * least
+            hopeless = left > options.mostly_explained or not helped
             if enough or hopeless or self.context.is_late:
                 break
             points, left_at, errors = self._left_nearby(form, reading)
-            before = left
+            least = min(least, left)
             lines = self._lines(
                 reading,
                 line_options,
@@ -459,11 +462,14 @@ class ReluCoarseSearch(Search):
         if self._rows.n_outputs > 1 and not rough:
             return weights, biases
         self._rows.extend_to(self._options.rows_per_unit * len(biases))
-        z, x = reading(self._rows.points), self._rows.points
+        z, errors = reading.with_errors(self._rows.points)
         read = np.isfinite(z).all(axis=1)
-        if read.sum() <= len(biases) + x.shape[1] + 1:
+        x, z = self._rows.points[read], z[read]
+        if len(x) <= len(biases) + x.shape[1] + 1:
             return weights, biases
-        problem = ProjectedProblem(x[read], z[read] - z[read].mean(axis=0))
+        off = errors[read].max(axis=1) / self._rows.precision[read]
+        share = off.min() / off[:, None]  # by which a row counts: one far out would outweigh all others
+        problem = ProjectedProblem(x, share * (z - z.mean(axis=0)), inputs=share * with_ones(x))
         asked = without_useless(problem, np.vstack([weights, biases]), self._options.useless)
         return asked[:-1], asked[-1]
 
