@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from unweave.numerics.line_kinks import find_kinks
+from unweave.numerics.line_kinks import KinkOptions, find_kinks
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -73,3 +73,13 @@ def test_a_smooth_function_is_given_up() -> None:
     found = find_kinks(lambda t: np.tanh(t)[:, None], -10, 10, lambda t: EPS * np.ones_like(t))
     assert not found.piecewise_linear
     assert found.rows < 20_000
+
+
+@pytest.mark.parametrize("seed", range(1000, 1010))
+def test_rounding_that_looks_like_kinks_leads_nowhere_else(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rough = hats(rng.uniform(-1, 1, 30), rng.uniform(0.5, 1.5, (30, 1)))
+    lenient = KinkOptions(window=0.2, largest_window=0.45, shorter=0.3, shortest_window=0.02, clear=1.5)
+    found = find_kinks(lambda t: np.round(rough(t), 3), -10, 10, lambda t: np.full(len(t), 1e-4), (), lenient)
+    assert len(found.positions) > 0
+    assert np.all(np.abs(found.positions) <= 10)

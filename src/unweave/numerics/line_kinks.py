@@ -283,7 +283,10 @@ class _Search:
             next_slope = (right.value - value_after) / (right.t - after)
             bend = slope - next_slope
             apart = (value_after + next_slope * (t - after)) - (value_before + slope * (t - before))
-            self._kinks.append(t + float(apart @ bend / (bend @ bend)))
+            size = float(bend @ bend)
+            step = float(apart @ bend) / size if size > 0 else np.inf
+            # Errors of bends that hardly stand out of them may lead anywhere.
+            self._kinks.append(t + step if before <= t + step <= after else t)
         return splits
 
     def _split(self, splits: list[tuple[_Interval, float]]) -> list[_Interval]:

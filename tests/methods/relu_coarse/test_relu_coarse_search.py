@@ -216,13 +216,30 @@ def test_units_too_weak_for_single_precision_are_named():
     """Training leaves units that switch far out with hardly any weight: rows out there show that some are."""
     strong, rng = planted(seed=1003, inputs=8, width=12), np.random.default_rng(1003)
     normals = rng.standard_normal((8, 4)) / np.sqrt(8)
-    weights = [np.hstack([strong.weights[0], normals]), np.vstack([strong.weights[1], np.full((4, 1), 1e-5)])]
+    weights = [np.hstack([strong.weights[0], normals]), np.vstack([strong.weights[1], np.full((4, 1), 3e-6)])]
     biases = [np.append(strong.biases[0], np.full(4, -9.0)), strong.biases[1]]
     network = unweave.Network(weights, biases, ["relu", "identity"])
     result = unweave.recover(in_single_precision(network), input_dim=8, seed=1003)
     assert result.status is Status.RECOVERED_UP_TO_AMBIGUITY
     assert "too weak to be told" in result.message
     assert 12 <= result.network.hidden[0] < 16
+    assert unweave.compare(network, result.network).function_error < 1e-6
+
+
+def test_strong_units_that_are_nearly_parallel_come_apart_in_single_precision():
+    """Training leaves bundles of strong units: with some missing, a fit moves the others away."""
+    rng = np.random.default_rng(1000)
+    normal = rng.standard_normal(5)
+    bundle = (normal / np.linalg.norm(normal))[:, None] + 0.03 * rng.standard_normal((5, 30))
+    weak = 0.1 * rng.standard_normal((5, 10))
+    biases = np.concatenate([rng.uniform(0.35, 0.6, 30), 0.03 * rng.standard_normal(10)])
+    heights = np.concatenate([rng.uniform(0.5, 1.5, 30), 0.1 * rng.standard_normal(10)])
+    network = unweave.Network(
+        [np.hstack([bundle, weak]), heights[:, None]], [biases, np.zeros(1)], ["relu", "identity"]
+    )
+    result = unweave.recover(in_single_precision(network), input_dim=5, seed=1000)
+    assert result.status in (Status.RECOVERED, Status.RECOVERED_UP_TO_AMBIGUITY)
+    assert result.network.hidden == (40,)
     assert unweave.compare(network, result.network).function_error < 1e-6
 
 

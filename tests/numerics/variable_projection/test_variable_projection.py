@@ -99,6 +99,18 @@ def test_units_left_out_cost_what_refits_say():
         np.testing.assert_allclose(fewer.costs(), removal_costs(problem, refitted.units), rtol=1e-7)
 
 
+def test_twins_left_out_cost_the_others_no_digits():
+    """Units that are nearly one make the inverse large; what is left of it once they are gone is small."""
+    x, y, units, _ = planted(6, 8, 2, 1005)
+    rng = np.random.default_rng(1006)
+    twins = units[:, :4] + 1e-10 * rng.standard_normal((units.shape[0], 4))
+    problem = ProjectedProblem(x, y + 0.1 * rng.standard_normal(y.shape))
+    fewer = Elimination(problem, np.hstack([twins, units]))
+    for _ in twins.T:
+        fewer.leave_out(0, float(fewer.costs()[0]))
+    np.testing.assert_allclose(fewer.costs(), removal_costs(problem, units), rtol=1e-9)
+
+
 @pytest.mark.parametrize("limit", [10_000, 0])
 @pytest.mark.parametrize("feature", [KINK, SQUARED_KINK])
 def test_planted_units_come_back_to_rounding(limit, feature):

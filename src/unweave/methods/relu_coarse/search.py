@@ -54,7 +54,7 @@ from unweave.networks.signs import (
 )
 from unweave.numerics.missing_kinks import units_in_moments
 from unweave.numerics.variable_projection.nearby import DEFAULT_NEARBY_OPTIONS, NearbyOptions
-from unweave.numerics.variable_projection.problem import ProjectedProblem
+from unweave.numerics.variable_projection.problem import ProjectedProblem, with_ones
 from unweave.numerics.variable_projection.prune import without_useless
 from unweave.numerics.variable_projection.search import SearchOptions
 from unweave.probing.noise import NoiseKind
@@ -131,10 +131,10 @@ class ReluCoarseOptions:
     """Times that lines are searched for units weaker than those found, ..."""
     mostly_explained: float = 3e-3
     """... residual of these, relative to the spread, up to which weaker ones may be what is missing, ..."""
-    slow: float = 0.5
-    """... ratio of what is left after and before one, above which later ones look more closely, ..."""
     stuck: float = 0.9
-    """... ratio above which that does not help any more, ..."""
+    """... ratio of what is left after one and of the least before, above which it did not help, ..."""
+    patience: int = 2
+    """... unless so few lines were searched before, ..."""
     brief_fit: NearbyOptions = field(
         default_factory=lambda: NearbyOptions(repairs=0, worthwhile=0.1, idle=2, prunes=False)
     )
@@ -160,7 +160,7 @@ class ReluCoarseOptions:
     """Error times distance, relative to the answers, of a row far out that needs no fit: training leaves
     units there that are too weak to be told apart."""
     share_of_lines: float = 0.3
-    """Rows on lines that are fitted as well, relative to these, ..."""
+    """Rows on lines that are fitted as well each time, relative to those drawn at random, ..."""
     row_growth_after_lines: float = 2.0
     """... and the ratio of their numbers."""
     largest_pruned: int = 4000
@@ -344,7 +344,7 @@ class ReluCoarseSearch(Search):
         precise = errors <= self._options.error_ratio * reading.error
         output = int(np.argmax((left[precise] ** 2).sum(axis=0)))
         found = units_in_moments(points[precise], left[precise, output], self._options.by_moments)
-        return np.hstack([units[0], found[0]]), np.concatenate([units[1], found[1]])
+        return _joined(units, found)
 
     def _near(self, lines: UnitsOnLines, reading: Reading, farthest: float, may_end: bool) -> bool:
         """Fit units that lines have shown to values, with more rows while these leave something open.
@@ -359,7 +359,8 @@ class ReluCoarseSearch(Search):
         few = self._few()
         self._include_near(far)
         far = far.joined(self._read_rows(reading, *lines.read_far_out(options.far_rows, farthest)))
-        start = self._with_weaker(start, reading, lines.options)
+        finer = finer_line_options(lines.options)
+        start = self._with_weaker(start, reading, finer)
         for number in range(options.rounds_after_lines):
             with self.journal.stage("fit units of lines") as stage:
                 fit = self._near_fit(start, reading.link, stage)
@@ -382,7 +383,7 @@ class ReluCoarseSearch(Search):
                 self._rows.extend_to(options.row_growth_after_lines * len(self._rows))
             form = to_form(fit.model.to_network())
             start = form.weights, form.biases
-            start = self._with_weaker(start, reading, finer_line_options(lines.options), least_rounds=1)
+            start = self._with_weaker(start, reading, finer, least_rounds=1)
         return self._best.is_explained
 
     @property
@@ -393,7 +394,7 @@ class ReluCoarseSearch(Search):
 
     def _few(self) -> int:
         """Return how many rows of another kind are fitted beside those at hand."""
-        return int(self._options.share_of_lines * len(self._rows))
+        return int(self._options.share_of_lines * np.count_nonzero(self._rows.drawn))
 
     def _include_near(self, far: FarRows) -> None:
         """Fit a few of the rows on lines that are nearby, too."""
@@ -410,9 +411,11 @@ class ReluCoarseSearch(Search):
         """Return ``start`` and weaker units, from lines through what the stronger ones leave.
 
         Next to strong units a line does not show weak ones, whose kinks are lost between theirs. Where all
-        rows are explained, lines are searched ``least_rounds`` times.
+        rows are explained, lines are searched ``least_rounds`` times. Units stay in the running as lines
+        showed them, too: while some are missing, a fit moves others away to make up for them.
         """
-        options, before, finer = self._options, np.inf, False
+        options, least = self._options, np.inf
+        shown = start if not least_rounds else (start[0][:, :0], start[1][:0])
         strict = options.beyond_doubt if self.findings.noise.kind == "float32" else 1.0
         for number in range(options.weaker_rounds):
             with self.journal.stage("fit units of lines") as stage:
@@ -424,14 +427,15 @@ class ReluCoarseSearch(Search):
             form = to_form(found.network).scaled(1 / reading.spread)
             start = form.weights, form.biases
             enough = found.search.exact and number >= least_rounds
-            hopeless = left > options.mostly_explained or (finer and left > options.stuck * before)
+            helped = number < options.patience or left <= options.stuck * least
+            hopeless = left > options.mostly_explained or not helped
             if enough or hopeless or self.context.is_late:
                 break
             points, left_at, errors = self._left_nearby(form, reading)
-            finer, before = finer or left > options.slow * before, left
+            least = min(least, left)
             lines = self._lines(
                 reading,
-                finer_line_options(line_options) if finer else line_options,
+                line_options,
                 form,
                 points[np.argsort(-np.abs(left_at).max(axis=1) / errors)[: options.lines_through_worst]],
             )
@@ -441,8 +445,10 @@ class ReluCoarseSearch(Search):
             with suppress(GaveUp):
                 lines.search()
             self._include_near(self._read_rows(reading, *lines.far_rows))
-            units = self._with_moments(lines.every_unit, form, reading)
+            units = _joined(self._with_moments(lines.every_unit, form, reading), shown)
             start = self._likely(*units, reading, rough=True)
+            new = ~np.isin(start[1], np.concatenate([form.biases, shown[1]]))
+            shown = _joined(shown, (start[0][:, new], start[1][new]))
         return start
 
     def _likely(
@@ -456,11 +462,14 @@ class ReluCoarseSearch(Search):
         if self._rows.n_outputs > 1 and not rough:
             return weights, biases
         self._rows.extend_to(self._options.rows_per_unit * len(biases))
-        z, x = reading(self._rows.points), self._rows.points
+        z, errors = reading.with_errors(self._rows.points)
         read = np.isfinite(z).all(axis=1)
-        if read.sum() <= len(biases) + x.shape[1] + 1:
+        x, z = self._rows.points[read], z[read]
+        if len(x) <= len(biases) + x.shape[1] + 1:
             return weights, biases
-        problem = ProjectedProblem(x[read], z[read] - z[read].mean(axis=0))
+        off = errors[read].max(axis=1) / self._rows.precision[read]
+        share = off.min() / off[:, None]  # by which a row counts: one far out would outweigh all others
+        problem = ProjectedProblem(x, share * (z - z.mean(axis=0)), inputs=share * with_ones(x))
         asked = without_useless(problem, np.vstack([weights, biases]), self._options.useless)
         return asked[:-1], asked[-1]
 
@@ -673,3 +682,8 @@ class ReluCoarseSearch(Search):
         """Count the parameters of a network of this width, its affine part included, per output."""
         inputs, outputs = self._rows.n_inputs, self._rows.n_outputs
         return (width * (inputs + outputs) + (inputs + 1) * outputs) / outputs
+
+
+def _joined(units: tuple[Array, Array], others: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Return weights (d, m) and biases (m,) of ``units`` and then of the ``others``."""
+    return np.hstack([units[0], others[0]]), np.concatenate([units[1], others[1]])

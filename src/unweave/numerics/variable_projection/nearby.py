@@ -53,7 +53,7 @@ class NearbyOptions:
     """Relative decrease of the residual below which a step of them counts as no progress, ..."""
     idle: int = 5
     """... and steps in a row without any after which a fit ends."""
-    gram_parameters: int = 1500
+    gram_parameters: int = 3000
     """Parameters of the units up to which J^T J is formed: many units in few inputs are so nearly alike that
     conjugate gradients in single precision come to no end."""
     prunes: bool = True

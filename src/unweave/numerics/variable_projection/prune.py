@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import qr, solve_triangular
 
 from unweave.arrays import Array, IntArray
 from unweave.numerics.clock import out_of_time
@@ -39,6 +39,9 @@ _TRIAL_STEPS = 15
 _LARGEST_LITTLE = 0.01  # of the answers: units worth more are not left out without a refit
 _IDLE = 0.03  # of the residual: a unit worth less is replaced after a stall
 _BLOWN_UP = 100.0  # times the median size of a contribution: one of two units that nearly cancel
+_LARGEST_CONDITION = 1e12  # of features of length one whose inverse still tells what is dependent
+_SPANNED = 1e-8  # part of a feature that others do not span, below which they do
+_LOST_SHARE = 1e-3  # size of a turned inverse, over its size when it was formed, below which digits are lost
 _LENGTHS = (0.3, 3.0)  # of random smooth units, in inputs of unit variance
 _CANDIDATES = 30  # random units looked at for one that is added
 
@@ -46,32 +49,65 @@ _CANDIDATES = 30  # random units looked at for one that is added
 class Elimination:
     """Units that are left out one by one, the linear numbers refitted, without a look at the rows.
 
-    Leaving out a column of F = Q R leaves R with that column missing, which a small factorisation makes
-    a triangle again.
+    Of F = Q R, with columns of length one, W = R^{-1} and Q^T y are kept: heights are W Q^T y. A reflection
+    that turns row i of W into a multiple of e_k turns Q, too, and unit i alone has a part in its column k. So
+    leaving out unit i leaves out that row and that column, which takes m^2 operations. W is formed anew once
+    it has become so much smaller that digits are lost; while columns are too nearly dependent for it, R is
+    made a triangle again each time, which takes m^3.
     """
 
     def __init__(self, problem: ProjectedProblem, units: Array) -> None:
         point = problem.at(units)
-        self._triangle, self._right, self._answers = point.triangle, point.right, problem.size
+        sizes = np.linalg.norm(point.triangle, axis=0)
+        self._triangle = point.triangle / np.where(sizes > 0, sizes, 1.0)
+        self._right, self._answers = point.right, problem.size
+        self._inverse: Array | None = None
+        self._turned = self._right
+        self._least = 0.0  # size of W below which it is formed anew
         self.residual = point.size
         """Relative residual of the units that are left."""
         self.left: IntArray = np.arange(units.shape[1])
         """Which units are left."""
+        self._in_triangle = self.left
 
     def costs(self) -> Array:
         """Relative residual (m,) that leaving out each of the units left alone would add, in quadrature."""
-        triangle = self._triangle
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            heights = np.linalg.lstsq(triangle, self._right, rcond=FEATURE_RANK)[0]
-            inverse = solve_triangular(triangle, np.eye(len(triangle)), check_finite=False)
+            if self._inverse is None or np.linalg.norm(self._inverse) < self._least:
+                self._form_anew()
+            inverse = self._inverse
+            if inverse is None:
+                inverse = _inverse(self._triangle)
+                heights = np.linalg.lstsq(self._triangle, self._right, rcond=FEATURE_RANK)[0]
+            else:
+                heights = inverse @ self._turned
             leverage = np.sqrt((inverse**2).sum(axis=1))
             cost = np.linalg.norm(heights, axis=1) / leverage / self._answers
         return np.where(np.isfinite(cost), cost, 0.0)
 
+    def _form_anew(self) -> None:
+        """Make R a triangle of the units left, and W its inverse if that has digits."""
+        if len(self._in_triangle) > len(self.left):
+            kept = self._triangle[:, np.isin(self._in_triangle, self.left)]
+            turn, self._triangle = np.linalg.qr(kept)
+            self._right, self._in_triangle = turn.T @ self._right, self.left
+        inverse = _inverse(self._triangle)
+        size = float(np.linalg.norm(inverse))
+        well = size * np.linalg.norm(self._triangle) <= _LARGEST_CONDITION
+        self._inverse, self._turned = (inverse, self._right) if well else (None, self._right)
+        self._least = _LOST_SHARE * size
+
     def leave_out(self, place: int, cost: float) -> None:
         """Leave out the unit at ``place`` of those left, which adds ``cost``."""
-        turned, self._triangle = np.linalg.qr(np.delete(self._triangle, place, axis=1))
-        self._right = turned.T @ self._right
+        if self._inverse is not None:
+            mirror = self._inverse[place].copy()
+            last = int(np.abs(mirror).argmax())  # no digits cancel there
+            mirror[last] += np.copysign(np.linalg.norm(mirror), mirror[last])
+            mirror *= np.sqrt(2) / np.linalg.norm(mirror)
+            inverse = self._inverse - np.outer(self._inverse @ mirror, mirror)
+            self._inverse = np.delete(np.delete(inverse, place, axis=0), last, axis=1)
+            turned = self._turned - np.outer(mirror, mirror @ self._turned)
+            self._turned = np.delete(turned, last, axis=0)
         self.left = np.delete(self.left, place)
         self.residual = float(np.hypot(self.residual, cost))
 
@@ -84,6 +120,10 @@ class Elimination:
                 return
             yield int(self.left[place])
             self.leave_out(place, float(costs[place]))
+
+
+def _inverse(triangle: Array) -> Array:
+    return np.asarray(solve_triangular(triangle, np.eye(len(triangle)), check_finite=False))
 
 
 def removal_costs(problem: ProjectedProblem, units: Array) -> Array:
@@ -127,8 +167,17 @@ def without_useless(problem: ProjectedProblem, units: Array, share: float) -> Ar
     Units that are roughly right leave much, and each is needed for more than that; those that are nowhere
     near a true one are not.
     """
+    units = _independent(problem, units)
     gone = list(Elimination(problem, units).cheapest(lambda residual: share * residual))
     return np.delete(units, gone, axis=1)
+
+
+def _independent(problem: ProjectedProblem, units: Array) -> Array:
+    """Return ``units`` (d+1, m) less those whose features others span: those met again, and dead ones."""
+    triangle = problem.at(units).triangle
+    sizes = np.linalg.norm(triangle, axis=0)
+    parts, order = qr(triangle / np.where(sizes > 0, sizes, 1.0), mode="r", pivoting=True, check_finite=False)
+    return units[:, np.sort(order[np.abs(np.diag(parts)) > _SPANNED])]
 
 
 def _without_cheap(problem: ProjectedProblem, units: Array, most: float) -> Array:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr
+from scipy.linalg.blas import dsyrk
 
 from unweave.arrays import Array, RealArray
 from unweave.numerics.clock import check, out_of_time
@@ -33,7 +34,7 @@ SMALLEST_DAMPING = 1e-14
 SINGLE_DAMPING = 1e-6
 """Damping below which single precision sees none."""
 _LARGEST_DAMPING = 1e10
-_GRAM_BLOCK_ENTRIES = 4_000_000  # numbers in one temporary of the Gram matrix (32 MB)
+_GRAM_BLOCK_ENTRIES = 1_000_000  # numbers in one temporary of the Gram matrix (8 MB)
 _DEAD_DIAGONAL = 1e-12  # of the largest diagonal entry: a smaller one is damped like one of this size
 FACTORED_DAMPING = 1e-26
 """Damping below which the factors of J see none."""
@@ -65,34 +66,30 @@ class Linearised:
     def gram(self) -> Array:
         """J^T J (P, P), parameters ordered unit by unit, (w_i, b_i) together.
 
-        (B^T B)_(i a),(j b) = (H H^T)_ij sum_n g'_ni g'_nj x_na x_nb: for pairs i <= j and a <= b one product
-        of (n, m(m+1)/2) with (n, p(p+1)/2), by blocks of rows; from it C^T C, C = Q^T B, is subtracted.
+        (J^T J)_(i a),(j b) = (H H^T)_ij (B^T B - C^T C)_(i a),(j b) with B_n,(i a) = g'_ni x_na and
+        C = Q^T B, by blocks of rows.
         """
         slopes, inputs = self.slopes, self.inputs
-        width, size = slopes.shape[1], inputs.shape[1]
-        unit_pairs, input_pairs = np.triu_indices(width), np.triu_indices(size)
-        packed = np.zeros((len(unit_pairs[0]), len(input_pairs[0])))
-        block = max(64, _GRAM_BLOCK_ENTRIES // (len(unit_pairs[0]) + len(input_pairs[0])))
-        for begin in range(0, len(inputs), block):
+        (rows, width), size = slopes.shape, inputs.shape[1]
+        count = width * size
+        basis = np.hstack([self.polynomial.formed(), self.basis])
+        crossing = np.zeros((basis.shape[1], count))
+        gram = np.zeros((count, count), order="F")
+        step = min(rows, max(256, _GRAM_BLOCK_ENTRIES // count))
+        block = np.empty((step, width, size))
+        for begin in range(0, rows, step):
             check()
-            s, x = slopes[begin : begin + block], inputs[begin : begin + block]
-            packed += _pair_products(s).T @ _pair_products(x)
-        by_unit = np.empty((width, width, len(input_pairs[0])))
-        by_unit[unit_pairs] = packed
-        by_unit[unit_pairs[1], unit_pairs[0]] = packed
-        full = np.empty((width, width, size, size))
-        full[:, :, input_pairs[0], input_pairs[1]] = by_unit
-        full[:, :, input_pairs[1], input_pairs[0]] = by_unit
-        gram = full.transpose(0, 2, 1, 3).reshape(width * size, width * size)
-        for basis in (self.polynomial.formed(), self.basis):
-            inside = np.empty((basis.shape[1], width, size))
-            for i in range(width):
-                inside[:, i] = (basis * slopes[:, i : i + 1]).T @ inputs
-            flat = inside.reshape(basis.shape[1], -1)
-            gram -= flat.T @ flat
+            part = slice(begin, min(begin + step, rows))
+            product = block[: part.stop - begin]
+            np.multiply(slopes[part, :, None], inputs[part, None, :], out=product)
+            flat = product.reshape(len(product), count)
+            crossing += basis[part].T @ flat
+            gram = dsyrk(1.0, flat.T, beta=1.0, c=gram, overwrite_c=1)
+        gram = dsyrk(-1.0, crossing.T, beta=1.0, c=gram, overwrite_c=1)
+        lower = np.triu(gram, 1).T  # only the upper triangle was formed
         coupling = self.heights @ self.heights.T
-        gram = gram.reshape(width, size, width, size) * coupling[:, None, :, None]
-        return np.asarray(gram.reshape(width * size, width * size))
+        full = (np.triu(gram) + lower).reshape(width, size, width, size) * coupling[:, None, :, None]
+        return np.asarray(full.reshape(count, count))
 
     def jacobian(self) -> Array:
         """J (n K, P), output by output, parameters ordered as in `gram`."""
@@ -302,9 +299,3 @@ def conjugate_gradient_solver(
         return step.astype(np.float64) * size
 
     return solve
-
-
-def _pair_products(columns: RealArray) -> Array:
-    """Products of columns i <= j: (n, k(k+1)/2)."""
-    first, second = np.triu_indices(columns.shape[1])
-    return np.asarray(columns[:, first] * columns[:, second])

@@ -7,16 +7,19 @@ from contextlib import suppress
 import numpy as np
 
 from unweave.methods.shared.kinked.line_search import (
+    LineSearchOptions,
     UnitsOnLines,
     coarse_line_options,
     finer_line_options,
 )
+from unweave.methods.shared.kinked.lines import LineNoise, random_line, scan
 from unweave.methods.shared.kinked.reading import open_reading
+from unweave.methods.shared.kinked.units import Units
 from unweave.networks.absolute_form import AbsoluteForm
 from unweave.networks.links import Link
 from unweave.probing.look import look
 from unweave.search import GaveUp, Journal
-from unweave.targets.region import NormalisedQueries
+from unweave.targets.region import NormalisedQueries, Region
 from unweave.targets.target import as_queries
 
 INPUTS, STRONG, WEAK = 8, 30, 4
@@ -69,6 +72,33 @@ def test_weak_units_are_found_in_what_strong_ones_leave():
 
 def test_strong_units_hide_them():
     assert weak_units_found(known=False)[0] < WEAK
+
+
+def close_kinks_found(options: LineSearchOptions) -> int:
+    """Return how many kinks of nearly parallel units are found on five lines, in single precision."""
+    rng = np.random.default_rng(1000)
+    weights = np.full((10, 1), 10**-0.5) + 0.02 * rng.standard_normal((10, 60))
+    form = AbsoluteForm(
+        weights / np.linalg.norm(weights, axis=0),
+        -rng.uniform(0.35, 0.6, 60),
+        rng.uniform(0.001, 0.002, (60, 1)),
+        np.zeros((10, 1)),
+        np.zeros(1),
+    )
+    found = 0
+    for _ in range(5):
+        line = random_line(Region.standard(10), 30.0, rng)
+        noise = LineNoise.constant(SINGLE)
+        kinks = scan(lambda x: form(x).astype(np.float32), line, noise, options.lines)[0].positions
+        true = Units.of(form).crossings(line)
+        found += int((np.abs(kinks[:, None] - true).min(axis=0) < 1e-3).sum())
+    return found
+
+
+def test_finer_lines_tell_close_kinks_apart():
+    coarse = coarse_line_options(SINGLE)
+    assert close_kinks_found(coarse) < 100
+    assert close_kinks_found(finer_line_options(coarse)) >= 150  # of 300
 
 
 def test_forms_are_summed_and_scaled():

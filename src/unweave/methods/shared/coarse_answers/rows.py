@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from unweave.arrays import Array, IntArray
+from unweave.arrays import Array, BoolArray, IntArray
 from unweave.networks.activations import SOFTMAX
 from unweave.networks.links import Link
 from unweave.networks.parameters import NetworkParameters
@@ -64,6 +64,8 @@ class AnsweredRows:
         """(n, K)"""
         self.precision: Array = np.empty(0)
         """(n,) how much smaller than sigma the errors of a row are: one, or less far out"""
+        self.drawn: BoolArray = np.empty(0, dtype=np.bool_)
+        """(n,) whether a row was drawn at random; the others were asked on lines or far out"""
         self._mixed_in: Region | None = None
 
     def __len__(self) -> int:
@@ -120,13 +122,14 @@ class AnsweredRows:
         if missing > 0:
             require(_COPIES_OF_AVERAGED_ROWS * np.ceil(goal) * self.n_inputs, "the rows of a fit")
             new = self.sample(missing)
-            self.include(new, self.view(new), np.ones(missing))
+            self.include(new, self.view(new), np.ones(missing), drawn=True)
 
-    def include(self, points: Array, answers: Array, precision: Array) -> None:
+    def include(self, points: Array, answers: Array, precision: Array, drawn: bool = False) -> None:
         """Add rows (n, D) that were asked, their answers (n, K), and how precise these are (n,)."""
         self.points = np.concatenate([self.points, points])
         self.answers = np.concatenate([self.answers, answers])
         self.precision = np.concatenate([self.precision, precision])
+        self.drawn = np.concatenate([self.drawn, np.full(len(points), drawn)])
 
     def left_behind(self, values: Array, link: Link) -> Array:
         """Return what ``values`` (n, K) leave of the answers behind the link, to first order.

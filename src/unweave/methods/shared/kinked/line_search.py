@@ -604,11 +604,13 @@ def coarse_line_options(precision: float) -> LineSearchOptions:
 
 
 def finer_line_options(options: LineSearchOptions) -> LineSearchOptions:
-    """Return coarse ``options`` that see weaker kinks, where few are left: between long windows, and with
-    fewer errors to spare. What is no unit, values tell.
+    """Return coarse ``options`` that see weaker kinks and closer ones: between long windows, and with fewer
+    errors to spare. What is no unit, values tell.
     """
     kinks = replace(
-        options.lines.kinks, window=0.3, largest_window=0.45, shorter=0.4, shortest_window=0.1, clear=2.0
+        options.lines.kinks, window=0.2, largest_window=0.45, shorter=0.3, shortest_window=0.02, clear=1.5
     )
-    lines = replace(options.lines, kinks=kinks, noise_errors=2.0)
+    lines = replace(
+        options.lines, kinks=kinks, noise_errors=1.5, rounding_errors=1.0, step=0.1, check_errors=2.0
+    )
     return replace(options, lines=lines, times_typical=5.0)
