@@ -323,3 +323,13 @@ def test_an_interrupt_hands_back_what_there_is() -> None:
     candidate = at.search("relu_layers").candidate
     assert candidate.interrupted
     assert (candidate.problem, candidate.network) == ("interrupted", None)
+
+
+@pytest.mark.parametrize(("inputs", "seed"), [(32, 1000), (32, 1001), (512, 1002)])
+def test_layers_of_two_units_hide_nothing(inputs: int, seed: int) -> None:
+    network = planted([inputs, 2, 2, 1], seed)
+    result = recover(network, seed=seed)
+    assert result.status.is_recovered, result.message
+    assert result.network is not None
+    x = 3 * np.random.default_rng(0).standard_normal((2000, inputs))
+    np.testing.assert_allclose(result.network(x), network(x), atol=1e-11)

@@ -151,6 +151,8 @@ class ReluDeepSearch(Search):
     def _signed_search(self, known: LiftedLayers) -> LayerUnits:
         """Find the signs of the first layer; return the search for the second with them."""
         options, assembly = self._options, self._options.completion.assembly
+        if self._first.signs is not None and self._activation == KINKED[0]:
+            return self._with_signs(known, [], self._first.signs, KINKED[0])
         search = self._search_behind(known)
         names = KINKED if self.request.activation is None else (self.request.activation,)
         complete: list[Unit] = []

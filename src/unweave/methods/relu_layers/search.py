@@ -113,6 +113,8 @@ class ReluLayersSearch(Search):
     def _more_of_first_layer(self) -> bool:
         """Look among all kinks for units of the first layer that most of their readers hide."""
         tower = self._tower
+        if tower.first_is_complete:
+            return False
         known, signed = list(tower.layers), self._signed
         del tower.layers[1:]
         tower.changed(1)
@@ -172,6 +174,7 @@ class ReluLayersSearch(Search):
         rows = first.matrix
         units = [Unit(row, np.zeros((len(row), 0)), []) for row in rows]
         self._tower = Tower(probe.n_inputs, pool, self._options.sight)
+        self._tower.first_is_complete = first.is_complete
         self._tower.layers.append(FoundLayer(units, np.zeros((0, rows.shape[1]))))
 
     # -- signs --------------------------------------------------------------------------------------------
@@ -211,6 +214,11 @@ class ReluLayersSearch(Search):
         """Follow surfaces behind the last layer, ``most`` of them, until they tell its signs."""
         tower, options = self._tower, self._options.signs
         most = options.most_surfaces if most is None else most
+        told = self._first.signs
+        if self._signed == 0 and told is not None and self._activation == KINKED[0]:
+            tower.slope = negative_slope(self._activation)
+            tower.changed(0)
+            return FoundSigns(told, np.zeros((0, tower.top.matrix.shape[1])))
         unknown = self._signed == 0 and self.request.activation is None
         slopes = {negative_slope(name): name for name in (KINKED if unknown else (self._activation,))}
         while True:
