@@ -96,7 +96,8 @@ class FirstLayer:
             places = -(line.start @ self.weights + self.biases) / (line.direction @ self.weights)
             wanted = unexplained(scanned.positions, places, probe.options.lines.same_place)
             self.sort(probe.kinks_with_normals(scanned, wanted))
-            if number and (self.width == before or not self._pool.kinks) and self._is_settled():
+            dry = self.width == before or not self._pool.kinks
+            if number and dry and self._is_settled() and (self._pool.kinks or not self.is_complete):
                 break
         if not self.width:
             raise GaveUp(FirstLayerReason.NO_FIRST_LAYER)
@@ -131,7 +132,7 @@ class FirstLayer:
         return bool(on_hyperplane(self.weights, self.biases, kink.normal, bias, lines).any())
 
     def _is_settled(self) -> bool:
-        """Let gradients say which planes are units, and their signs; return whether no line more is needed."""
+        """Let gradients say which planes are units, and their signs; return whether lines are enough."""
         probe, options = self._probe, self._options
         rank = probe.visible.shape[1]
         slopes = Slopes.of(probe.slopes, options.off_sides)
