@@ -121,6 +121,7 @@ class ReluLayersSearch(Search):
         self._signed = 0
         before = tower.top.width
         with self.journal.stage("layer 1 again") as stage:
+            dropped = self._drop_bent_planes()
             sight = tower.unsigned_sight(1)
             kinks = [self._pool.kinks[kink] for kink in sight.open_kinks()[: self._options.planes]]
             for row in np.flatnonzero(self._tracer.flatness.are_planes(sight.known, kinks)):
@@ -130,11 +131,24 @@ class ReluLayersSearch(Search):
                     tower.top.units.append(Unit(alpha, np.zeros((len(alpha), 0)), [kinks[row].point]))
             tower.changed(1)
             stage.figures.update(units=tower.top.width)
-        if tower.top.width > before:
+        if dropped or tower.top.width > before:
             return True
         tower.layers[:], self._signed = known, signed  # what was complete still is
         tower.changed(1)
         return False
+
+    def _drop_bent_planes(self) -> bool:
+        """Leave out units of the first layer that are planes of deeper ones; return if there were any."""
+        top, first = self._tower.top, self._first
+        if not first.width == top.width > 2:
+            return False
+        bent = self._tracer.flatness.bent_planes(first.matrix, first.kinks)
+        if not bent.any() or bent.all():
+            return False
+        first.drop(bent)
+        top.units = [unit for unit, is_bent in zip(top.units, bent, strict=True) if not is_bent]
+        self._tower.changed(1)
+        return True
 
     def candidate(self) -> Candidate:
         """Return the network if there is one, and the layers whose signs are known."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from unweave.arrays import Array
+from unweave.arrays import Array, BoolArray
 from unweave.methods.shared.kinked.lines import LINE_REACH, on_hyperplane, random_line, unexplained
 from unweave.methods.shared.surfaces.off_sides import (
     OffSideOptions,
@@ -70,7 +70,8 @@ class FirstLayer:
         """(m,) +-1 of ReLU units, once gradients tell them."""
         self.is_complete = False
         """Whether units and signs are those of all directions that act, so that no other plane is one."""
-        self._taken: list[Kink] = []
+        self.kinks: list[Kink] = []
+        """One of every unit."""
 
     @property
     def width(self) -> int:
@@ -122,8 +123,14 @@ class FirstLayer:
             if not self.holds(kink):
                 self.weights = np.column_stack([self.weights, kink.normal])
                 self.biases = np.append(self.biases, -float(kink.normal @ kink.point))
-                self._taken.append(kink)
+                self.kinks.append(kink)
                 self.signs = None
+
+    def drop(self, rows: BoolArray) -> None:
+        """Give planes (m,) that are none of its units to the pool."""
+        self._pool.kinks += [kink for kink, dropped in zip(self.kinks, rows, strict=True) if dropped]
+        self.weights, self.biases = self.weights[:, ~rows], self.biases[~rows]
+        self.kinks = [kink for kink, dropped in zip(self.kinks, rows, strict=True) if not dropped]
 
     def holds(self, kink: Kink) -> bool:
         """Return whether a kink is that of one of the units."""
@@ -142,9 +149,9 @@ class FirstLayer:
             return True
         if rank == probe.n_inputs or rank > options.narrow:
             return True
-        kinks = [*self._taken, *self._pool.kinks]
+        seen = [*self.kinks, *self._pool.kinks]
         planes = FirstLayer(probe, KinkPool(), self._rng, options)
-        planes.take(kinks)
+        planes.take(seen)
         matrix = planes.matrix
         for _ in range(options.looks):
             if may_be_units(matrix, slopes, rank, options.off_sides).sum() < rank:
@@ -156,8 +163,8 @@ class FirstLayer:
             return self.width == rank and bool(self._pool.kinks)
         self.weights, self.biases, self.signs = planes.weights[:, chosen], planes.biases[chosen], signs
         self.is_complete = True
-        self._taken = [planes._taken[row] for row in chosen]
-        self._pool.kinks[:] = [kink for kink in kinks if not self.holds(kink)]
+        self.kinks = [planes.kinks[row] for row in chosen]
+        self._pool.kinks[:] = [kink for kink in seen if not self.holds(kink)]
         return True
 
     def _between(self, matrix: Array) -> Array:
@@ -178,11 +185,12 @@ class FirstLayer:
             return
         probe.reduce(frame)
         self.weights = frame.T @ self.weights
-        normals = [kink.normal @ frame for kink in pool.kinks]
-        pool.kinks[:] = [
-            Kink(kink.point @ frame, normal / np.linalg.norm(normal), kink.error)
-            for kink, normal in zip(pool.kinks, normals, strict=True)
-        ]
+        for kinks in (pool.kinks, self.kinks):
+            normals = [kink.normal @ frame for kink in kinks]
+            kinks[:] = [
+                Kink(kink.point @ frame, normal / np.linalg.norm(normal), kink.error)
+                for kink, normal in zip(kinks, normals, strict=True)
+            ]
         for number, scanned in enumerate(pool.lines):
             line = scanned.line
             line = replace(line, start=line.start @ frame, direction=line.direction @ frame)
