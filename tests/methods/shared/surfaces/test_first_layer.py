@@ -38,7 +38,7 @@ def test_all_units_are_found_and_inputs_reduced_to_what_they_read() -> None:
 
 
 def test_planes_of_deeper_units_bend_behind_others() -> None:
-    network = planted([8, 6, 5, 1], 1004)
+    network = planted([8, 6, 5, 1], 1001)
     deeper = [surface_kinks(network, unit, 1, 5)[0] for unit in range(3)]
     kinks = [*hyperplane_kinks(network, 6, 8), *deeper]
     probe, rng = probe_of(network), np.random.default_rng(1)

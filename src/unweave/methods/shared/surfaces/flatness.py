@@ -109,8 +109,9 @@ class Flatness:
         crossings = -heights / (ways @ gradients.T)
         crossings = np.sort(np.where(crossings > 0, crossings, np.inf), axis=1)
         crossings = np.pad(crossings, ((0, 0), (0, 2)), constant_values=np.inf)  # one unit has no next
-        near, far = crossings[:, 0], np.minimum(crossings[:, 1], 2 * crossings[:, 0])
-        usable = np.isfinite(near) & (far - near > options.least_room)
+        met = np.isfinite(crossings[:, 0])
+        ways, near, far = ways[met], crossings[met, 0], np.minimum(crossings[met, 1], 2 * crossings[met, 0])
+        usable = far - near > options.least_room
         lengths = ((near + far) / 2)[usable]
         steps = options.look_step * (far - near)[usable]
         points = kink.point + lengths[:, None] * ways[usable]
