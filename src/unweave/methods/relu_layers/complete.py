@@ -252,7 +252,8 @@ class Completion:
                 errors = np.append(errors, contradicting[1])
             agree = errors <= options.agrees
             if not agree.all():
-                self._keep_telling(points[~agree], self._probe(points[~agree]))
+                worst = points[np.argsort(errors)[-min(int((~agree).sum()), options.worst_rows) :]]
+                self._keep_telling(worst, self._probe(worst))
             stage.figures.update(rows=len(points), error=float(errors.max()), agree=float(agree.mean()))
         if agree.all():
             polished = self._polished_again(polished)

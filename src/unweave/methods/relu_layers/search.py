@@ -199,6 +199,9 @@ class ReluLayersSearch(Search):
         with self.journal.stage(f"signs of layer {depth}") as stage:
             for attempt in range(2):
                 found = self._signs_of_top(options.first_surfaces if depth == 1 and not attempt else None)
+                if found.unmet:
+                    self._leave_out(found.unmet)
+                    found = self._signs_of_top()
                 stage.figures.update(units=tower.top.width, open=int((found.votes == 0).sum()))
                 if (found.votes != 0).all():
                     break
@@ -235,12 +238,13 @@ class ReluLayersSearch(Search):
             return FoundSigns(told, np.zeros((0, tower.top.matrix.shape[1])))
         unknown = self._signed == 0 and self.request.activation is None
         slopes = {negative_slope(name): name for name in (KINKED if unknown else (self._activation,))}
+        deep = len(tower.layers) > 1
         while True:
             sight = tower.unsigned_sight(len(tower.layers))
             nothing = np.zeros((0, tower.top.matrix.shape[1]))
             search = InnerSigns(sight, self._tracer, tuple(slopes), nothing, options)
             lines, missing = 0, None
-            while search.tries < most:
+            while search.tries < most and (search.votes.any() or not (deep and search.unmet)):
                 kink = search.next_kink()
                 if kink is None:
                     if lines >= options.most_lines:
@@ -259,8 +263,17 @@ class ReluLayersSearch(Search):
                 missing = found.missing
                 break
             if missing is None:
-                return FoundSigns(search.votes, nothing)
+                return FoundSigns(search.votes, nothing, unmet=search.unmet if deep else ())
             self._add_missing(missing.representative[tower.top.width :], missing.places[0].point)
+
+    def _leave_out(self, units: tuple[int, ...]) -> None:
+        """Leave units out of the last layer that nothing behind it meets.
+
+        Where they matter they are channels, almost everywhere. Their kinks wait in the pool for a repair.
+        """
+        top = self._tower.top
+        top.units = [unit for number, unit in enumerate(top.units) if number not in units]
+        self._tower.changed(len(self._tower.layers))
 
     def _add_missing(self, alpha: Array, point: Array) -> None:
         """Add a unit to the last layer that was found behind it."""
