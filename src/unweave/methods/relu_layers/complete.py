@@ -71,7 +71,11 @@ class CompletionOptions:
     polished: float = 1e-9
     """Residual above which some rows are not explained: they are left out of a second polish."""
     kept: tuple[float, float] = (1e-5, 20.0)
-    """Misfit up to which rows are kept then: so much, or so many times the median."""
+    """Misfit up to which rows are kept then: at first so much, or so many times the median."""
+    precise: float = 1e-12
+    """Residual at which a polish without some rows tells the parameters of what is known."""
+    most_left_out: int = 4
+    """Polishes, each with the rows that the last one left near the median, until all are explained."""
     most_contradicting: int = 20
     """Answers given before, those that a network explains worst, that are asked for again."""
     most_openings: int = 12
@@ -184,7 +188,7 @@ class Completion:
             if self._left_out or not self._differs_where_open(polished):
                 break
             polished = self._polished(polished.network)
-        if not self._left_out:
+        if not self._left_out or polished.history[-1] <= options.precise:
             take_back(tower, polished.network, assembled.signs.signs, fit.points)
         return self._checked(polished, assembled)
 
@@ -231,11 +235,14 @@ class Completion:
             rows = np.union1d(wanted, np.argsort(misfits)[-options.worst_rows :])
             result = polish(network, *self._with_telling(points[rows], answers[rows]), options.polish)
             self._left_out = result.history[-1] > options.polished
-            if self._left_out:
-                least, times = options.kept
+            least, times = options.kept
+            for _ in range(options.most_left_out if self._left_out else 0):
                 kept = np.flatnonzero(misfits <= max(least, times * float(np.median(misfits))))
                 rows = kept[self._some(points[kept], network)]
-                result = polish(network, points[rows], answers[rows], options.polish)
+                result = polish(result.network, points[rows], answers[rows], options.polish)
+                if result.history[-1] <= options.precise:
+                    break
+                misfits, least = np.abs(result.network(points) - answers).max(axis=1), 0.0
             stage.figures.update(residual=result.history[-1], steps=len(result.history) - 1)
         return result
 
