@@ -44,8 +44,8 @@ class InnerSignOptions:
     """Decimal digits that an equation tells."""
     digits_to_spare: float = 14.0
     """Digits beyond those that wrong signs need to fit by chance."""
-    most_surfaces: int = 24
-    """Surfaces that are followed."""
+    most_surfaces: int = 12
+    """Surfaces that are followed; where signs were found, nearly all took up to 5, and none more than 11."""
     most_lines: int = 6
     """Lines that are searched where kinks run out."""
     most_together: int = 5
