@@ -96,7 +96,8 @@ class ReluDeepSearch(Search):
         self._sigma = float((findings.noise.sigma_per_output / self._spread).max())
         self._probe = Probe(context.view, self._spread, self._sigma, self._options.probe)
         self._pool = KinkPool()
-        self._first = FirstLayer(self._probe, self._pool, self.rng, self._options.first_layer)
+        may_be_off = self.request.activation in (None, KINKED[0])
+        self._first = FirstLayer(self._probe, self._pool, self.rng, self._options.first_layer, may_be_off)
         self._trusted: LiftedLayers | None = None
         self._activation = self.request.activation or KINKED[0]
         self._completed: Completed | None = None

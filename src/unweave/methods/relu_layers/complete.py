@@ -54,10 +54,6 @@ class CompletionOptions:
     check: CheckOptions = field(default_factory=CheckOptions)
     check_parts: int = 4
     """Parts in which the rows of a check are asked; one that does not agree is the last."""
-    walkers: int = 4
-    """Ways up and down each unit that seems always active, ..."""
-    walk_steps: tuple[float, ...] = tuple(0.5 + 0.1 * step for step in range(30))
-    """... and the lengths of their steps, at the end of which rows are asked."""
     frame: FrameOptions = field(default_factory=FrameOptions)
     open_weights: OpenWeightOptions = field(default_factory=OpenWeightOptions)
     explained: float = 1e-4
@@ -194,7 +190,7 @@ class Completion:
             polished = self._polished(polished.network)
         if not self._left_out or polished.history[-1] <= options.precise:
             take_back(tower, polished.network, assembled.signs.signs, fit.points)
-        return self._checked(tower, polished, assembled)
+        return self._checked(polished, assembled)
 
     def _differs_where_open(self, polished: Polished) -> bool:
         """Ask rows where parameters act that are open; return whether they tell something new."""
@@ -250,17 +246,13 @@ class Completion:
             stage.figures.update(residual=result.history[-1], steps=len(result.history) - 1)
         return result
 
-    def _checked(self, tower: Tower, polished: Polished, assembled: Assembled) -> Attempt:
+    def _checked(self, polished: Polished, assembled: Assembled) -> Attempt:
         """Ask fresh rows; if all agree, polish once more and leave the reduced inputs."""
         options = self._options
         with self._journal.stage("check") as stage:
             points, errors = self._errors(polished.network, *self._rows())
             if (errors <= options.agrees).all():
                 points, errors = self._check(polished.network)
-                walked = self._walks(tower, assembled)
-                if len(walked):
-                    points = np.concatenate([points, walked])
-                    errors = np.append(errors, self._errors(polished.network, walked, self._probe(walked))[1])
             if (errors <= options.agrees).all():
                 contradicting = self._heard(polished.network)
                 points = np.concatenate([points, contradicting[0]])
@@ -283,22 +275,6 @@ class Completion:
             network, ambiguity, len(points), float((~agree).mean()), self._figures(polished)
         )
         return Attempt(points[agree], points[~agree], completed)
-
-    def _walks(self, tower: Tower, assembled: Assembled) -> Array:
-        """Return points (n, d) on ways to where units that seem always active are smallest, and largest."""
-        options, found = self._options, [np.zeros((0, tower.n_inputs))]
-        for depth, layer in enumerate(tower.layers):
-            known = tower.below(depth)
-            channels = layer.channels if depth < len(tower.layers) - 1 else assembled.channels
-            for alpha in np.concatenate([channels, -channels]):
-                points = self._rng.standard_normal((options.walkers, tower.n_inputs))
-                for step in options.walk_steps:
-                    patterns = np.where(known.preactivations(points) >= 0, 1.0, -1.0)
-                    ways = known.gradients(patterns, alpha)
-                    lengths = np.linalg.norm(ways, axis=1, keepdims=True)
-                    points = points + step * ways / np.where(lengths > 0, lengths, 1.0)
-                    found.append(points)
-        return np.concatenate(found)
 
     def _heard(self, network: Network) -> tuple[Array, Array]:
         """Return answers given before that contradict a network: points (n, d), asked anew, and errors (n,).

@@ -54,8 +54,6 @@ class Assembled:
     signs: SignSolution
     always_active: int
     """Units, of all layers, that are active wherever rows were asked: signs and bias are not known."""
-    channels: Array
-    """(a, F) what those of the last layer read."""
 
 
 def assemble(tower: Tower, fit: OutputFit, name: str, options: LastLayerOptions) -> Assembled:
@@ -72,12 +70,11 @@ def assemble(tower: Tower, fit: OutputFit, name: str, options: LastLayerOptions)
         change, signed = _open_weights(tower, signed, outer, rest, fit.points)
         rest = rest - change
     size = max(float(np.linalg.norm(slopes)), np.finfo(np.float64).tiny)
-    last = found = np.zeros((0, matrix.shape[1]))
+    last = np.zeros((0, matrix.shape[1]))
     if np.linalg.norm(rest) > options.rest * size:
         left, values, right = np.linalg.svd(rest, full_matrices=False)
         count = int((values > options.always_active * values[0]).sum())
         channels, read = left[:, :count].T, values[:count, None] * right[:count]
-        found = np.hstack([channels, np.zeros((count, 1))])
         if solution.solved or slope != 0:
             phi = tower.below(len(tower.layers) - 1).values(fit.points)
             turn = active_sides(phi[:, :-1] @ channels.T)
@@ -85,12 +82,13 @@ def assemble(tower: Tower, fit: OutputFit, name: str, options: LastLayerOptions)
             outer = np.vstack([outer, turn[:, None] * read])
         else:
             # Not the unit itself, as signs are not known: z = relu(z) - relu(-z) holds wherever it switches.
-            signed = np.vstack([signed, found, -found])
+            pairs = np.hstack([channels, np.zeros((count, 1))])
+            signed = np.vstack([signed, pairs, -pairs])
             outer = np.vstack([outer, read, -read])
     layers = [(layer.matrix, layer.channels) for layer in tower.layers[:-1]] + [(signed, last)]
     network = _as_network(tower, layers, outer, offset, fit.points, name, options)
     passed = sum(len(layer.channels) for layer in tower.layers[:-1])
-    return Assembled(network, solution, passed + len(outer) - width, found)
+    return Assembled(network, solution, passed + len(outer) - width)
 
 
 def active_sides(values: Array) -> Array:

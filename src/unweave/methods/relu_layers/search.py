@@ -55,7 +55,8 @@ class ReluLayersSearch(Search):
         self._probe = Probe(context.view, self._spread, self._sigma, self._options.probe)
         self._tracer = Tracer(self._probe, self.rng, self._options.trace)
         self._pool = KinkPool()
-        self._first = FirstLayer(self._probe, self._pool, self.rng, self._options.first_layer)
+        may_be_off = self.request.activation in (None, KINKED[0])
+        self._first = FirstLayer(self._probe, self._pool, self.rng, self._options.first_layer, may_be_off)
         self._tower = Tower(self._probe.n_inputs, self._pool, self._options.sight)
         self._signed = 0
         self._activation = self.request.activation or KINKED[0]

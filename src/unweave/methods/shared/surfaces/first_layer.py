@@ -39,6 +39,8 @@ class FirstLayerOptions:
     """Half length of further lines: kinks of deeper layers are nearer."""
     most_lines: int = 8
     """Lines at most."""
+    blank_lines: int = 3
+    """Lines after the first without any other kink after which nothing is behind a complete layer."""
     read: float = 1e-4
     """Singular values of the units' directions, each of length one, that belong to what they read."""
     off_sides: OffSideOptions = field(default_factory=OffSideOptions)
@@ -62,10 +64,16 @@ class FirstLayer:
     """Units z = x W + b with weights of length one, up to signs; kinks of deeper ones are in the pool."""
 
     def __init__(
-        self, probe: Probe, pool: KinkPool, rng: np.random.Generator, options: FirstLayerOptions
+        self,
+        probe: Probe,
+        pool: KinkPool,
+        rng: np.random.Generator,
+        options: FirstLayerOptions,
+        may_be_off: bool = True,
     ) -> None:
         self._probe, self._pool, self._rng, self._options = probe, pool, rng, options
         self.weights, self.biases = np.zeros((probe.n_inputs, 0)), np.zeros(0)
+        self._may_be_off = may_be_off  # leaky units are off nowhere
         self.signs: Array | None = None
         """(m,) +-1 of ReLU units, once gradients tell them."""
         self.is_complete = False
@@ -98,7 +106,8 @@ class FirstLayer:
             wanted = unexplained(scanned.positions, places, probe.options.lines.same_place)
             self.sort(probe.kinks_with_normals(scanned, wanted))
             dry = self.width == before or not self._pool.kinks
-            if number and dry and self._is_settled() and (self._pool.kinks or not self.is_complete):
+            seen = self._pool.kinks or number >= options.blank_lines
+            if number and dry and self._is_settled() and (seen or not self.is_complete):
                 break
         if not self.width:
             raise GaveUp(FirstLayerReason.NO_FIRST_LAYER)
@@ -141,6 +150,8 @@ class FirstLayer:
     def _is_settled(self) -> bool:
         """Let gradients say which planes are units, and their signs; return whether lines are enough."""
         probe, options = self._probe, self._options
+        if not self._may_be_off:
+            return True
         rank = probe.visible.shape[1]
         slopes = Slopes.of(probe.slopes, options.off_sides)
         active = active_sides_of(self.matrix, slopes, options.off_sides) if self.width == rank else None
