@@ -68,6 +68,8 @@ class CompletionOptions:
     """Equations per parameter of a polish, if there are as many."""
     worst_rows: int = 100
     """Rows with the largest misfits that are always among those of a polish."""
+    most_telling: int = 1000
+    """Rows of one check that differ, the worst ones, that are asked again for every polish to come."""
     polished: float = 1e-9
     """Residual above which some rows are not explained: they are left out of a second polish."""
     kept: tuple[float, float] = (1e-5, 20.0)
@@ -259,7 +261,7 @@ class Completion:
                 errors = np.append(errors, contradicting[1])
             agree = errors <= options.agrees
             if not agree.all():
-                worst = points[np.argsort(errors)[-min(int((~agree).sum()), options.worst_rows) :]]
+                worst = points[np.argsort(errors)[-min(int((~agree).sum()), options.most_telling) :]]
                 self._keep_telling(worst, self._probe(worst))
             stage.figures.update(rows=len(points), error=float(errors.max()), agree=float(agree.mean()))
         if agree.all():
