@@ -14,6 +14,7 @@ from planted_layers import planted, second_preactivations
 from searches import looked
 from unweave import Network, Recovery, Status
 from unweave.methods.relu_layers.complete import CompletionOptions
+from unweave.methods.relu_layers.inner_signs import InnerSignOptions
 from unweave.methods.relu_layers.options import ReluLayersOptions
 from unweave.methods.shared.kinked.check_rows import CheckOptions
 
@@ -299,7 +300,8 @@ def test_of_three_layers_those_that_are_complete_are_kept_when_the_budget_ends(s
 
 def test_of_three_layers_the_first_is_kept_where_the_second_has_no_signs() -> None:
     network = planted([8, 6, 6, 5, 1], 1003)
-    result = recover(network, seed=1000)
+    nothing = ReluLayersOptions(signs=InnerSignOptions(most_surfaces=0))  # the first layer's are read off
+    result = recover(network, seed=1000, options=nothing)
     assert result.status is Status.FAILED
     known, points = result.known_layers, np.random.default_rng(1).standard_normal((500, 8))
     assert known is not None

@@ -115,7 +115,8 @@ class InnerSigns:
         self._closed: list[Array] = []
         self._tried: set[int] = set()
         self._unread = 0
-        self._met: list[BoolArray] = []
+        self.met: list[BoolArray] = []
+        """Which units (m,) were met, of surfaces that meet half of them."""
 
     def next_kink(self) -> int | None:
         """Return the next kink to follow; None if there is none."""
@@ -130,7 +131,7 @@ class InnerSigns:
     @property
     def unmet(self) -> tuple[int, ...]:
         """Units that hardly any of enough surfaces meets; they keep all of these open."""
-        options, met = self._options, self._met
+        options, met = self._options, self.met
         if len(met) < options.unmet_surfaces:
             return ()
         missed = 1 - np.mean(met, axis=0)
@@ -150,7 +151,7 @@ class InnerSigns:
             self._closed.append(surface.representative)
         met = self._crossed(surface)
         if 2 * met.sum() > self._width:
-            self._met.append(met)
+            self.met.append(met)
         if self._is_own(surface, verdict):
             return FoundSigns(self.votes, np.zeros((0, self._matrix.shape[1] + 1)), surface)
         return self._read(surface)
