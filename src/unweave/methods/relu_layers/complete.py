@@ -241,10 +241,11 @@ class Completion:
             for _ in range(options.most_left_out if self._left_out else 0):
                 kept = np.flatnonzero(misfits <= max(least, times * float(np.median(misfits))))
                 rows = kept[self._some(points[kept], network)]
-                result = polish(result.network, points[rows], answers[rows], options.polish)
-                if result.history[-1] <= options.precise:
-                    break
+                result = polish(network, points[rows], answers[rows], options.polish)
                 misfits, least = np.abs(result.network(points) - answers).max(axis=1), 0.0
+                if result.history[-1] <= options.precise or not np.isfinite(np.median(misfits)):
+                    break
+                network = result.network
             stage.figures.update(residual=result.history[-1], steps=len(result.history) - 1)
         return result
 
