@@ -190,7 +190,7 @@ class Completion:
             if self._left_out or not self._differs_where_open(polished):
                 break
             polished = self._polished(polished.network)
-        if not self._left_out or polished.history[-1] <= options.precise:
+        if not self._left_out:
             take_back(tower, polished.network, assembled.signs.signs, fit.points)
         return self._checked(polished, assembled)
 
