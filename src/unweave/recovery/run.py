@@ -62,6 +62,11 @@ def run_search(search: Search) -> Candidate:
     return replace(candidate, problem=problem or candidate.problem, interrupted=interrupted)
 
 
+def completed_layers(candidate: Candidate) -> int:
+    """Return how many layers a candidate knows for certain."""
+    return 0 if candidate.known_layers is None else len(candidate.known_layers.weights)
+
+
 def _held_by(search: Search) -> Candidate:
     """Return the best candidate of ``search``: none if its numbers are of no use."""
     try:
@@ -297,8 +302,8 @@ class Run:
             better = candidate.criterion < self._candidate.criterion
         elif verdict.status is Status.APPROXIMATE:
             better = verdict.trial.error < self._verdict.trial.error
-        else:  # of two failures the one that knows some layers says more
-            better = self._candidate.known_layers is None and candidate.known_layers is not None
+        else:  # of two failures the one that knows more layers says more
+            better = completed_layers(candidate) > completed_layers(self._candidate)
         if better:
             self._candidate, self._verdict, self._findings = candidate, verdict, place.findings
 

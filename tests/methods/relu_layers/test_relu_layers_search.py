@@ -14,6 +14,7 @@ from planted_layers import planted, second_preactivations
 from searches import looked
 from unweave import Network, Recovery, Status
 from unweave.methods.relu_layers.complete import CompletionOptions
+from unweave.methods.relu_layers.inner_signs import InnerSignOptions
 from unweave.methods.relu_layers.options import ReluLayersOptions
 from unweave.methods.shared.kinked.check_rows import CheckOptions
 
@@ -299,7 +300,8 @@ def test_of_three_layers_those_that_are_complete_are_kept_when_the_budget_ends(s
 
 def test_of_three_layers_the_first_is_kept_where_the_second_has_no_signs() -> None:
     network = planted([8, 6, 6, 5, 1], 1003)
-    result = recover(network, seed=1000)
+    nothing = ReluLayersOptions(signs=InnerSignOptions(most_surfaces=0))  # the first layer's are read off
+    result = recover(network, seed=1000, options=nothing)
     assert result.status is Status.FAILED
     known, points = result.known_layers, np.random.default_rng(1).standard_normal((500, 8))
     assert known is not None
@@ -323,3 +325,13 @@ def test_an_interrupt_hands_back_what_there_is() -> None:
     candidate = at.search("relu_layers").candidate
     assert candidate.interrupted
     assert (candidate.problem, candidate.network) == ("interrupted", None)
+
+
+@pytest.mark.parametrize(("inputs", "seed"), [(32, 1000), (32, 1001), (512, 1002)])
+def test_layers_of_two_units_hide_nothing(inputs: int, seed: int) -> None:
+    network = planted([inputs, 2, 2, 1], seed)
+    result = recover(network, seed=seed)
+    assert result.status.is_recovered, result.message
+    assert result.network is not None
+    x = 3 * np.random.default_rng(0).standard_normal((2000, inputs))
+    np.testing.assert_allclose(result.network(x), network(x), atol=1e-11)

@@ -7,6 +7,7 @@ import pytest
 
 from planted_layers import assert_is_unit, first_layer, planted, probe_of, surface_kinks
 from unweave import Network
+from unweave.methods.relu_layers.inner_signs import InnerSignOptions, InnerSigns
 from unweave.methods.relu_layers.layer_units import LayerOptions, LayerUnits, Unit
 from unweave.methods.relu_layers.trace import TraceOptions, Tracer, Verdict
 from unweave.methods.shared.kinked.lines import random_line
@@ -106,3 +107,16 @@ def test_a_kink_tells_what_was_open_of_a_unit() -> None:
     assert any(search.completed_by(kink) for kink in range(30))
     assert wrong.open.shape[1] == 0
     np.testing.assert_allclose(wrong.alpha, alpha, atol=1e-6)
+
+
+def test_units_that_hardly_any_surface_meets_are_told() -> None:
+    network = planted([6, 5, 4, 1], 1001)
+    sight = Sight(first_layer(network, signed=False), KinkPool(), SightOptions())
+    tracer = Tracer(probe_of(network), np.random.default_rng(0), TraceOptions())
+    search = InnerSigns(sight, tracer, (0.0,), np.zeros((0, 7)), InnerSignOptions())
+    met = np.ones(5, dtype=bool)
+    met[3] = False
+    search.met += 7 * [met]
+    assert search.unmet == ()  # too few
+    search.met += [np.ones(5, dtype=bool), met]
+    assert search.unmet == (3,)

@@ -9,9 +9,10 @@ import numpy as np
 import unweave
 from planted_pairs import in_float32, planted_pair
 from unweave.arrays import Array
-from unweave.methods.relu_pairs.method import refuses
+from unweave.methods.relu_pairs.method import likelihood, refuses
 from unweave.probing.look import look
-from unweave.search import Request
+from unweave.recovery.choose import choose
+from unweave.search import Likelihood, Request
 from unweave.targets.region import Region
 from unweave.targets.target import as_queries
 
@@ -69,3 +70,12 @@ def test_smooth_layers_are_not_called_kinked() -> None:
     net = planted_pair([4, 5, 3, 1], "tanh")
     result = unweave.recover(net, domain=(-3, 3), method="relu_pairs")
     assert not result.status.is_recovered
+
+
+def test_precise_surfaces_of_any_depth_come_first_where_both_are_possible() -> None:
+    findings = look(as_queries(planted_pair([6, 5, 4, 1]), 6), rng=np.random.default_rng(0))
+    both = replace(findings, links=("identity", "tanh"))
+    tried, _ = choose(Request(), both)
+    names = [method.name for method in tried]
+    assert names.index("relu_layers") < names.index("relu_pairs")
+    assert likelihood(Request(), replace(findings, links=("tanh",))) is Likelihood.LIKELY

@@ -96,7 +96,8 @@ class ReluDeepSearch(Search):
         self._sigma = float((findings.noise.sigma_per_output / self._spread).max())
         self._probe = Probe(context.view, self._spread, self._sigma, self._options.probe)
         self._pool = KinkPool()
-        self._first = FirstLayer(self._probe, self._pool, self.rng, self._options.first_layer)
+        may_be_off = self.request.activation in (None, KINKED[0])
+        self._first = FirstLayer(self._probe, self._pool, self.rng, self._options.first_layer, may_be_off)
         self._trusted: LiftedLayers | None = None
         self._activation = self.request.activation or KINKED[0]
         self._completed: Completed | None = None
@@ -151,6 +152,8 @@ class ReluDeepSearch(Search):
     def _signed_search(self, known: LiftedLayers) -> LayerUnits:
         """Find the signs of the first layer; return the search for the second with them."""
         options, assembly = self._options, self._options.completion.assembly
+        if self._first.signs is not None and self._activation == KINKED[0]:
+            return self._with_signs(known, [], self._first.signs, KINKED[0])
         search = self._search_behind(known)
         names = KINKED if self.request.activation is None else (self.request.activation,)
         complete: list[Unit] = []

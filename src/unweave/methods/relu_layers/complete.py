@@ -68,10 +68,16 @@ class CompletionOptions:
     """Equations per parameter of a polish, if there are as many."""
     worst_rows: int = 100
     """Rows with the largest misfits that are always among those of a polish."""
+    most_telling: int = 1000
+    """Rows of one check that differ, the worst ones, that are asked again for every polish to come."""
     polished: float = 1e-9
     """Residual above which some rows are not explained: they are left out of a second polish."""
     kept: tuple[float, float] = (1e-5, 20.0)
-    """Misfit up to which rows are kept then: so much, or so many times the median."""
+    """Misfit up to which rows are kept then: at first so much, or so many times the median."""
+    precise: float = 1e-12
+    """Residual at which a polish without some rows tells the parameters of what is known."""
+    most_left_out: int = 4
+    """Polishes, each with the rows that the last one left near the median, until all are explained."""
     most_contradicting: int = 20
     """Answers given before, those that a network explains worst, that are asked for again."""
     most_openings: int = 12
@@ -231,11 +237,15 @@ class Completion:
             rows = np.union1d(wanted, np.argsort(misfits)[-options.worst_rows :])
             result = polish(network, *self._with_telling(points[rows], answers[rows]), options.polish)
             self._left_out = result.history[-1] > options.polished
-            if self._left_out:
-                least, times = options.kept
+            least, times = options.kept
+            for _ in range(options.most_left_out if self._left_out else 0):
                 kept = np.flatnonzero(misfits <= max(least, times * float(np.median(misfits))))
                 rows = kept[self._some(points[kept], network)]
                 result = polish(network, points[rows], answers[rows], options.polish)
+                misfits, least = np.abs(result.network(points) - answers).max(axis=1), 0.0
+                if result.history[-1] <= options.precise or not np.isfinite(np.median(misfits)):
+                    break
+                network = result.network
             stage.figures.update(residual=result.history[-1], steps=len(result.history) - 1)
         return result
 
@@ -252,7 +262,8 @@ class Completion:
                 errors = np.append(errors, contradicting[1])
             agree = errors <= options.agrees
             if not agree.all():
-                self._keep_telling(points[~agree], self._probe(points[~agree]))
+                worst = points[np.argsort(errors)[-min(int((~agree).sum()), options.most_telling) :]]
+                self._keep_telling(worst, self._probe(worst))
             stage.figures.update(rows=len(points), error=float(errors.max()), agree=float(agree.mean()))
         if agree.all():
             polished = self._polished_again(polished)

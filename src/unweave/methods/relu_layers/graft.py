@@ -42,7 +42,9 @@ class GraftOptions:
     step: float = 0.1
     """Step across the surface, relative to that distance: beyond it the unit itself moves other surfaces."""
     right: float = 1e-5
-    """Misfit up to which the tower is right, relative to the typical answer at that distance."""
+    """Misfit up to which the tower is right, relative to the typical answer at that distance ..."""
+    rights: tuple[float, float] = (10.0, 1e-9)
+    """... but no more than so many times the median of all rows, and so much."""
     wrong: float = 30.0
     """The same beyond which it is wrong, relative to ``right``."""
     one_side: float = 0.8
@@ -97,7 +99,9 @@ def graft(
     errors = probe(rows) - lifted.values(rows) @ fit.solution
     middle, after, before = errors.reshape(3, len(points), -1)
     typical = float(np.sqrt(np.mean(probe.asked()[1] ** 2)))
-    right = options.right * typical * (1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1]))
+    times, least = options.rights
+    right = min(options.right, max(least, times * float(np.median(fit.misfits))))
+    right = right * typical * (1 + np.linalg.norm(points, axis=1) / np.sqrt(points.shape[1]))
     sides = np.stack([np.abs(after).max(axis=1), np.abs(before).max(axis=1)])
     clear = (sides.max(axis=0) > options.wrong * right) & (sides.min(axis=0) <= right)
     on = sides[0] > sides[1]

@@ -44,8 +44,8 @@ class InnerSignOptions:
     """Decimal digits that an equation tells."""
     digits_to_spare: float = 14.0
     """Digits beyond those that wrong signs need to fit by chance."""
-    most_surfaces: int = 24
-    """Surfaces that are followed."""
+    most_surfaces: int = 12
+    """Surfaces that are followed; where signs were found, nearly all took up to 5, and none more than 11."""
     most_lines: int = 6
     """Lines that are searched where kinks run out."""
     most_together: int = 5
@@ -54,6 +54,10 @@ class InnerSignOptions:
     """Singular values of R, relative to U, that belong to a channel."""
     channel_tolerance: float = 1e-4
     """Relative misfit of signs beside channels; the other sign leaves two."""
+    unmet_surfaces: int = 8
+    """Surfaces after which units that hardly any of them meets are left out."""
+    unmet_share: float = 0.7
+    """Share of the surfaces, of those that meet half of the units, that do not meet such a unit."""
     own_share: float = 0.7
     """Share of the units that a surface must cross without reading any to be of the layer itself."""
 
@@ -84,6 +88,8 @@ class FoundSigns:
     """A unit of the layer itself that was not known yet, behind the layer with open signs."""
     unread: bool = False
     """Whether nothing reads the last unit."""
+    unmet: tuple[int, ...] = ()
+    """Units that hardly any surface meets."""
 
 
 class InnerSigns:
@@ -109,6 +115,8 @@ class InnerSigns:
         self._closed: list[Array] = []
         self._tried: set[int] = set()
         self._unread = 0
+        self.met: list[BoolArray] = []
+        """Which units (m,) were met, of surfaces that meet half of them."""
 
     def next_kink(self) -> int | None:
         """Return the next kink to follow; None if there is none."""
@@ -119,6 +127,15 @@ class InnerSigns:
     def tries(self) -> int:
         """Kinks that were followed."""
         return len(self._tried)
+
+    @property
+    def unmet(self) -> tuple[int, ...]:
+        """Units that hardly any of enough surfaces meets; they keep all of these open."""
+        options, met = self._options, self.met
+        if len(met) < options.unmet_surfaces:
+            return ()
+        missed = 1 - np.mean(met, axis=0)
+        return tuple(np.flatnonzero(missed >= options.unmet_share).tolist())
 
     def follow(self, kink: int) -> FoundSigns | None:
         """Follow the surface through a kink; return the signs if that ended the search."""
@@ -132,6 +149,9 @@ class InnerSigns:
         surface, verdict = self._tracer.follow(surface, sight, others, self._open_units, self._is_enough)
         if surface.open == 0:
             self._closed.append(surface.representative)
+        met = self._crossed(surface)
+        if 2 * met.sum() > self._width:
+            self.met.append(met)
         if self._is_own(surface, verdict):
             return FoundSigns(self.votes, np.zeros((0, self._matrix.shape[1] + 1)), surface)
         return self._read(surface)

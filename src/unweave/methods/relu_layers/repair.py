@@ -116,7 +116,7 @@ class Repairer:
         """Add the unit behind a kink to the lowest layer that it can be of; return whether there is one."""
         tower = self.tower
         seen = tower.pool.kinks[kink]
-        if self.probe.are_hyperplanes([seen], self.rng)[0]:
+        if not tower.first_is_complete and self.probe.are_hyperplanes([seen], self.rng)[0]:
             alpha = np.append(seen.normal, -seen.normal @ seen.point)
             return self.add(1, Unit(alpha, np.zeros((len(alpha), 0)), [seen.point]))
         for layer in range(2, len(tower.layers) + 1):

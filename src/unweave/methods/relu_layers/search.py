@@ -55,7 +55,8 @@ class ReluLayersSearch(Search):
         self._probe = Probe(context.view, self._spread, self._sigma, self._options.probe)
         self._tracer = Tracer(self._probe, self.rng, self._options.trace)
         self._pool = KinkPool()
-        self._first = FirstLayer(self._probe, self._pool, self.rng, self._options.first_layer)
+        may_be_off = self.request.activation in (None, KINKED[0])
+        self._first = FirstLayer(self._probe, self._pool, self.rng, self._options.first_layer, may_be_off)
         self._tower = Tower(self._probe.n_inputs, self._pool, self._options.sight)
         self._signed = 0
         self._activation = self.request.activation or KINKED[0]
@@ -113,12 +114,15 @@ class ReluLayersSearch(Search):
     def _more_of_first_layer(self) -> bool:
         """Look among all kinks for units of the first layer that most of their readers hide."""
         tower = self._tower
+        if tower.first_is_complete:
+            return False
         known, signed = list(tower.layers), self._signed
         del tower.layers[1:]
         tower.changed(1)
         self._signed = 0
         before = tower.top.width
         with self.journal.stage("layer 1 again") as stage:
+            dropped = self._drop_bent_planes()
             sight = tower.unsigned_sight(1)
             kinks = [self._pool.kinks[kink] for kink in sight.open_kinks()[: self._options.planes]]
             for row in np.flatnonzero(self._tracer.flatness.are_planes(sight.known, kinks)):
@@ -128,11 +132,24 @@ class ReluLayersSearch(Search):
                     tower.top.units.append(Unit(alpha, np.zeros((len(alpha), 0)), [kinks[row].point]))
             tower.changed(1)
             stage.figures.update(units=tower.top.width)
-        if tower.top.width > before:
+        if dropped or tower.top.width > before:
             return True
         tower.layers[:], self._signed = known, signed  # what was complete still is
         tower.changed(1)
         return False
+
+    def _drop_bent_planes(self) -> bool:
+        """Leave out units of the first layer that are planes of deeper ones; return if there were any."""
+        top, first = self._tower.top, self._first
+        if not first.width == top.width > 2:
+            return False
+        bent = self._tracer.flatness.bent_planes(first.matrix, first.kinks)
+        if not bent.any() or bent.all():
+            return False
+        first.drop(bent)
+        top.units = [unit for unit, is_bent in zip(top.units, bent, strict=True) if not is_bent]
+        self._tower.changed(1)
+        return True
 
     def candidate(self) -> Candidate:
         """Return the network if there is one, and the layers whose signs are known."""
@@ -172,6 +189,7 @@ class ReluLayersSearch(Search):
         rows = first.matrix
         units = [Unit(row, np.zeros((len(row), 0)), []) for row in rows]
         self._tower = Tower(probe.n_inputs, pool, self._options.sight)
+        self._tower.first_is_complete = first.is_complete
         self._tower.layers.append(FoundLayer(units, np.zeros((0, rows.shape[1]))))
 
     # -- signs --------------------------------------------------------------------------------------------
@@ -182,6 +200,9 @@ class ReluLayersSearch(Search):
         with self.journal.stage(f"signs of layer {depth}") as stage:
             for attempt in range(2):
                 found = self._signs_of_top(options.first_surfaces if depth == 1 and not attempt else None)
+                if found.unmet:
+                    self._leave_out(found.unmet)
+                    found = self._signs_of_top()
                 stage.figures.update(units=tower.top.width, open=int((found.votes == 0).sum()))
                 if (found.votes != 0).all():
                     break
@@ -211,14 +232,20 @@ class ReluLayersSearch(Search):
         """Follow surfaces behind the last layer, ``most`` of them, until they tell its signs."""
         tower, options = self._tower, self._options.signs
         most = options.most_surfaces if most is None else most
+        told = self._first.signs
+        if self._signed == 0 and told is not None and self._activation == KINKED[0]:
+            tower.slope = negative_slope(self._activation)
+            tower.changed(0)
+            return FoundSigns(told, np.zeros((0, tower.top.matrix.shape[1])))
         unknown = self._signed == 0 and self.request.activation is None
         slopes = {negative_slope(name): name for name in (KINKED if unknown else (self._activation,))}
+        deep = len(tower.layers) > 1
         while True:
             sight = tower.unsigned_sight(len(tower.layers))
             nothing = np.zeros((0, tower.top.matrix.shape[1]))
             search = InnerSigns(sight, self._tracer, tuple(slopes), nothing, options)
             lines, missing = 0, None
-            while search.tries < most:
+            while search.tries < most and (search.votes.any() or not (deep and search.unmet)):
                 kink = search.next_kink()
                 if kink is None:
                     if lines >= options.most_lines:
@@ -237,8 +264,17 @@ class ReluLayersSearch(Search):
                 missing = found.missing
                 break
             if missing is None:
-                return FoundSigns(search.votes, nothing)
+                return FoundSigns(search.votes, nothing, unmet=search.unmet if deep else ())
             self._add_missing(missing.representative[tower.top.width :], missing.places[0].point)
+
+    def _leave_out(self, units: tuple[int, ...]) -> None:
+        """Leave units out of the last layer that nothing behind it meets.
+
+        Where they matter they are channels, almost everywhere. Their kinks wait in the pool for a repair.
+        """
+        top = self._tower.top
+        top.units = [unit for number, unit in enumerate(top.units) if number not in units]
+        self._tower.changed(len(self._tower.layers))
 
     def _add_missing(self, alpha: Array, point: Array) -> None:
         """Add a unit to the last layer that was found behind it."""

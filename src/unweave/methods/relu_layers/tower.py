@@ -39,6 +39,8 @@ class Tower:
     pool: KinkPool
     options: SightOptions
     slope: float = 0.0
+    first_is_complete: bool = False
+    """Whether no other plane can be a unit of the first layer."""
     layers: list[FoundLayer] = field(default_factory=list)
     _sights: dict[tuple[int, bool], Sight] = field(default_factory=dict)
 

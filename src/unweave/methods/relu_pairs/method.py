@@ -5,7 +5,7 @@ from __future__ import annotations
 from unweave.methods.relu_pairs.search import ReluPairsOptions, ReluPairsSearch
 from unweave.methods.shared.coarse_answers.sharpened import DEFAULT_SHARPENED_OPTIONS
 from unweave.methods.shared.kinked.evidence import KinkedEvidence
-from unweave.methods.shared.refusals import NO_KINKS, links_to_try, mostly_noise
+from unweave.methods.shared.refusals import NO_KINKS, links_to_try, mostly_noise, refuses_surfaces
 from unweave.networks.links import LINKS
 from unweave.networks.signs import KINKED
 from unweave.probing.findings import Findings
@@ -40,8 +40,10 @@ def _is_sharpened(request: Request, findings: Findings) -> bool:
 
 
 def likelihood(request: Request, findings: Findings) -> Likelihood:
-    """Come after one hidden layer on lines, which is cheaper to rule out where answers are precise."""
+    """Come after one hidden layer on lines, and after surfaces of any depth where these can be followed."""
     precise = findings.noise.kind == "float64"
+    if precise and request.hidden is None and refuses_surfaces(request, findings) is None:
+        return Likelihood.POSSIBLE
     told = request.hidden is not None
     return Likelihood.LIKELY if told or findings.layered or precise else Likelihood.POSSIBLE
 

@@ -29,6 +29,8 @@ class FlatnessOptions:
     """Looks behind units of the first layer at a plane that may be one of them."""
     plane_seen: int = 5
     """Number of them that must show a kink."""
+    plane_missed: float = 0.25
+    """Share of them without a kink beyond which it is none; units show up to 0.1, deeper ones from 0.4."""
     least_room: float = 1e-3
     """Room between known surfaces that a look needs, in normalised inputs."""
     flat_points: int = 6
@@ -84,23 +86,37 @@ class Flatness:
         """
         options, found = self._options, np.zeros(len(kinks), dtype=bool)
         for number, kink in enumerate(kinks):
-            check()
-            gradients, heights = first.stages[0].matrix[:, :-1], first.preactivations(kink.point[None])[0]
-            ways = self._rng.standard_normal((options.plane_looks, len(kink.point)))
-            ways -= np.outer(ways @ kink.normal, kink.normal)
-            ways /= np.linalg.norm(ways, axis=1, keepdims=True)
-            crossings = -heights[: len(gradients)] / (ways @ gradients.T)
-            crossings = np.sort(np.where(crossings > 0, crossings, np.inf), axis=1)
-            crossings = np.pad(crossings, ((0, 0), (0, 1)), constant_values=np.inf)  # one unit has no next
-            near, far = crossings[:, 0], np.minimum(crossings[:, 1], 2 * crossings[:, 0])
-            usable = np.isfinite(near) & (far - near > options.least_room)
-            lengths = ((near + far) / 2)[usable]
-            steps = options.look_step * (far - near)[usable]
-            points = kink.point + lengths[:, None] * ways[usable]
-            sightings = self._probe.have_kinks(points, np.repeat(kink.normal[None], len(points), 0), steps)
-            seen, missed = int(sightings.seen.sum()), int(sightings.missed.sum())
+            seen, missed = self._behind(first.stages[0].matrix, kink)
             found[number] = seen >= options.plane_seen and seen >= 2 * missed
         return found
+
+    def bent_planes(self, matrix: Array, kinks: list[Kink]) -> BoolArray:
+        """Return (m,) which planes (m, d + 1), of which kinks are known, bend behind the others."""
+        options, found = self._options, np.zeros(len(kinks), dtype=bool)
+        for number, kink in enumerate(kinks):
+            seen, missed = self._behind(np.delete(matrix, number, axis=0), kink)
+            found[number] = missed > options.plane_missed * (seen + missed)
+        return found
+
+    def _behind(self, matrix: Array, kink: Kink) -> tuple[int, int]:
+        """Count where a plane is seen and where it is not, behind the nearest of other planes (m, d + 1)."""
+        check()
+        options, gradients = self._options, matrix[:, :-1]
+        heights = gradients @ kink.point + matrix[:, -1]
+        ways = self._rng.standard_normal((options.plane_looks, len(kink.point)))
+        ways -= np.outer(ways @ kink.normal, kink.normal)
+        ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+        crossings = -heights / (ways @ gradients.T)
+        crossings = np.sort(np.where(crossings > 0, crossings, np.inf), axis=1)
+        crossings = np.pad(crossings, ((0, 0), (0, 2)), constant_values=np.inf)  # one unit has no next
+        met = np.isfinite(crossings[:, 0])
+        ways, near, far = ways[met], crossings[met, 0], np.minimum(crossings[met, 1], 2 * crossings[met, 0])
+        usable = far - near > options.least_room
+        lengths = ((near + far) / 2)[usable]
+        steps = options.look_step * (far - near)[usable]
+        points = kink.point + lengths[:, None] * ways[usable]
+        sightings = self._probe.have_kinks(points, np.repeat(kink.normal[None], len(points), 0), steps)
+        return int(sightings.seen.sum()), int(sightings.missed.sum())
 
     def are_flat(self, known: LiftedLayers, kinks: list[Kink]) -> BoolArray:
         """Return (n,) which of the kinks lie on pieces that are flat as far as the known units go.

@@ -19,6 +19,7 @@ import numpy as np
 from unweave.arrays import Array, BoolArray, IntArray
 from unweave.methods.shared.kinked.copies import COPIES_OF_ASKED_ROWS
 from unweave.methods.shared.kinked.lines import LineNoise, LineOptions, scan
+from unweave.methods.shared.surfaces.off_sides import Slope
 from unweave.numerics.clock import check
 from unweave.numerics.line_kinks import Line, LineKinks, Precision, find_kinks
 from unweave.numerics.memory import require
@@ -40,6 +41,8 @@ class ProbeOptions:
     """Error of a normal above which it says nothing: the kink may be an accident of rounding."""
     new_direction: float = 1e-5
     """Part of a gradient, relative to its size, that is no error of the directions seen before it."""
+    slope_step: float = 1e-4
+    """Step of a gradient beside a plane, relative to 1 + |x|."""
     plane_spreads: tuple[float, ...] = (2.0, 5.0, 10.0)
     """Standard deviations, in turn, of the points that are moved onto a hyperplane."""
     plane_step: float = 1e-3
@@ -122,6 +125,8 @@ class Probe:
         self._kept = 0
         self.visible = np.zeros((view.n_inputs, 0))
         """(d, r) directions in which answers were seen to move, orthonormal."""
+        self.slopes: list[Slope] = []
+        """Gradients that were measured in all inputs."""
         self._seen_all = False
         self.not_piecewise_linear = False
 
@@ -290,11 +295,36 @@ class Probe:
                         found[number] = gradient
                         errors[number] = error * np.sqrt(basis.shape[1])
                         self._note_directions(gradient)
+                        if self._frame is None:
+                            self.slopes.append(Slope(point, gradient, float(errors[number])))
                         break
                 if found[number] is not None:
                     break
                 steps *= options.smaller
         return found, errors
+
+    def look_at_slopes(self, points: Array, rng: np.random.Generator) -> None:
+        """Measure the gradients at points (n, d), where no kink is near.
+
+        Steps in a few directions tell it; one more, in a random direction, must agree with them.
+        """
+        options = self.options.lines
+        for point in points:
+            check()
+            step, other = (
+                self.options.slope_step * (1 + float(np.abs(point).max())),
+                rng.standard_normal(len(point)),
+            )
+            for basis in self._bases(point, None):
+                moved = point + step * np.vstack([np.zeros(len(point)), basis.T, other])
+                answers = self(moved)
+                gradient = basis @ (answers[1:-1] - answers[0]) / step
+                error = float(self.error_at(point[None])[0]) / step
+                off = np.abs(answers[-1] - answers[0] - step * other @ gradient).max() / step
+                if off <= options.check_errors * error * np.linalg.norm(other):
+                    self.slopes.append(Slope(point, gradient, error * np.sqrt(basis.shape[1])))
+                    self._note_directions(gradient)
+                    break
 
     def _bases(self, point: Array, basis_at: Callable[[Array], Array] | None) -> list[Array]:
         """Return subspaces in which a gradient is measured, the smallest first."""
