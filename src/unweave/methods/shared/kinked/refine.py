@@ -25,8 +25,6 @@ from unweave.numerics.axis_moves import answers_along_axes, one_call_is_enough
 from unweave.numerics.clock import check
 from unweave.targets.region import Region
 
-_NUMBERS_AT_ONCE = 200_000  # of rows around several units: 1.6 MB stay in the processor's cache
-
 
 @dataclass(frozen=True, kw_only=True)
 class RefinementOptions:
@@ -48,6 +46,8 @@ class RefinementOptions:
     """Second over first singular value of a jump up to which it is that of one unit."""
     same_unit: float = 1e-2
     """Sine of the angle between a unit and what was measured in its place."""
+    asked_at_once: int = 200_000
+    """Numbers in the rows around several units that are asked at once: 1.6 MB stay in a processor's cache."""
 
 
 DEFAULT_REFINEMENT_OPTIONS = RefinementOptions()
@@ -100,7 +100,7 @@ def refine_units(
             if found is not None:
                 yield found
 
-    for around in _asked_around(ask, places(), region.n_inputs, keep_rows):
+    for around in _asked_around(ask, places(), region.n_inputs, keep_rows, options):
         rows.append(around.kept_points)
         answered.append(around.kept_answers)
         unit, steps = around.place.unit, np.abs(around.place.steps)
@@ -227,7 +227,9 @@ class _Around:
     kept_answers: Array
 
 
-def _asked_around(ask: Ask, places: Iterator[_Place], inputs: int, keep_rows: bool) -> Iterator[_Around]:
+def _asked_around(
+    ask: Ask, places: Iterator[_Place], inputs: int, keep_rows: bool, options: RefinementOptions
+) -> Iterator[_Around]:
     """Ask the base points and one step along each axis; hand back all rows, or these two.
 
     The rows of several places are asked at once, as far as they are few.
@@ -235,7 +237,7 @@ def _asked_around(ask: Ask, places: Iterator[_Place], inputs: int, keep_rows: bo
     if not keep_rows and not one_call_is_enough(inputs):
         yield from (_asked_along_axes(ask, place) for place in places)
         return
-    at_once = max(1, _NUMBERS_AT_ONCE // (2 * (1 + inputs) * inputs))
+    at_once = max(1, options.asked_at_once // (2 * (1 + inputs) * inputs))
     while group := list(islice(places, at_once)):
         points = np.stack([_rows_around(place.bases, place.steps) for place in group])
         answers = ask(points.reshape(-1, inputs)).reshape(*points.shape[:2], -1)

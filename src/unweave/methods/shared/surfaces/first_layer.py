@@ -158,7 +158,7 @@ class FirstLayer:
         if active is not None and active.all():
             self.signs, self.is_complete = active, rank < probe.n_inputs
             return True
-        if rank == probe.n_inputs or rank > options.narrow:
+        if not len(slopes) or rank == probe.n_inputs or rank > options.narrow:
             return True
         seen = [*self.kinks, *self._pool.kinks]
         planes = FirstLayer(probe, KinkPool(), self._rng, options)
