@@ -67,6 +67,10 @@ class BehindOptions:
     """Parameters up to which a start may be so long, ..."""
     patient_rows: float = 2.2
     """... and this many equations per parameter at least, ..."""
+    patient_growth: float = 1.25
+    """... with so many times the units of the one before, ..."""
+    patient_left: float = 2e-5
+    """... is given up with more than this residual at its last ridge, ..."""
     patient_ridges: tuple[float, ...] = (1e-10, 1e-11)
     """... and goes down to further levels before units are left out: a ridge that limits the fit makes one
     unit of two such."""
@@ -178,6 +182,8 @@ class BehindSearch:
             # What is no such layer needs ever more units.
             self._misses += found.residual > options.gain * self._left
             self._units = _scaled(options.growth, units)
+        elif fit.fit.options is options.patient and units == self._units:
+            self._units = _scaled(options.patient_growth, units)
         elif found.model is None and found.residual > options.near:
             # A bad start, or too few units: the latter after two of them.
             self._stuck += 1
@@ -223,7 +229,7 @@ class BehindSearch:
             model = level.model
             if ridge <= options.pruning_ridge and level.residual < enough and not patient:
                 break
-        if level.residual > options.hopeless:
+        if level.residual > (options.patient_left if patient else options.hopeless):
             return LayersBehind(None, level.residual, units, 1, 0)
         least, before = level.residual, np.inf
         for _ in range(options.repairs + 1):
